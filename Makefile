@@ -1,0 +1,53 @@
+# One word each; CI runs the same words. SITEMAP="URL URL" indexes other sites than our own docs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+
+.PHONY: install install-dev run test test-fast check format opensearch opensearch-stop clean
+
+install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; say which with make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) (about 900 MB, once) ..."
+	$(PIP) -e '.[embedded]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) -e '.[embedded,llamaindex,dev]'
+	@touch $@
+
+run: install
+	@$(BIN)/docs-assistant run $(SITEMAP)
+
+test: install-dev
+	$(BIN)/python -m pytest
+
+test-fast: install-dev
+	$(BIN)/python -m pytest -m "not server and not opensearch"
+
+check: install-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
+
+format: install-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Fetches, starts and stops a real OpenSearch for development and tests
+opensearch:
+	@deploy/opensearch.sh start
+
+opensearch-stop:
+	@deploy/opensearch.sh stop
+
+clean:
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist

@@ -1,0 +1,1 @@
+"""What every part of the service shares: types, errors, settings, languages, prompts, models, stores."""

@@ -1,0 +1,96 @@
+"""Every error that the service raises on purpose.
+
+AssistantError
+ ├─ SettingsError                 a setting is missing or wrong
+ ├─ PromptError                   a prompt or language file is missing or has wrong holes
+ ├─ RequestError                  the client's request can't be served as it is
+ ├─ StoreError                    the store answered something unexpected
+ │   ├─ StoreUnavailable          the store can't be reached
+ │   ├─ StoreBusy                 another run is writing to the index
+ │   ├─ NoIndex                   nothing has been indexed yet
+ │   └─ IndexMismatch             the index was built with another embedder or dimension
+ ├─ ModelError                    a language model or embedder answered something unusable
+ │   ├─ ModelUnavailable          it can't be reached, or said 5xx
+ │   ├─ ModelRateLimited          it said 429; `retry_after` in seconds where it told
+ │   └─ ModelTimeout              it took too long
+ └─ CrawlError                    a site can't be read
+     ├─ SitemapError              a sitemap can't be read, or lists nothing
+     └─ NotPublished              a run was stopped before it changed the index
+
+Each message says what failed, with what, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class AssistantError(Exception):
+    """Base of every error that the service raises on purpose."""
+
+
+class SettingsError(AssistantError):
+    """A setting is missing or wrong."""
+
+
+class PromptError(AssistantError):
+    """A prompt or language file is missing or has wrong holes."""
+
+
+class RequestError(AssistantError):
+    """The client's request can't be served as it is; `param` names the field."""
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+class StoreError(AssistantError):
+    """The store answered something unexpected."""
+
+
+class StoreUnavailable(StoreError):
+    """The store can't be reached."""
+
+
+class StoreBusy(StoreError):
+    """Another run is writing to the index."""
+
+
+class NoIndex(StoreError):
+    """Nothing has been indexed yet."""
+
+
+class IndexMismatch(StoreError):
+    """The index was built with another embedder or dimension."""
+
+
+class ModelError(AssistantError):
+    """A language model or embedder answered something unusable."""
+
+
+class ModelUnavailable(ModelError):
+    """A language model or embedder can't be reached, or said 5xx."""
+
+
+class ModelRateLimited(ModelError):
+    """A language model or embedder said 429."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelTimeout(ModelError):
+    """A language model or embedder took too long."""
+
+
+class CrawlError(AssistantError):
+    """A site can't be read."""
+
+
+class SitemapError(CrawlError):
+    """A sitemap can't be read, or lists nothing."""
+
+
+class NotPublished(CrawlError):
+    """A run was stopped before it changed the index."""

@@ -1,0 +1,132 @@
+"""All settings in one frozen object, read from the environment (prefix DOCS_) and a `.env` file, and passed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.core.errors import SettingsError
+
+Words = Annotated[tuple[str, ...], NoDecode]
+
+
+class Settings(BaseSettings):
+    """What the service, the command line and ingestion are configured with. Times are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True)
+
+    # where answers come from
+    store: str = Field(
+        "data/", description="A directory, or opensearch://user:password@host:9200/index (opensearchs:// for TLS)."
+    )
+    store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
+    store_timeout: float = Field(10.0, gt=0, description="How long one call to the store may take.")
+    generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
+    sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
+    collection: str = Field("docs", description="Name that the indexed pages are kept under.")
+
+    # languages
+    languages: Words = Field(
+        ("cs", "en"), description="Languages of readers and pages; each needs a folder in prompts."
+    )
+    default_language: str = Field("en", description="Used when a question or page shows no language of its own.")
+    prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
+    assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
+
+    # language model
+    llm_url: str = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
+    llm_model: str = Field("", description="Name of the language model.")
+    llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
+    llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
+    llm_timeout: float = Field(60.0, gt=0, description="Longest wait for the first or next piece of an answer.")
+    llm_context_window: int = Field(16000, ge=1000, description="Tokens the model takes; passages are cut to fit.")
+    llm_max_tokens: int = Field(1500, ge=16, description="Longest answer, in tokens.")
+    llm_class: str = Field("", description="LlamaIndex LLM class instead, as llama_index.llms.openai_like:OpenAILike.")
+    llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+    temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
+    helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refining and of keywords.")
+    helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
+    on_model_failure: Literal["extractive", "error"] = Field(
+        "extractive", description="What to do when the language model fails before it wrote anything."
+    )
+
+    # embedder
+    embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
+    embedding_model: str = Field("", description="Name of the embedding model.")
+    embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
+    embedding_extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="JSON merged into each request body."
+    )
+    embedding_timeout: float = Field(30.0, gt=0, description="How long one call may take.")
+    embedding_batch: int = Field(32, ge=1, description="Texts in one call.")
+    embedding_parallel: int = Field(4, ge=1, description="Calls under way at once while indexing.")
+    embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
+    embedding_query_prefix: str = Field("", description="Put before a question (e5: 'query: ').")
+    embedding_passage_prefix: str = Field("", description="Put before a passage (e5: 'passage: ').")
+    embedding_class: str = Field("", description="LlamaIndex embedding class instead, as module:Class.")
+    embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+
+    # retrieval
+    top_k: int = Field(5, ge=1, le=50, description="Passages an answer is made from.")
+    per_page: int = Field(2, ge=1, description="How many of them one page may have.")
+    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two legs become one ranking.")
+    vector_weight: dict[str, float] = Field(
+        default_factory=dict, description='JSON, share of the vector leg per question language; "*" for the rest.'
+    )
+    other_language: float = Field(
+        0.7, ge=0, le=1, description="Factor on passages that aren't in the question's language; 1 is no preference."
+    )
+    exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
+
+    # ingestion
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk, in characters.")
+    user_agent: str = Field(
+        "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
+        description="How the crawler names itself.",
+    )
+    crawl_parallel: int = Field(4, ge=1, le=64, description="Requests under way at once to one host.")
+    crawl_delay: float = Field(0.0, ge=0, description="Least time between two requests to one host.")
+    crawl_timeout: float = Field(20.0, gt=0, description="Longest time for one page.")
+    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Largest page.")
+
+    # service
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (), description="Keys that clients must show; empty lets everybody in."
+    )
+    max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
+    max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug also logs question texts."
+    )
+    log_json: bool = Field(default=False, description="Log lines as JSON.")
+
+    @field_validator("sites", "languages", "api_keys", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    def vector_share(self, language: str) -> float:
+        """Weight of the vector leg for a question in this language, 0..1; the lexical leg has the rest."""
+        return self.vector_weight.get(language, self.vector_weight.get("*", DEFAULT_VECTOR_WEIGHT))
+
+    @classmethod
+    def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
+        """Settings from the environment and `env_file`, `values` first. Raises `SettingsError` naming each wrong one."""
+        try:
+            return cls(_env_file=env_file, **values)  # type: ignore[call-arg]  # known to BaseSettings only
+        except ValidationError as error:
+            lines = [
+                f"DOCS_{'_'.join(map(str, e['loc'])).upper()} has value {e['input']!r}: {e['msg']}"
+                for e in error.errors()
+            ]
+            raise SettingsError("Wrong settings.\n" + "\n".join(lines)) from error
+        except ValueError as error:  # pydantic-settings: a JSON setting that is no JSON
+            raise SettingsError(f"Wrong settings: {error}") from error
+
+
+DEFAULT_VECTOR_WEIGHT = 0.3

@@ -1,0 +1,1 @@
+"""Stores: open one by its address."""

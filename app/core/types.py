@@ -1,0 +1,347 @@
+"""The nouns that every part of the service shares: frozen dataclasses, no library imported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+Vector = Sequence[float]
+Fusion = Literal["weighted", "rrf"]
+
+
+# ---- what is indexed -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section that (partly) lies in a chunk.
+
+    `offset` counts characters from the start of the chunk's text; `path` holds the headings from the
+    page's top down to this section's own; `anchor` is empty where it isn't known for certain.
+    """
+
+    offset: int
+    path: tuple[str, ...]
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of one page, as it is searched and shown.
+
+    `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted
+    elsewhere in the page changes no other chunk. `published` and `modified` are ISO 8601 or empty.
+    `position` is the chunk's rank in its page when it was first written; `Page.chunk_ids` has the
+    order that holds now.
+    """
+
+    id: str
+    collection: str
+    url: str
+    position: int
+    text: str
+    language: str
+    title: str
+    sections: tuple[Section, ...] = ()
+    file: str = ""
+    published: str = ""
+    modified: str = ""
+
+    @property
+    def heading_path(self) -> tuple[str, ...]:
+        """The headings of the chunk's first section, outermost first."""
+        return self.sections[0].path if self.sections else ()
+
+    @property
+    def link(self) -> str:
+        """The address a reader is sent to: the chunk's first section, or the page."""
+        anchor = self.sections[0].anchor if self.sections else ""
+        return f"{self.url}#{anchor}" if anchor else self.url
+
+    @property
+    def context(self) -> str:
+        """Page title, words of the path, heading path: one line each, what the text alone doesn't say."""
+        path_words = " ".join(
+            part.replace("-", " ").replace("_", " ") for part in unquote(urlsplit(self.url).path).split("/") if part
+        )
+        return "\n".join(line for line in (self.title, path_words, " > ".join(self.heading_path)) if line)
+
+    @property
+    def embedded_text(self) -> str:
+        """What is embedded and searched: the context, then the text."""
+        return f"{self.context}\n\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a site with what is known of its last fetch.
+
+    `url` is the public address that readers are sent to; `fetched_url` is what was downloaded (may end
+    in .mdx). `hash` is of the cleaned Markdown. Times are ISO 8601 in UTC, or empty. `markdown` is
+    empty where pages are only listed.
+    """
+
+    url: str
+    collection: str
+    title: str
+    language: str
+    markdown: str
+    hash: str
+    fetched_url: str = ""
+    canonical: str = ""
+    alternates: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    published: str = ""
+    modified: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    fetched_at: str = ""
+    last_ok: str = ""
+    status: int = 200
+    stale_since: str = ""
+    chunk_ids: tuple[str, ...] = ()
+
+
+# ---- the index -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an index was made. Two indices can only share chunks when these four are equal."""
+
+    embedder: str
+    dimension: int
+    splitter: str
+    analyzer: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationInfo:
+    """What an index remembers of one published state; `built_at` is ISO 8601 in UTC."""
+
+    id: int
+    recipe: Recipe
+    built_at: str
+    languages: tuple[str, ...]
+    pages: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a search may return; an empty field doesn't restrict. `url_prefixes` are whole-string prefixes."""
+
+    collections: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    url_prefixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalText:
+    """A text for the lexical leg, in the language whose analysis fits it; scores are multiplied by `weight`."""
+
+    language: str
+    text: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One search: texts for the lexical leg, a vector for the other, and how the two become one ranking.
+
+    `language` is the reader's; hits in another language are multiplied by `other_language`. `depth`
+    is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
+    one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
+    `exact` asks for exhaustive instead of approximate nearest neighbours.
+    """
+
+    texts: tuple[LexicalText, ...]
+    vector: Vector | None = None
+    language: str = ""
+    filters: Filters = Filters()
+    lexical_weight: float = 0.7
+    vector_weight: float = 0.3
+    other_language: float = 0.7
+    fusion: Fusion = "weighted"
+    exact: bool = False
+    depth: int = 100
+    limit: int = 5
+    per_page: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1."""
+
+    id: str
+    url: str
+    language: str
+    score: float
+    modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The two searches apart, best first, with raw scores."""
+
+    lexical: tuple[Candidate, ...] = ()
+    vector: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A found chunk with its raw score in each leg (None: that leg didn't bring it) and the fused one."""
+
+    chunk: Chunk
+    lexical: float | None = None
+    cosine: float | None = None
+    fused: float = 0.0
+    rerank: float | None = None
+
+
+# ---- a conversation --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line of a chat; `role` is system, user or assistant."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What the client asked of the answering model; None leaves our setting."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asked; `id` names the answer in logs and in the response."""
+
+    messages: tuple[Message, ...]
+    assistant: str = ""
+    id: str = ""
+    sampling: Sampling = Sampling()
+    filters: Filters = Filters()
+
+    @property
+    def question(self) -> str:
+        """The last message of the user, stripped; empty when there is none."""
+        return next((m.content.strip() for m in reversed(self.messages) if m.role == "user"), "")
+
+
+# ---- what the pipeline yields ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A line about what is going on, for clients that can show one."""
+
+    text: str
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A piece of the model's thinking; never parsed, cited or shown as the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A section that the answer used, numbered as in the answer."""
+
+    number: int
+    title: str
+    url: str
+    section: str
+    language: str
+    snippet: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the model counted them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of two calls."""
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something broke after the first text was sent."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer."""
+
+    finish_reason: str = "stop"
+    extractive: bool = False
+
+
+Event = Status | Text | Reasoning | Source | Usage | Failure | Done
+Events = AsyncIterator[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole answer of a model, thinking removed."""
+
+    text: str
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What one step did to a turn: the trace is a tuple of these. `error` is empty when it went well."""
+
+    step: str
+    ms: float
+    changes: Mapping[str, Any]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
+
+    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end.
+    """
+
+    request: Request
+    generation: Any = None
+    question: str = ""
+    language: str = ""
+    refined: str = ""
+    keywords: Mapping[str, str] = field(default_factory=dict)
+    vector: Vector | None = None
+    legs: Legs | None = None
+    search: Query | None = None
+    hits: tuple[Hit, ...] = ()
+    events: Events | None = None
+    trace: tuple[StepRecord, ...] = ()

@@ -1,0 +1,1 @@
+"""Measures the service: retrieval over question sets, and comparisons of two runs."""

@@ -1,0 +1,1 @@
+"""From sitemaps to a published index: sitemap, fetch, convert, split, embed, run."""

@@ -1,0 +1,1 @@
+"""HTML or Markdown of a page -> clean Markdown."""

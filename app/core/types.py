@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -79,8 +79,8 @@ class Page:
     """One page of a site with what is known of its last fetch.
 
     `url` is the public address that readers are sent to; `fetched_url` is what was downloaded (may end
-    in .mdx). `hash` is of the cleaned Markdown. Times are ISO 8601 in UTC, or empty. `markdown` is
-    empty where pages are only listed.
+    in .mdx), `source` the sitemap that lists it. `hash` is of the cleaned Markdown. Times are ISO 8601 in
+    UTC, or empty. `markdown` is empty where pages are only listed.
     """
 
     url: str
@@ -90,6 +90,7 @@ class Page:
     markdown: str
     hash: str
     fetched_url: str = ""
+    source: str = ""
     canonical: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
@@ -304,7 +305,7 @@ class Done:
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done
-Events = AsyncIterator[Event]
+Events = AsyncGenerator[Event, None]
 
 
 @dataclass(frozen=True, slots=True)

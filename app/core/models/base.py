@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,7 +36,7 @@ class Model(Protocol):
 
     def stream(
         self, messages: Sequence[Message], options: CallOptions
-    ) -> AsyncIterator[Text | Reasoning | Usage | Done]:
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
         """The answer as it is written; ends with Done. Closing the iterator cancels the call upstream."""
         ...
 

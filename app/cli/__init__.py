@@ -1,0 +1,44 @@
+"""The command line: `docs-assistant run|serve|ask|ingest|check|eval`. The only place that knows all rooms."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from app.core.errors import AssistantError
+
+DESCRIPTION = "Answers questions about a documentation site from its own pages, with links."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0 when it did what was asked, 2 for wrong input, else 1."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.handler(arguments)
+    except AssistantError as error:
+        if arguments.debug:
+            raise
+        print(f"docs-assistant: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output went away: head, less
+        sys.stderr.close()
+        return 141
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    from app.cli import ask, check, evaluate, ingest, run, serve
+
+    parser = argparse.ArgumentParser(
+        prog="docs-assistant",
+        description=DESCRIPTION,
+        epilog="Settings are environment variables: docs-assistant check lists them.",
+    )
+    parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (run, serve, ask, ingest, check, evaluate):
+        module.add_command(commands)
+    return parser

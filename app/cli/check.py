@@ -1,0 +1,144 @@
+"""`docs-assistant check`: what is configured, what can be reached, what is indexed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.cli.types import Commands
+from app.core.errors import AssistantError
+from app.core.settings import Settings
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser("check", help="say what is configured, reachable and indexed")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(handler=check)
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print the findings; 1 when something that is configured doesn't work or nothing is indexed."""
+    settings = Settings.load()
+    findings = asyncio.run(_look(settings))
+    if arguments.json:
+        print(json.dumps(findings, ensure_ascii=False, indent=2))
+    else:
+        _print(findings)
+    return 0 if findings["ok"] else 1
+
+
+async def _look(settings: Settings) -> dict[str, Any]:
+    from app.assistant import opened
+    from app.core.models.base import CallOptions
+    from app.core.types import Message
+
+    async with opened(settings) as assistants:
+        index, index_problem = await _index(assistants.store)
+        embedder: dict[str, Any] = {"name": assistants.embedder.name}
+        embedder["problem"] = await _problem(assistants.embedder.embed_queries(["check"]))
+        if index and index["embedder"] != assistants.embedder.name:
+            index_problem = f"built with the embedder {index['embedder']}: index anew, or set that one"
+        model: dict[str, Any] = {"name": None, "problem": ""}
+        if assistants.model:
+            call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
+            model = {"name": assistants.model.name, "problem": await _problem(call)}
+    problems = [text for text in (index_problem, embedder["problem"], model["problem"]) if text]
+    return {
+        "ok": not problems,
+        "settings": _settings(settings),
+        "store": _masked_store(settings),
+        "index": index,
+        "index_problem": index_problem,
+        "embedder": embedder,
+        "language_model": model,
+    }
+
+
+async def _problem(call: Awaitable[object]) -> str:
+    try:
+        await call
+    except AssistantError as error:
+        return str(error)
+    return ""
+
+
+async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
+    try:
+        generation = await store.live()
+        pages = await generation.pages()
+    except AssistantError as error:
+        return None, str(error)
+    info = generation.info
+    age = datetime.now(UTC) - datetime.fromisoformat(info.built_at)
+    return {
+        "generation": info.id,
+        "built_at": info.built_at,
+        "age_hours": round(age.total_seconds() / 3600, 1),
+        "pages": info.pages,
+        "chunks": info.chunks,
+        "pages_by_language": dict(Counter(page.language for page in pages).most_common()),
+        "pages_by_collection": dict(Counter(page.collection for page in pages).most_common()),
+        "embedder": info.recipe.embedder,
+        "dimension": info.recipe.dimension,
+        "splitter": info.recipe.splitter,
+    }, ""
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    """Every setting with its value, secrets only as set or not."""
+    shown: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            value = "(set)" if value.get_secret_value() else ""
+        elif name == "api_keys":
+            value = f"({len(value)} set)" if value else ""
+        elif name == "store":
+            value = _masked_store(settings)
+        shown[f"DOCS_{name.upper()}"] = value
+    return shown
+
+
+def _masked_store(settings: Settings) -> str:
+    from app.core.store import masked
+
+    return masked(settings.store)
+
+
+def _print(findings: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(soft_wrap=True, highlight=False)
+    table = Table("setting", "value", box=None)
+    for name, value in findings["settings"].items():
+        table.add_row(name, str(value))
+    console.print(table)
+    index, model, embedder = findings["index"], findings["language_model"], findings["embedder"]
+    print()
+    print(f"store           {findings['store']}")
+    if index:
+        languages = ", ".join(f"{code} {n}" for code, n in index["pages_by_language"].items())
+        print(
+            f"index           generation {index['generation']}, {index['pages']} pages ({languages}), {index['chunks']} chunks"
+        )
+        print(
+            f"                built {index['built_at']} ({index['age_hours']} h ago) with {index['embedder']}, {index['dimension']} numbers"
+        )
+    if findings["index_problem"]:
+        print(f"index           PROBLEM: {findings['index_problem']}")
+    print(
+        f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
+    )
+    state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
+    print(
+        f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"
+    )

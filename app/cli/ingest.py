@@ -1,0 +1,68 @@
+"""`docs-assistant ingest`: index sites into the store."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.cli import logs
+from app.cli.types import Commands
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from ingestion.report import Report
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "ingest",
+        help="index documentation sites",
+        description="Indexes sites and publishes the new index in one step; pages of other sites stay as they are.",
+        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 1 nothing was published.",
+    )
+    parser.add_argument("site", nargs="*", help="address of a sitemap or a site (default: DOCS_SITES)")
+    parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--details", action="store_true", help="every page in the report, also those without problems")
+    parser.set_defaults(handler=ingest)
+
+
+def ingest(arguments: argparse.Namespace) -> int:
+    """Index the sites; the exit code is the report's."""
+    settings = Settings.load()
+    logs.configure(settings)
+    sites = arguments.site or settings.sites
+    if not sites:
+        raise SettingsError(
+            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES."
+        )
+    report = asyncio.run(index(settings, sites, only=arguments.only))
+    if arguments.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+    else:
+        print(report.text(details=arguments.details), file=sys.stdout)
+    return report.exit_code
+
+
+async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Report:
+    """Index the sites with progress on standard error, and return the report."""
+    from app.core.models import open_embedder
+    from app.core.store import open_store
+    from ingestion.progress import open_progress
+    from ingestion.run import ingest as ingest_sites
+
+    store, embedder = open_store(settings), open_embedder(settings)
+    try:
+        with open_progress(sys.stderr) as progress:
+            return await ingest_sites(
+                sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only
+            )
+    finally:
+        await store.close()
+        await embedder.close()

@@ -1,0 +1,125 @@
+"""`docs-assistant run`: the service and its index in one go, for a first try."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from app.cli import logs, serve
+from app.cli.ingest import index
+from app.cli.types import Commands
+from app.core.errors import AssistantError, SettingsError
+from app.core.settings import Settings
+
+START_SECONDS = 60.0
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "run",
+        help="serve, index a site, and say what to do next",
+        description="Starts the service, indexes the sites (default: this product's own documentation) and keeps serving.",
+    )
+    parser.add_argument(
+        "site", nargs="*", help="address of a sitemap or a site (default: DOCS_SITES, else our own docs)"
+    )
+    parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
+    parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until stopped; 1 when nothing could be indexed and nothing was before."""
+    settings = Settings.load(**serve.overrides(arguments))
+    logs.configure(settings)
+    base = _base(settings)
+    with _service(settings, base) as service:
+        print(f"Serving on {base}", file=sys.stderr)
+        sites = arguments.site or settings.sites or [f"{base}/docs/sitemap.xml"]
+        try:
+            report = asyncio.run(index(settings, sites, only=True))
+            print(report.text(), file=sys.stderr)
+        except AssistantError as error:
+            print(f"docs-assistant: {error}", file=sys.stderr)
+            if not _answers(base):
+                return 1
+            print("Going on with what was indexed before.", file=sys.stderr)
+        print(next_steps(settings, base))
+        sys.stdout.flush()
+        return service.wait()
+
+
+def _base(settings: Settings) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104  # compared, not bound
+    return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
+
+
+@contextmanager
+def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The service as a process of its own: indexing doesn't slow its answers, and stopping stops both."""
+    serve.bind(settings.host, settings.port).close()  # a taken port is told before anything else
+    command = [sys.executable, "-m", "app.cli", "serve", "--host", settings.host, "--port", str(settings.port)]
+    service = subprocess.Popen(command)  # noqa: S603  # our own interpreter and module
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        _wait(service, base)
+        yield service
+    finally:
+        service.terminate()
+        try:
+            service.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            service.kill()
+
+
+def _wait(service: subprocess.Popen[bytes], base: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if service.poll() is not None:
+            raise SettingsError(f"The service ended at its start with code {service.returncode}: see the lines above.")
+        try:
+            httpx.get(f"{base}/health", timeout=5, trust_env=False)
+        except httpx.TransportError:  # not listening yet
+            time.sleep(0.1)
+        else:
+            return
+    raise SettingsError(f"The service did not answer on {base} within {START_SECONDS:g} s.")
+
+
+def _answers(base: str) -> bool:
+    return httpx.get(f"{base}/health", timeout=10, trust_env=False).status_code == 200
+
+
+def next_steps(settings: Settings, base: str) -> str:
+    """What a newcomer can do now, ready to be copied."""
+    key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
+    question = "Jak zaindexuji jiný web?" if settings.default_language == "cs" else "How do I index another site?"
+    body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'
+    lines = [
+        "",
+        f"Ready: {base}/v1 speaks the OpenAI chat API; the documentation is at {base}/docs/",
+        "",
+        "Ask a question:",
+        f"  curl -s {base}/v1/chat/completions{key} -H 'Content-Type: application/json' \\",
+        f"    -d '{body}'",
+        "",
+        "Index another site instead:",
+        '  make run SITEMAP="https://docs.example.org/sitemap.xml"',
+        "",
+    ]
+    if not settings.llm_url and not settings.llm_class:
+        lines += [
+            "No language model is set, so answers quote the pages. With one:",
+            "  DOCS_LLM_URL=http://host/v1 DOCS_LLM_MODEL=name make run",
+            "",
+        ]
+    return "\n".join([*lines, "Ctrl-C stops it."])

@@ -1,0 +1,62 @@
+"""`docs-assistant serve`: the HTTP service."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import socket
+from typing import Any
+
+from app.cli import logs
+from app.cli.types import Commands
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser("serve", help="serve the OpenAI chat API and the documentation site")
+    parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
+    parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
+    parser.set_defaults(handler=serve)
+
+
+def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Host and port of the command line, as settings."""
+    return {key: value for key in ("host", "port") if (value := getattr(arguments, key)) is not None}
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    settings = Settings.load(**overrides(arguments))
+    logs.configure(settings)
+    listener = bind(settings.host, settings.port)
+
+    import uvicorn
+
+    from app.api.server import create_app
+    from app.assistant import build
+
+    app = create_app(build(settings), settings)
+    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10)
+    uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; `SettingsError` when the address can't be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"Port {port} on {host} is taken by another program. Stop it, or choose another port: DOCS_PORT={port + 1}"
+            ) from error
+        raise SettingsError(
+            f"Can't listen on {host}:{port}: {error.strerror or error}. Set DOCS_HOST and DOCS_PORT."
+        ) from error
+    return listener

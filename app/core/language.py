@@ -1,0 +1,81 @@
+"""The language of a question: deterministic, one of the configured ones.
+
+Function words and diacritics decide first, then langdetect with the configured profiles only: short
+technical questions mislead detectors that know fifty languages (they said Portuguese to "dog").
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from app.core.prompts import Language
+
+_WORD = re.compile(r"[^\W\d_]+")
+_CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S*[/@\\=<>{}]\S*|\S+[._]\S+", re.DOTALL)
+SEED = 0
+FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
+
+
+def fold(text: str) -> str:
+    """Lower case without diacritics."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
+
+
+class LanguageDetector:
+    """Tells which of the configured languages a text is in."""
+
+    def __init__(self, languages: Mapping[str, Language], default: str) -> None:
+        self._codes = tuple(languages)
+        self._default = default
+        # a word that two languages share tells nothing
+        self._words = {
+            code: language.words - frozenset().union(*(o.words for o in languages.values() if o is not language))
+            for code, language in languages.items()
+        }
+
+    def detect(self, text: str, prior: str = "") -> str:
+        """The text's language; without a sign of any, `prior` (as the language so far), then the default."""
+        prose = _CODE.sub(" ", text)
+        votes = self._votes(_WORD.findall(prose))
+        best = max(votes, key=lambda code: votes[code])
+        if votes[best] and list(votes.values()).count(votes[best]) == 1:
+            return best
+        return self._statistical(prose) or prior or self._default
+
+    def _votes(self, words: list[str]) -> dict[str, int]:
+        folded = [fold(word) for word in words]
+        votes = {code: sum(word in known for word in folded) for code, known in self._words.items()}
+        if "en" in votes:  # letters with diacritics speak against English as strongly as a word speaks for
+            accented = sum(word.lower() != plain for word, plain in zip(words, folded, strict=True))
+            for code in votes:
+                if code != "en":
+                    votes[code] += accented
+        return votes
+
+    def _statistical(self, text: str) -> str:
+        if len(self._codes) == 1 or len(_WORD.findall(text)) < FEWEST_WORDS:
+            return ""
+        from langdetect.lang_detect_exception import LangDetectException
+
+        detector = self._factory.create()
+        try:
+            detector.append(text)
+            best = detector.get_probabilities()[0]
+        except (LangDetectException, IndexError):  # nothing in the text that any profile knows
+            return ""
+        return str(best.lang)
+
+    @cached_property
+    def _factory(self) -> Any:
+        from langdetect import PROFILES_DIRECTORY, DetectorFactory
+
+        factory = DetectorFactory()
+        factory.seed = SEED
+        known = [code for code in self._codes if Path(PROFILES_DIRECTORY, code).is_file()]
+        factory.load_json_profile([Path(PROFILES_DIRECTORY, code).read_text(encoding="utf-8") for code in known])
+        return factory

@@ -1,0 +1,134 @@
+"""Any LlamaIndex LLM or embedding class as our `Model` or `Embedder`, so that every provider it knows plugs in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from app.core.errors import ModelError, ModelTimeout, SettingsError
+from app.core.models.base import CallOptions
+from app.core.models.thinking import ThinkFilter
+from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+
+
+def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
+    """An object of the class at `module:Class`; `SettingsError` naming the setting when that can't be."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)(**arguments)
+    except ImportError as error:
+        raise SettingsError(f"{setting}={path}: {error}. Install the package that has it.") from error
+    except AttributeError as error:
+        raise SettingsError(f"{setting}={path}: write it as module:Class ({error}).") from error
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
+
+
+class LlamaIndexModel:
+    """A LlamaIndex LLM."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+        self.name = str(llm.metadata.model_name)
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer, without the model's thinking."""
+        try:
+            async with asyncio.timeout(options.timeout):
+                response = await self._llm.achat(_chat(messages), **_arguments(options))
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
+        except Exception as error:  # every provider has errors of its own
+            raise ModelError(f"{self.name} failed: {error}") from error
+        return Completion(ThinkFilter.remove(response.message.content or ""), _usage(response))
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        """The answer as it is written."""
+        think, last = ThinkFilter(), None
+        try:
+            async with asyncio.timeout(options.timeout):
+                answer = await self._llm.astream_chat(_chat(messages), **_arguments(options))
+            async for last in answer:
+                for event in think.feed(last.delta or ""):
+                    yield event
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
+        except Exception as error:
+            raise ModelError(f"{self.name} failed: {error}") from error
+        for event in think.flush():
+            yield event
+        usage = _usage(last)
+        if usage != Usage():
+            yield usage
+        yield Done("stop")
+
+    async def close(self) -> None:
+        """Let go of connections, where the class keeps any."""
+        await _close(self._llm)
+
+
+async def _close(wrapped: Any) -> None:
+    client = getattr(wrapped, "_aclient", None)  # LlamaIndex has no public way to close its clients
+    if client is not None:
+        await client.close()
+
+
+def _chat(messages: Sequence[Message]) -> list[Any]:
+    from llama_index.core.llms import ChatMessage
+
+    return [ChatMessage(role=m.role, content=m.content) for m in messages]
+
+
+def _arguments(options: CallOptions) -> dict[str, Any]:
+    named = {"temperature": options.temperature, "max_tokens": options.max_tokens, "stop": list(options.stop) or None}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _usage(response: Any) -> Usage:
+    raw = getattr(response, "raw", None)
+    usage = raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None)
+    if usage is None:
+        return Usage()
+    read = usage.get if isinstance(usage, dict) else lambda key: getattr(usage, key, 0)
+    return Usage(int(read("prompt_tokens") or 0), int(read("completion_tokens") or 0))
+
+
+class LlamaIndexEmbedder:
+    """A LlamaIndex embedding class."""
+
+    def __init__(self, embedding: Any) -> None:
+        self._embedding = embedding
+        self.name = f"{type(embedding).__name__}/{embedding.model_name}"
+        self._dimension = 0
+
+    async def dimension(self) -> int:
+        """Length of the vectors; embeds a word once to learn it."""
+        if not self._dimension:
+            await self.embed_queries(["dimension"])
+        return self._dimension
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question."""
+        return await self._embed([self._embedding.aget_query_embedding(text) for text in texts])
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        batches: list[list[Vector]] = await self._embed([self._embedding.aget_text_embedding_batch(list(texts))])
+        return batches[0]
+
+    async def _embed(self, calls: Sequence[Any]) -> list[Any]:
+        try:
+            vectors = list(await asyncio.gather(*calls))
+        except Exception as error:  # every provider has errors of its own
+            raise ModelError(f"{self.name} failed: {error}") from error
+        first = vectors[0] if vectors else []
+        self._dimension = len(first[0] if first and isinstance(first[0], list) else first) or self._dimension
+        return vectors
+
+    async def close(self) -> None:
+        """Let go of connections, where the class keeps any."""
+        await _close(self._embedding)

@@ -1,0 +1,248 @@
+"""Language models and embedders behind any OpenAI-compatible server.
+
+The client is aiohttp: httpx, and the official client on top of it, polls its whole connection pool for
+each request and breaks down at a hundred open streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+import aiohttp
+import orjson
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.models.base import CallOptions
+from app.core.models.thinking import ThinkFilter
+from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+
+CONNECT_TIMEOUT = 10.0
+
+
+class Endpoint:
+    """One server address with its key: posts JSON and turns every failure into a `ModelError`."""
+
+    def __init__(self, url: str, key: str = "", *, timeout: float) -> None:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), headers=self._headers, trust_env=True
+            )
+        return self._session
+
+    @asynccontextmanager
+    async def post(
+        self, path: str, body: Mapping[str, Any], *, wait: float | None = None, total: float | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A 200 answer. `wait` bounds each wait for data, `total` the whole call; seconds."""
+        address = f"{self.url}/{path}"
+        limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
+        headers = {"Content-Type": "application/json"}
+        try:
+            async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
+                if response.status != 200:
+                    raise _refusal(address, response.status, await response.text(), response.headers)
+                yield response
+        except TimeoutError as error:
+            raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            raise ModelUnavailable(f"{address} can't be reached: {error or type(error).__name__}.") from error
+        except aiohttp.ClientError as error:
+            raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
+
+    async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
+        try:
+            return await self._open().post(address, **request)
+        except aiohttp.ServerDisconnectedError:  # it closed a kept-alive connection just as we took it
+            return await self._open().post(address, **request)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._session:
+            await self._session.close()
+
+
+def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
+    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
+    if status == 429:
+        try:
+            return ModelRateLimited(message, retry_after=float(headers.get("Retry-After", "")))
+        except ValueError:  # absent, or a date
+            return ModelRateLimited(message)
+    return (
+        ModelTimeout(message)
+        if status in {408, 504}
+        else ModelUnavailable(message)
+        if status >= 500
+        else ModelError(message)
+    )
+
+
+class OpenAIModel:
+    """A chat model behind `<url>/chat/completions`."""
+
+    def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._extra = dict(extra_body or {})
+
+    def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "stop": list(options.stop) or None,
+            "seed": options.seed,
+            **more,
+            **self._extra,
+        }
+        return {key: value for key, value in body.items() if value is not None}
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer, without the model's thinking."""
+        body = self._body(messages, options)
+        total = options.timeout or self._endpoint.timeout
+        async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
+            answer = await response.read()
+        try:
+            parsed = orjson.loads(answer)
+            choice = parsed["choices"][0]
+            text = choice["message"].get("content") or ""
+        except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ModelError(f"{self._endpoint.url} sent no chat completion: {answer[:200]!r}") from error
+        return Completion(ThinkFilter.remove(text), _usage(parsed), choice.get("finish_reason") or "stop")
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        """The answer as it is written; closing the iterator cancels the call upstream."""
+        body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
+        think = ThinkFilter()
+        finish = ""
+        async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
+            async for chunk in _server_sent(response, self._endpoint.url):
+                if usage := chunk.get("usage"):
+                    yield _usage({"usage": usage})
+                for event, reason in _deltas(chunk, think):
+                    finish = reason or finish
+                    if event:
+                        yield event
+        for event in think.flush():
+            yield event
+        if not finish:
+            raise ModelUnavailable(f"{self._endpoint.url} broke off in mid-answer.")
+        yield Done("length" if finish == "length" else "stop")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._endpoint.close()
+
+
+def _deltas(chunk: Mapping[str, Any], think: ThinkFilter) -> list[tuple[Text | Reasoning | None, str]]:
+    found: list[tuple[Text | Reasoning | None, str]] = []
+    for choice in chunk.get("choices") or ():
+        delta = choice.get("delta") or {}
+        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
+            found.append((Reasoning(str(reasoning)), ""))
+        if content := delta.get("content"):
+            found += [(event, "") for event in think.feed(content)]
+        if reason := choice.get("finish_reason"):
+            found.append((None, reason))
+    return found
+
+
+async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[dict[str, Any]]:
+    """The JSON objects of an event stream. Reads whatever has arrived at once: a line at a time costs twice the CPU."""
+    rest = b""
+    async for data in response.content.iter_any():
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            if not line.startswith(b"data:"):
+                continue
+            payload = line[5:].strip()
+            if payload == b"[DONE]":
+                return
+            try:
+                chunk = orjson.loads(payload)
+            except orjson.JSONDecodeError as error:
+                raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
+            if not isinstance(chunk, dict) or chunk.get("error"):
+                raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
+            yield chunk
+
+
+def _usage(parsed: Mapping[str, Any]) -> Usage:
+    usage = parsed.get("usage") or {}
+    return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
+
+
+class OpenAIEmbedder:
+    """An embedding model behind `<url>/embeddings`. Prefixes and length limit belong to the model."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        *,
+        prefixes: tuple[str, str] = ("", ""),
+        max_chars: int = 8000,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._query_prefix, self._passage_prefix = prefixes
+        self._max_chars = max_chars
+        self._extra = dict(extra_body or {})
+        self._dimension = 0
+        self._first = asyncio.Lock()
+
+    async def dimension(self) -> int:
+        """Length of the vectors; asks the server once."""
+        async with self._first:
+            if not self._dimension:
+                await self._embed(["dimension"])
+        return self._dimension
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question."""
+        return await self._embed([self._query_prefix + text for text in texts])
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        return await self._embed([self._passage_prefix + text for text in texts])
+
+    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        body = {"model": self.name, "input": [text[: self._max_chars] for text in texts], **self._extra}
+        async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
+            answer = await response.read()
+        try:
+            rows = sorted(orjson.loads(answer)["data"], key=lambda row: row["index"])
+            vectors: list[Vector] = [row["embedding"] for row in rows]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise ModelError(f"{self._endpoint.url} sent no embeddings: {answer[:200]!r}") from error
+        lengths = {len(vector) for vector in vectors}
+        if len(vectors) != len(texts) or len(lengths) != 1 or lengths == {0}:
+            raise ModelError(
+                f"{self._endpoint.url} sent {len(vectors)} vectors of lengths {sorted(lengths)} for {len(texts)} texts."
+            )
+        self._dimension = lengths.pop()
+        return vectors
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._endpoint.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,114 @@
+"""Prompts as files: loaded once, their holes checked at start-up, so that a wrong one can't reach a reader."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+
+from app.core.errors import PromptError
+
+HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "refine_question": frozenset(),
+        "refine_keywords": frozenset({"languages", "form"}),
+        "synthesize": frozenset({"passages"}),
+        "nothing_found": frozenset(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What `language.toml` says: the language's own name, words that tell it apart, texts readers see."""
+
+    code: str
+    name: str
+    words: frozenset[str]
+    sources: str
+    extractive_intro: str
+    no_section: str
+
+
+class Prompts:
+    """The prompts and texts of the configured languages."""
+
+    def __init__(self, languages: Mapping[str, Language], templates: Mapping[tuple[str, str], Template]) -> None:
+        self.languages = languages
+        self._templates = templates
+
+    def language(self, code: str) -> Language:
+        """The language's texts; `PromptError` when it isn't configured."""
+        try:
+            return self.languages[code]
+        except KeyError as error:
+            raise PromptError(
+                f"No prompts for language {code!r}: configured are {', '.join(self.languages)} (DOCS_LANGUAGES)."
+            ) from error
+
+    def render(self, language: str, name: str, **holes: str) -> str:
+        """The prompt with its holes filled; `PromptError` when a hole stays open or has no place."""
+        self.language(language)
+        if set(holes) != HOLES[name]:
+            raise PromptError(f"Prompt {name} has the holes {sorted(HOLES[name])}, given were {sorted(holes)}.")
+        return self._templates[language, name].substitute(holes).strip()
+
+
+def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
+    """All prompts of these languages; a file `<lang>/<name>.md` under `override` replaces the shipped one.
+
+    Raises `PromptError` naming the file where one is missing, has a wrong hole, or can't be read.
+    """
+    if not languages:
+        raise PromptError("No language is configured: set DOCS_LANGUAGES, for example to 'cs en'.")
+    if override and not Path(override).is_dir():
+        raise PromptError(f"DOCS_PROMPTS is {override!r}, which is no directory.")
+    templates = {
+        (code, name): _template(f"{code}/{name}.md", holes, override)
+        for code in languages
+        for name, holes in HOLES.items()
+    }
+    return Prompts({code: _language(code, override) for code in languages}, templates)
+
+
+def _read(name: str, override: str) -> str:
+    own = Path(override, name) if override else None
+    try:
+        if own and own.is_file():
+            return own.read_text(encoding="utf-8")
+        return files("prompts").joinpath(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(
+            f"Prompt file prompts/{name} can't be read ({error}). A language needs a folder with the same files as prompts/en."
+        ) from error
+
+
+def _template(name: str, holes: frozenset[str], override: str) -> Template:
+    template = Template(_read(name, override))
+    if not template.is_valid():
+        raise PromptError(f"Prompt file prompts/{name} has a stray '$': write '$$' for the sign itself.")
+    found = set(template.get_identifiers())
+    if found != holes:
+        raise PromptError(
+            f"Prompt file prompts/{name} has the holes {sorted(found)}, it needs exactly {sorted(holes)}."
+        )
+    return template
+
+
+def _language(code: str, override: str) -> Language:
+    name = f"{code}/language.toml"
+    try:
+        values = tomllib.loads(_read(name, override))
+        texts = {key: str(values.pop(key)) for key in ("name", "sources", "extractive_intro", "no_section", "words")}
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
+    except KeyError as error:
+        raise PromptError(f"prompts/{name} lacks {error}.") from error
+    if values:
+        raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
+    words = frozenset(texts.pop("words").split())
+    return Language(code=code, words=words, **texts)

@@ -1,0 +1,137 @@
+"""Source links, by code and never by the model: the sections that the answer names by number, else all passages."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from app.core.prompts import Prompts
+from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
+from app.pipeline.step import Changes
+
+SNIPPET = 300
+_TOKEN = re.compile(r"```|`|\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\](?!\()")
+_UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`{1,2})$")
+
+
+@dataclass(frozen=True)
+class Cite:
+    """Renumbers citations in the order of their first use, drops those without a passage, and appends the links."""
+
+    prompts: Prompts
+    name = "cite"
+    reads = ("question", "language", "hits", "events")
+    uses = ()
+    writes = ("events",)
+    optional = False
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The events with the source list before the end."""
+        return {"events": self._cited(turn)}
+
+    async def _cited(self, turn: Turn) -> Events:
+        citations = Citations(turn.hits)
+        assert turn.events is not None
+        async with aclosing(turn.events) as events:
+            async for event in events:
+                if not isinstance(event, Text):
+                    for closing in self._closing(event, citations, turn.language):
+                        yield closing
+                    yield event
+                elif text := citations.rewrite(event.text):
+                    yield Text(text)
+
+    def _closing(self, event: Event, citations: Citations, language: str) -> list[Event]:
+        """What goes before the last event: text still held back, and where all went well the sources."""
+        if not isinstance(event, Done | Failure):
+            return []
+        rest = citations.rest()
+        sources = citations.sources() if isinstance(event, Done) else ()
+        if sources:
+            rest += source_list(sources, self.prompts.language(language).sources)
+        return [*([Text(rest)] if rest else []), *sources]
+
+
+@dataclass
+class Citations:
+    """Rewrites [n] as the text goes by; holds back only what may be the beginning of one."""
+
+    hits: tuple[Hit, ...]
+    _order: list[int] = field(default_factory=list)
+    _held: str = ""
+    _code: str = ""  # the backticks that opened the code we are in
+
+    def rewrite(self, text: str) -> str:
+        """The text that is certain by now, with the numbers that the source list will have."""
+        text = self._held + text
+        self._held = ""
+        if "[" not in text and "`" not in text:
+            return text
+        if unfinished := _UNFINISHED.search(text):
+            self._held = text[unfinished.start() :]
+            text = text[: unfinished.start()]
+        return _TOKEN.sub(self._replace, text)
+
+    def rest(self) -> str:
+        """What was still held back, at the end."""
+        held, self._held = self._held, ""
+        return _TOKEN.sub(self._replace, held)
+
+    def _replace(self, match: re.Match[str]) -> str:
+        token = match[0]
+        if token.startswith("`"):
+            if not self._code:
+                self._code = token
+            elif self._code == token:
+                self._code = ""
+            return token
+        if self._code:
+            return token  # array[1] in a code block is no citation
+        numbers = dict.fromkeys(self._number(int(n)) for n in re.findall(r"\d+", token))
+        return "".join(f"[{n}]" for n in numbers if n)
+
+    def _number(self, passage: int) -> int:
+        """The number that a reader sees for a passage: by section, in order of first use; 0 when there is no such passage."""
+        if not 1 <= passage <= len(self.hits):
+            return 0
+        link = self.hits[passage - 1].chunk.link
+        first = next(i for i, hit in enumerate(self.hits) if hit.chunk.link == link)
+        if first not in self._order:
+            self._order.append(first)
+        return self._order.index(first) + 1
+
+    def sources(self) -> tuple[Source, ...]:
+        """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
+        if not self._order:
+            for passage in range(1, len(self.hits) + 1):
+                self._number(passage)
+        return tuple(_source(number, self.hits[index]) for number, index in enumerate(self._order, start=1))
+
+
+def _source(number: int, hit: Hit) -> Source:
+    chunk = hit.chunk
+    section = chunk.heading_path[-1] if chunk.heading_path else ""
+    return Source(
+        number=number,
+        title=chunk.title,
+        url=chunk.link,
+        section="" if section == chunk.title else section,
+        language=chunk.language,
+        snippet=chunk.text[:SNIPPET],
+        score=hit.fused,
+    )
+
+
+def source_list(sources: tuple[Source, ...], heading: str) -> str:
+    """The Markdown list of links at the end of an answer."""
+    lines = [f"\n\n**{heading}**\n"]
+    for source in sources:
+        name = " – ".join(part for part in (source.title, source.section) if part) or source.url
+        name = re.sub(r"([\\\[\]])", r"\\\1", name)
+        lines.append(f"{source.number}. [{name}]({quote(source.url, safe=SAFE_IN_LINK)})")
+    return "\n".join(lines)
+
+
+SAFE_IN_LINK = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded

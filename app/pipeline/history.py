@@ -1,0 +1,34 @@
+"""The earlier conversation, as the language model may see it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.core.prompts import Prompts
+from app.core.types import Message
+
+KEPT_MESSAGES = 6
+KEPT_CHARACTERS = 1500
+
+
+def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
+    """The last messages before the question, our own source lists removed, each cut to a sensible length."""
+    last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
+    talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"} and m.content.strip()]
+    return tuple(Message(m.role, _clean(m, prompts)[:KEPT_CHARACTERS]) for m in talk[-KEPT_MESSAGES:])
+
+
+def _clean(message: Message, prompts: Prompts) -> str:
+    if message.role != "assistant":
+        return message.content.strip()
+    headings = "|".join(re.escape(language.sources) for language in prompts.languages.values())
+    return re.split(rf"\n\s*\*\*(?:{headings})\*\*\s*\n", message.content)[0].strip()
+
+
+def conversation(question: str, history: Sequence[Message]) -> str:
+    """The question, below the conversation that it may refer to; without one, the question alone."""
+    if not history:
+        return question
+    lines = [f"{m.role}: {m.content}" for m in history]
+    return "\n".join(["<conversation>", *lines, "</conversation>", "", question])

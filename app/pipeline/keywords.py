@@ -1,0 +1,62 @@
+"""Search keywords in every indexed language: the cure for Czech questions about pages that exist in English only."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from app.core.errors import ModelError
+from app.core.models.base import CallOptions, Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.types import Message, Turn
+from app.pipeline.history import conversation, earlier
+from app.pipeline.step import Changes
+
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """Asks the language model for keywords, one line per language."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    name = "keywords"
+    reads = ("question", "language")
+    uses = ()
+    writes = ("keywords",)
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """Keywords by language code; `ModelError` when the answer has none that can be read."""
+        codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
+        system = self.prompts.render(
+            turn.language,
+            "refine_keywords",
+            languages=", ".join(f"{self.prompts.language(code).name} ({code})" for code in codes),
+            form="\n".join(f"{code}: …, …, …" for code in codes),
+        )
+        history = earlier(turn.request.messages, self.prompts)
+        messages = [Message("system", system), Message("user", conversation(turn.question, history))]
+        options = CallOptions(
+            temperature=self.settings.helper_temperature, max_tokens=300, timeout=self.settings.helper_timeout
+        )
+        answer = (await self.model.complete(messages, options)).text
+        keywords = parse(answer, codes)
+        if not keywords:
+            raise ModelError(f"No keywords can be read from {answer[:200]!r}: the question alone is searched.")
+        return {"keywords": keywords}
+
+
+def parse(answer: str, codes: list[str]) -> dict[str, str]:
+    """Lines `code: a, b, c` as they come from models: with list marks, quotes, bold or JSON's brackets."""
+    found: dict[str, str] = {}
+    for line in answer.splitlines():
+        match = re.match(r"\W*([a-z]{2})\W*[:=]\s*(.+)", line.strip())
+        if match and match[1] in codes and match[1] not in found:
+            text = re.sub(r"[\[\]{}\"*]", " ", match[2]).strip(" ,;.…")
+            if re.search(r"\w", text):
+                found[match[1]] = text[:LONGEST]
+    return found

@@ -1,0 +1,46 @@
+"""A clearer wording of the question, for the synthesis only: retrieval does better with the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.errors import ModelError
+from app.core.models.base import CallOptions, Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.types import Message, Turn
+from app.pipeline.history import conversation, earlier
+from app.pipeline.step import Changes
+
+LONGEST = 600
+
+
+@dataclass(frozen=True)
+class Refine:
+    """Asks the language model to rewrite the question so that it stands on its own."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    name = "refine"
+    reads = ("question", "language")
+    uses = ()
+    writes = ("refined",)
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The rewritten question; `ModelError` for an answer that can't be one."""
+        history = earlier(turn.request.messages, self.prompts)
+        messages = [
+            Message("system", self.prompts.render(turn.language, "refine_question")),
+            Message("user", conversation(turn.question, history)),
+        ]
+        options = CallOptions(
+            temperature=self.settings.helper_temperature, max_tokens=300, timeout=self.settings.helper_timeout
+        )
+        answer = (await self.model.complete(messages, options)).text.strip().strip('"„“”').strip()
+        if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
+            raise ModelError(
+                f"The rewritten question is {'empty' if not answer else 'an essay'}: the original is used."
+            )
+        return {"refined": answer}

@@ -1,0 +1,126 @@
+"""Step names of assistants.toml -> steps, and the proof that their order can work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from app.core.errors import SettingsError
+from app.core.language import LanguageDetector
+from app.core.models.base import Embedder, Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.pipeline.cite import Cite
+from app.pipeline.detect import Detect
+from app.pipeline.keywords import Keywords
+from app.pipeline.refine import Refine
+from app.pipeline.retrieve import Probe, Retrieve
+from app.pipeline.step import Group, Plan, Step
+from app.pipeline.synthesize import Synthesize
+
+GIVEN = frozenset({"request", "generation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What steps are built from. `model` is None where no language model is configured."""
+
+    settings: Settings
+    prompts: Prompts
+    detector: LanguageDetector
+    model: Model | None
+    embedder: Embedder
+
+
+def _detect(tools: Tools) -> Step:
+    return Detect(tools.detector)
+
+
+def _refine(tools: Tools) -> Step | None:
+    return Refine(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _keywords(tools: Tools) -> Step | None:
+    return Keywords(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _probe(tools: Tools) -> Step:
+    return Probe(tools.embedder, tools.settings)
+
+
+def _retrieve(tools: Tools) -> Step:
+    return Retrieve(tools.embedder, tools.settings)
+
+
+def _synthesize(tools: Tools) -> Step:
+    return Synthesize(tools.model, tools.prompts, tools.settings)
+
+
+def _cite(tools: Tools) -> Step:
+    return Cite(tools.prompts)
+
+
+STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
+    {
+        "detect": _detect,
+        "refine": _refine,
+        "keywords": _keywords,
+        "probe": _probe,
+        "retrieve": _retrieve,
+        "synthesize": _synthesize,
+        "cite": _cite,
+    }
+)
+
+
+def make_plan(names: Sequence[str | Sequence[str]], tools: Tools) -> Plan:
+    """The steps in their groups; those that need a language model are left out where there is none.
+
+    Raises `SettingsError` for an unknown name, a step whose input nobody wrote before, two writers of
+    one field in a group, or a plan that ends without an answer.
+    """
+    plan = []
+    for item in names:
+        group = [step for name in ([item] if isinstance(item, str) else item) if (step := _make(name, tools))]
+        if group:
+            plan.append(tuple(group))
+    _prove(plan)
+    return tuple(plan)
+
+
+def _make(name: str, tools: Tools) -> Step | None:
+    if name not in STEPS:
+        raise SettingsError(f"Unknown step {name!r} in assistants.toml. Known are: {', '.join(STEPS)}.")
+    return STEPS[name](tools)
+
+
+def _prove(plan: Sequence[Group]) -> None:
+    written = set(GIVEN)
+    for index, group in enumerate(plan):
+        fields = [field for step in group for field in step.writes]
+        if twice := {field for field in fields if fields.count(field) > 1}:
+            both = ", ".join(step.name for step in group if twice & set(step.writes))
+            raise SettingsError(
+                f"Steps {both} write {', '.join(sorted(twice))} at the same time: put one after the other."
+            )
+        for step in group:
+            others = [other for after in plan[index:] for other in after if other is not step]
+            _prove_inputs(step, written, {field: other.name for other in others for field in other.writes})
+        written |= set(fields)
+    if "events" not in written:
+        raise SettingsError("These steps give no answer: synthesize is missing.")
+
+
+def _prove_inputs(step: Step, written: set[str], later: Mapping[str, str]) -> None:
+    if lacking := [field for field in step.reads if field not in written]:
+        hint = f": put {later[lacking[0]]} before it" if lacking[0] in later else ""
+        raise SettingsError(f"Step {step.name} needs {', '.join(lacking)}, which no step before it gives{hint}.")
+    if late := [field for field in step.uses if field in later and field not in written]:
+        raise SettingsError(f"Step {step.name} uses {late[0]}, so it must come after {later[late[0]]}.")
+
+
+def upto(plan: Plan, field: str) -> Plan:
+    """The part of the plan that ends with the last writer of the field."""
+    last = max((i for i, group in enumerate(plan) for step in group if field in step.writes), default=-1)
+    return plan[: last + 1]

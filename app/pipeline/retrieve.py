@@ -1,0 +1,102 @@
+"""Finding the passages: both legs, fused into one ranking, on the generation that the turn pinned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from app.core.errors import IndexMismatch, ModelError
+from app.core.models.base import Embedder
+from app.core.settings import Settings
+from app.core.store.base import Generation
+from app.core.store.search import rank
+from app.core.types import Legs, LexicalText, Query, Turn, Vector
+from app.pipeline.step import Changes
+
+log = logging.getLogger("app.pipeline")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Embeds the question and searches with it as it is, while the helper calls are still under way."""
+
+    embedder: Embedder
+    settings: Settings
+    name = "probe"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("vector", "legs")
+    optional = False
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The question's vector (None when the embedder failed) and both legs with raw scores."""
+        vector = await _embed(turn, self.embedder)
+        query = _query(turn, self.settings, vector)
+        return {"vector": vector, "legs": await turn.generation.search(query)}
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Fuses the legs into the best passages; keywords, where there are any, are searched together with the question."""
+
+    embedder: Embedder
+    settings: Settings
+    name = "retrieve"
+    reads = ("question", "language", "generation")
+    uses = ("vector", "legs", "keywords")
+    writes = ("search", "legs", "hits")
+    optional = False
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The query as it was searched, its legs, and the hits, best first."""
+        generation: Generation = turn.generation
+        legs, vector = turn.legs, turn.vector
+        if legs is None:
+            vector = await _embed(turn, self.embedder)
+        query = _query(turn, self.settings, vector, turn.keywords)
+        if legs is None:
+            legs = await generation.search(query)
+        elif turn.keywords:
+            again = await generation.search(replace(query, vector=None))
+            legs = Legs(again.lexical, legs.vector)
+        return {"search": query, "legs": legs, "hits": await rank(generation, legs, query)}
+
+
+async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
+    generation: Generation = turn.generation
+    recipe = generation.info.recipe
+    if recipe.embedder != embedder.name:
+        raise IndexMismatch(
+            f"The index was built with the embedder {recipe.embedder}, the service is set to {embedder.name}: "
+            "set the old one again, or index anew with docs-assistant ingest."
+        )
+    try:
+        vector = (await embedder.embed_queries([turn.question]))[0]
+    except ModelError as error:  # words still find most pages
+        log.warning("question not embedded, searching by words only id=%s error=%s", turn.request.id, error)
+        return None
+    if len(vector) != recipe.dimension:
+        raise IndexMismatch(
+            f"{embedder.name} now gives vectors of {len(vector)} numbers, the index has {recipe.dimension}: index anew."
+        )
+    return vector
+
+
+def _query(turn: Turn, settings: Settings, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
+    texts = [LexicalText(turn.language, turn.question)]
+    texts += [LexicalText(code, text) for code, text in (keywords or {}).items()]
+    share = settings.vector_share(turn.language)
+    return Query(
+        texts=tuple(texts),
+        vector=vector,
+        language=turn.language,
+        filters=turn.request.filters,
+        lexical_weight=1 - share,
+        vector_weight=share,
+        other_language=settings.other_language,
+        fusion=settings.fusion,
+        exact=settings.exact,
+        limit=settings.top_k,
+        per_page=settings.per_page,
+    )

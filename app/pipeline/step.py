@@ -1,0 +1,109 @@
+"""What a step is, and the runner that takes a turn through a plan of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from app.core.errors import AssistantError
+from app.core.types import StepRecord, Turn
+
+log = logging.getLogger("app.pipeline")
+
+Changes = Mapping[str, Any]
+
+
+class Step(Protocol):
+    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it.
+
+    `reads` must have been written before; `uses` are read when an earlier step wrote them; a step whose
+    failure must not fail the answer is `optional`: the turn then goes on without its changes.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in assistants.toml."""
+        ...
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Fields that must have been written."""
+        ...
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Fields that are used where they are."""
+        ...
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Fields that it changes."""
+        ...
+
+    @property
+    def optional(self) -> bool:
+        """Whether the answer goes on without it."""
+        ...
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The changes to the turn, by field name."""
+        ...
+
+
+Group = tuple[Step, ...]
+Plan = tuple[Group, ...]
+
+
+async def run(plan: Plan, turn: Turn) -> Turn:
+    """The turn after all groups, each step's changes recorded in `trace`. Steps of one group run together.
+
+    A step that isn't optional fails the run with its own error; whatever still runs is cancelled.
+    """
+    for group in plan:
+        records = [await _timed(group[0], turn)] if len(group) == 1 else await _together(group, turn)
+        changes = {key: value for record in records for key, value in record.changes.items()}
+        turn = replace(turn, **changes, trace=(*turn.trace, *records))
+    return turn
+
+
+async def _together(group: Sequence[Step], turn: Turn) -> list[StepRecord]:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(_timed(step, turn)) for step in group]
+    except* AssistantError as errors:
+        raise _first(errors) from None
+    return [task.result() for task in running]
+
+
+def _first(errors: BaseExceptionGroup[AssistantError]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _timed(step: Step, turn: Turn) -> StepRecord:
+    started = time.perf_counter()
+    changes: Changes = {}
+    problem = ""
+    try:
+        changes = await step(turn)
+    except Exception as error:
+        if not step.optional:
+            raise
+        problem = f"{type(error).__name__}: {error}"
+        unexpected = not isinstance(error, AssistantError)
+        log.warning(
+            "step failed, going on without id=%s step=%s error=%s",
+            turn.request.id,
+            step.name,
+            problem,
+            exc_info=unexpected,
+        )
+    ms = (time.perf_counter() - started) * 1000
+    log.debug("step id=%s step=%s ms=%.1f", turn.request.id, step.name, ms)
+    return StepRecord(step.name, ms, changes, problem)

@@ -1,0 +1,104 @@
+"""The answer: by the language model from the passages, streamed; word for word from them where there is no model."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from app.core.errors import ModelError
+from app.core.models.base import CallOptions, Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.types import Done, Event, Events, Failure, Hit, Message, Text, Turn
+from app.pipeline.extract import extract
+from app.pipeline.history import earlier
+from app.pipeline.step import Changes
+
+log = logging.getLogger("app.pipeline")
+
+CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
+LONGEST_QUESTION_TOKENS = 2000
+
+
+@dataclass(frozen=True)
+class Synthesize:
+    """Writes the answer's events. Its failure before the first text falls back to an extractive answer, by setting."""
+
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    name = "synthesize"
+    reads = ("question", "language", "hits")
+    uses = ("refined",)
+    writes = ("events",)
+    optional = False
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The events; nothing is asked of the model before they are read."""
+        return {"events": self._answer(turn)}
+
+    async def _answer(self, turn: Turn) -> Events:
+        if not turn.hits:
+            yield Text(self.prompts.render(turn.language, "nothing_found"))
+            yield Done()
+        elif self.model is None:
+            for event in self._extracted(turn):
+                yield event
+        else:
+            async with aclosing(self._written(self.model, turn)) as events:
+                async for event in events:
+                    yield event
+
+    async def _written(self, model: Model, turn: Turn) -> Events:
+        said = False
+        try:
+            async with aclosing(self._generate(model, turn)) as events:
+                async for event in events:
+                    said = said or isinstance(event, Text)
+                    yield event
+        except ModelError as error:
+            if not said and self.settings.on_model_failure == "error":
+                raise
+            log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
+            for event in [Failure(error)] if said else self._extracted(turn):
+                yield event
+
+    def _extracted(self, turn: Turn) -> list[Event]:
+        return [Text(extract(turn, self.prompts.language(turn.language))), Done(extractive=True)]
+
+    async def _generate(self, model: Model, turn: Turn) -> Events:
+        sampling, settings = turn.request.sampling, self.settings
+        options = CallOptions(
+            temperature=settings.temperature if sampling.temperature is None else sampling.temperature,
+            max_tokens=min(sampling.max_tokens or settings.llm_max_tokens, settings.llm_max_tokens),
+            stop=sampling.stop,
+            seed=sampling.seed,
+            timeout=settings.llm_timeout,
+        )
+        history = earlier(turn.request.messages, self.prompts)
+        room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
+        room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
+        system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room))
+        messages = [Message("system", system), *history, Message("user", turn.refined or turn.question)]
+        empty = True
+        async with aclosing(model.stream(messages, options)) as events:
+            async for event in events:
+                empty = empty and not (isinstance(event, Text) and event.text.strip())
+                if isinstance(event, Done) and empty:
+                    raise ModelError(f"The language model {model.name} answered nothing.")
+                if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
+                    yield event
+
+
+def numbered(hits: tuple[Hit, ...], room: int) -> str:
+    """The passages with numbers and headings, the last ones cut or left out where `room` characters are full."""
+    passages: list[str] = []
+    for number, hit in enumerate(hits, start=1):
+        title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
+        passage = f"[{number}] {title}\n{hit.chunk.text}"
+        if len(passage) > room and passages:
+            break
+        passages.append(passage[: max(room, 1000)])
+        room -= len(passage) + 2
+    return "\n\n".join(passages)

@@ -1,0 +1,75 @@
+"""Citing by code: numbers as they are read, links to what was used, nothing invented."""
+
+import pytest
+
+from app.core.errors import ModelUnavailable
+from app.core.prompts import load_prompts
+from app.core.types import Done, Event, Events, Failure, Hit, Source, Text
+from app.pipeline.cite import Cite
+from tests.app.pipeline.turns import hit, text_of, turn
+
+CITE = Cite(load_prompts(("cs", "en")))
+HITS = (
+    hit(1, anchor="limits", path=("Storage", "Limits"), title="Storage"),
+    hit(2),
+    hit(3, url="https://docs.example.org/page-1", anchor="limits", path=("Storage", "Limits"), title="Storage"),
+    hit(4, url="https://docs.example.org/a (b)/č?x=[1]", title="Odd [title]"),
+)
+
+
+async def say(
+    pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en"
+) -> list[Event]:
+    async def events() -> Events:
+        for piece in pieces:
+            yield Text(piece)
+        yield end or Done()
+
+    cited = (await CITE(turn(language=language, hits=hits, events=events())))["events"]
+    return [event async for event in cited]
+
+
+def body(events: list[Event]) -> str:
+    return text_of(events).split("\n\n**")[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+async def test_numbers_follow_the_order_of_first_use(size: int) -> None:
+    """Passage 2, cited first, becomes [1]; two passages of one section are one source; unknown numbers vanish."""
+    text = "B [2]. A [1][3], both [2, 1; 9] none [9], link [4](x) `a[1]` and\n```\nb[2]\n```\nend [3]"
+    events = await say([text[i : i + size] for i in range(0, len(text), size)])
+    assert body(events) == "B [1]. A [2][2], both [1][2] none , link [4](x) `a[1]` and\n```\nb[2]\n```\nend [2]"
+    assert [(e.number, e.url) for e in events if isinstance(e, Source)] == [
+        (1, "https://docs.example.org/page-2"),
+        (2, "https://docs.example.org/page-1#limits"),
+    ]
+    assert text_of(events).endswith(
+        "\n\n**Sources**\n\n1. [Page 2](https://docs.example.org/page-2)\n2. [Storage – Limits](https://docs.example.org/page-1#limits)"
+    )
+
+
+async def test_an_answer_without_numbers_lists_all_passages_once_each() -> None:
+    """The reader gets links in any case, in Czech under Zdroje, encoded so that Markdown can't break them."""
+    text = text_of(await say(["Odpověď."], language="cs"))
+    assert text.count("**Zdroje**") == 1
+    assert text.count("page-1#limits") == 1
+    assert r"3. [Odd \[title\]](https://docs.example.org/a%20%28b%29/%C4%8D?x=%5B1%5D)" in text
+
+
+async def test_no_passages_no_sources() -> None:
+    """Under "nothing found" stands no list."""
+    events = await say(["I found nothing."], hits=())
+    assert text_of(events) == "I found nothing."
+
+
+async def test_a_failure_keeps_the_text_and_lists_nothing() -> None:
+    """What was held back is said, then the failure: a broken answer isn't dressed up with sources."""
+    events = await say(["The limit is [1"], end=Failure(ModelUnavailable("gone")))
+    assert text_of(events) == "The limit is [1"
+    assert isinstance(events[-1], Failure)
+
+
+async def test_text_that_cannot_be_a_citation_is_not_delayed() -> None:
+    """Only what may still become a number waits for the next piece."""
+    events = await say(["Use ", "array[", "x] and [", "1", "]."])
+    assert [e.text for e in events if isinstance(e, Text)][:3] == ["Use ", "array", "[x] and "]

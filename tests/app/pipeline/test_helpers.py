@@ -1,0 +1,123 @@
+"""Detect, refine and keywords: what they ask the model and what they make of its answers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import ModelError, ModelTimeout, RequestError
+from app.core.language import LanguageDetector
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.prompts import load_prompts
+from app.core.types import Message, Request, Turn
+from app.pipeline.detect import Detect
+from app.pipeline.keywords import Keywords, parse
+from app.pipeline.refine import Refine
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+PROMPTS = load_prompts(("cs", "en"))
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    yield opened
+    await opened.close()
+
+
+async def detect(*messages: tuple[str, str]) -> dict:
+    step = Detect(LanguageDetector(PROMPTS.languages, "en"))
+    return dict(await step(Turn(request=Request(tuple(Message(*m) for m in messages)))))
+
+
+async def test_detect_takes_the_last_question_and_its_own_language() -> None:
+    """An earlier language counts only where the question shows none."""
+    assert await detect(
+        ("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", " How long does it take? ")
+    ) == {
+        "question": "How long does it take?",
+        "language": "en",
+    }
+    assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
+        "question": "512",
+        "language": "cs",
+    }
+
+
+async def test_detect_refuses_a_conversation_without_a_question() -> None:
+    """An empty question is the client's mistake and says so."""
+    with pytest.raises(RequestError, match="no question"):
+        await detect(("system", "Be nice."), ("user", "  "))
+
+
+async def test_refine_sends_the_conversation_without_our_source_list(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The model sees what was said, in the prompt of the question's language, and answers one question."""
+    llm.reply = lambda _: Reply("„Kolik paměti mohu mít v JupyterHubu?“")
+    messages = (
+        Message("user", "Co je JupyterHub?"),
+        Message("assistant", "Notebooky [1].\n\n**Zdroje**\n\n1. [JupyterHub](https://x)"),
+        Message("user", "A kolik paměti?"),
+    )
+    step = Refine(model, PROMPTS, SETTINGS)
+    changes = await step(turn("A kolik paměti?", "cs", request=Request(messages)))
+    assert changes == {"refined": "Kolik paměti mohu mít v JupyterHubu?"}
+    system, user = (m["content"] for m in llm.calls[0]["messages"])
+    assert "neodpovídej" in system
+    assert (
+        user == "<conversation>\nuser: Co je JupyterHub?\nassistant: Notebooky [1].\n</conversation>\n\nA kolik paměti?"
+    )
+
+
+@pytest.mark.parametrize("answer", ["", "word " * 400])
+async def test_refine_refuses_answers_that_are_no_question(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+    """An essay or nothing is an error, so that the runner goes on with the original."""
+    llm.reply = lambda _: Reply(answer)
+    with pytest.raises(ModelError, match="original is used"):
+        await Refine(model, PROMPTS, SETTINGS)(turn())
+
+
+async def test_a_slow_helper_times_out(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The limit is the helper's own, far below the answer's."""
+    llm.reply = lambda _: Reply("late", delay=3)
+    with pytest.raises(ModelTimeout, match=r"0\.4 s"):
+        await Keywords(model, PROMPTS, SETTINGS)(turn())
+
+
+async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The question's language comes first; the question alone is the user message on a first turn."""
+    llm.reply = lambda _: Reply("en: memory, limit\ncs: paměť, limit")
+    changes = await Keywords(model, PROMPTS, SETTINGS)(turn())
+    assert changes == {"keywords": {"en": "memory, limit", "cs": "paměť, limit"}}
+    system, user = (m["content"] for m in llm.calls[0]["messages"])
+    assert "English (en), čeština (cs)" in system
+    assert system.endswith("en: …, …, …\ncs: …, …, …")
+    assert user == "How much memory can I get?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "keywords"),
+    [
+        ("cs: kvóta, limit\nen: quota, limit", {"cs": "kvóta, limit", "en": "quota, limit"}),
+        ("- **cs**: kvóta\n- **en**: quota", {"cs": "kvóta", "en": "quota"}),
+        ('{"cs": ["kvóta", "limit"],\n "en": ["quota"]}', {"cs": "kvóta ,  limit", "en": "quota"}),
+        ("Here you are:\nen: quota\nde: Quote\nen: again", {"en": "quota"}),
+        ("cs: …\nen: ???", {}),
+        ("I can't help with that.", {}),
+    ],
+)
+def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
+    """List marks, bold and JSON are read; other languages and empty lines are not."""
+    assert parse(answer, ["cs", "en"]) == keywords
+
+
+async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The trace then tells why the question alone was searched."""
+    llm.reply = lambda _: Reply("Sorry, no.")
+    with pytest.raises(ModelError, match="No keywords"):
+        await Keywords(model, PROMPTS, SETTINGS)(turn())

@@ -1,0 +1,132 @@
+"""The answer: what the model is given, and what a reader gets when it fails."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import ModelError, ModelUnavailable
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.core.types import Done, Event, Failure, Message, Request, Sampling, Turn
+from app.pipeline.synthesize import Synthesize, numbered
+from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+PROMPTS = load_prompts(("cs", "en"))
+HITS = (
+    hit(
+        1,
+        "## Memory\n\nEach notebook gets 4 GB.\n\nMore memory on request:\n\n```bash\nmem --set 8\n\n# done\n```",
+        path=("Memory",),
+    ),
+    hit(2, "Nothing about it."),
+)
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+async def answer(llm: FakeLLM | None, given: Turn, settings: Settings = SETTINGS) -> list[Event]:
+    model = OpenAIModel(Endpoint(llm.url, timeout=settings.llm_timeout), "m") if llm else None
+    try:
+        changes = await Synthesize(model, PROMPTS, settings)(given)
+        return [event async for event in changes["events"]]
+    finally:
+        if model:
+            await model.close()
+
+
+async def test_the_model_gets_passages_history_and_the_refined_question(llm: FakeLLM) -> None:
+    """Numbered passages with their headings, the earlier talk, the client's sampling; the answer is passed on."""
+    messages = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "And memory?"))
+    request = Request(messages, sampling=Sampling(temperature=0.7, max_tokens=99999, stop=("END",), seed=4))
+    events = await answer(llm, turn("And memory?", hits=HITS, refined="How much memory?", request=request))
+    assert text_of(events).strip() == "The answer [1]."
+    assert events[-1] == Done("stop")
+    sent = llm.calls[0]
+    assert [m["role"] for m in sent["messages"]] == ["system", "user", "assistant", "user"]
+    assert "[1] Page 1 > Memory\n## Memory\n\nEach notebook gets 4 GB." in sent["messages"][0]["content"]
+    assert sent["messages"][-1]["content"] == "How much memory?"
+    assert (sent["temperature"], sent["max_tokens"], sent["stop"], sent["seed"]) == (
+        0.7,
+        SETTINGS.llm_max_tokens,
+        ["END"],
+        4,
+    )
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(status=500), Reply(delay=2), Reply(text=""), Reply(text="<think>hm</think>"), Reply(dies_after=0)]
+)
+@pytest.mark.parametrize("language", ["cs", "en"])
+async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM, reply: Reply, language: str) -> None:
+    """The best passage word for word, code whole, with a line in the question's language that says so."""
+    llm.reply = lambda _: reply
+    events = await answer(llm, turn(language=language, hits=HITS))
+    text = text_of(events)
+    assert text.startswith(PROMPTS.language(language).extractive_intro)
+    assert "Each notebook gets 4 GB." in text
+    assert "```bash\nmem --set 8\n\n# done\n```" in text
+    assert events[-1] == Done(extractive=True)
+
+
+async def test_without_a_model_the_answer_is_extractive() -> None:
+    """The embedded default needs no model at all."""
+    events = await answer(None, turn(hits=HITS))
+    assert "**Page 1 > Memory** [1]" in text_of(events)
+    assert events[-1] == Done(extractive=True)
+
+
+async def test_the_setting_error_makes_the_failure_an_error(llm: FakeLLM) -> None:
+    """on_model_failure=error: the caller gets the model's error before any text."""
+    llm.reply = lambda _: Reply(status=500)
+    with pytest.raises(ModelUnavailable):
+        await answer(llm, turn(hits=HITS), SETTINGS.model_copy(update={"on_model_failure": "error"}))
+    llm.reply = lambda _: Reply(text="")
+    with pytest.raises(ModelError, match="answered nothing"):
+        await answer(llm, turn(hits=HITS), SETTINGS.model_copy(update={"on_model_failure": "error"}))
+
+
+async def test_a_model_that_dies_in_mid_answer_ends_with_a_failure(llm: FakeLLM) -> None:
+    """What was said stays, then a Failure: no second answer is glued to the first."""
+    llm.reply = lambda _: Reply("The limit is 4 GB.", dies_after=3)
+    events = await answer(llm, turn(hits=HITS))
+    assert text_of(events) == "The limit is "
+    assert isinstance(events[-1], Failure)
+
+
+async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
+    """Nothing found is said in the question's language, and the model isn't asked to invent."""
+    events = await answer(llm, turn(language="cs"))
+    assert text_of(events) == PROMPTS.render("cs", "nothing_found")
+    assert llm.calls == []
+
+
+async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> None:
+    """A reader who leaves costs the model nothing more."""
+    import asyncio
+
+    llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)
+    model = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    events = (await Synthesize(model, PROMPTS, SETTINGS)(turn(hits=HITS)))["events"]
+    await anext(events)
+    await events.aclose()
+    for _ in range(100):
+        if llm.cancelled:
+            break
+        await asyncio.sleep(0.02)
+    await model.close()
+    assert llm.cancelled == 1
+
+
+def test_passages_are_cut_to_fit() -> None:
+    """The first passage is always there, later ones only while there is room."""
+    hits = tuple(hit(n, "x" * 900) for n in range(1, 6))
+    text = numbered(hits, 2000)
+    assert "[2]" in text
+    assert "[3]" not in text
+    assert len(numbered((hit(1, "y" * 5000),), 1500)) == 1500

@@ -1,0 +1,33 @@
+"""Turns and hits to test steps with."""
+
+from app.core.settings import Settings
+from app.core.types import Chunk, Event, Hit, Message, Request, Section, Text, Turn
+
+SETTINGS = Settings.load(None, helper_timeout=0.4, llm_timeout=0.5)
+
+
+def hit(
+    number: int, text: str = "Text.", *, url: str = "", anchor: str = "", path: tuple[str, ...] = (), title: str = ""
+) -> Hit:
+    chunk = Chunk(
+        id=f"c{number}",
+        collection="docs",
+        url=url or f"https://docs.example.org/page-{number}",
+        position=0,
+        text=text,
+        language="en",
+        title=title or f"Page {number}",
+        sections=(Section(0, path, anchor),),
+    )
+    return Hit(chunk, lexical=1.0, cosine=0.5, fused=1 / number)
+
+
+def turn(
+    question: str = "How much memory can I get?", language: str = "en", *, hits: tuple[Hit, ...] = (), **more: object
+) -> Turn:
+    request = more.pop("request", None) or Request((Message("user", question),), id="t1")
+    return Turn(request=request, question=question, language=language, hits=hits, **more)
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, Text))

@@ -1,0 +1,121 @@
+"""An OpenAI-compatible server with scripted answers, on a real port: it stands in for the language model only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass
+class Reply:
+    """What the server does with one call: say `text` in `pieces`, wait, refuse, or die after some pieces."""
+
+    text: str = "The answer [1]."
+    status: int = 200
+    delay: float = 0.0
+    piece_delay: float = 0.0
+    dies_after: int | None = None
+    finish: str | None = "stop"
+    reasoning: str = ""
+    raw: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def pieces(self) -> list[str]:
+        return [word + " " for word in self.text.split(" ")] if self.text else []
+
+
+class FakeLLM:
+    """Answers by `reply(body)`, keeps every request body in `calls`, and counts calls that clients gave up."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.embedded: list[list[str]] = []
+        self.cancelled = 0
+        self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
+        self.embedding_status = 200
+        self.dimension = 8
+        self.url = ""
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.calls.append(body)
+        reply = self.reply(body)
+        try:
+            return await self._stream(request, reply) if body.get("stream") else await self._whole(reply)
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.cancelled += 1
+            raise
+
+    async def _whole(self, reply: Reply) -> web.Response:
+        await asyncio.sleep(reply.delay)
+        if reply.raw is not None or reply.status != 200:
+            return web.Response(text=reply.raw or reply.text, status=reply.status, headers=reply.headers)
+        message = {"role": "assistant", "content": reply.text, "reasoning_content": reply.reasoning}
+        return web.json_response(
+            {
+                "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+                "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+            }
+        )
+
+    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        await asyncio.sleep(reply.delay)
+        if reply.status != 200:
+            return web.Response(text=reply.raw or reply.text, status=reply.status, headers=reply.headers)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        deltas = [{"role": "assistant", "content": ""}]
+        deltas += [{"reasoning_content": reply.reasoning}] if reply.reasoning else []
+        deltas += [{"content": piece} for piece in reply.pieces]
+        for number, delta in enumerate(deltas):
+            if reply.dies_after is not None and number > reply.dies_after:
+                request.transport.abort()  # type: ignore[union-attr]
+                return response
+            await self._event(response, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+            await asyncio.sleep(reply.piece_delay)
+        if reply.raw:
+            await response.write(reply.raw.encode())
+        if reply.finish:
+            await self._event(response, {"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]})
+            usage = {"prompt_tokens": 11, "completion_tokens": len(reply.pieces)}
+            await self._event(response, {"choices": [], "usage": usage})
+            await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async def _event(self, response: web.StreamResponse, data: dict[str, Any]) -> None:
+        await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
+
+    async def embeddings(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.embedded.append(body["input"])
+        if self.embedding_status != 200:
+            return web.Response(text="no embeddings today", status=self.embedding_status)
+        rows = [{"index": i, "embedding": self._vector(text)} for i, text in enumerate(body["input"])]
+        return web.json_response({"data": rows[::-1], "usage": {"prompt_tokens": 1, "total_tokens": 1}})
+
+    def _vector(self, text: str) -> list[float]:
+        return [1.0 + sum(ord(c) for c in text[i :: self.dimension]) % 97 for i in range(self.dimension)]
+
+
+@asynccontextmanager
+async def fake_llm() -> AsyncIterator[FakeLLM]:
+    """A running server; its `url` ends in /v1."""
+    llm = FakeLLM()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", llm.chat)
+    app.router.add_post("/v1/embeddings", llm.embeddings)
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    llm.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield llm
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,163 @@
+"""A page's Markdown as a flat list of pieces: the smallest parts that a chunk may be made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
+
+from ingestion.cut import cut_code, cut_lines, cut_prose, cut_table
+
+_ANCHOR = re.compile(r"[ \t]*(?:\{#([^}\s]+)\}|\[#([^\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
+_INLINE = MarkdownIt("commonmark").enable("strikethrough")
+_BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
+_CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"})
+
+# what it costs to end a chunk before a piece, as a share of a whole chunk's worth
+BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
+BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.8, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading without its markup; `anchor` is empty where the text has none."""
+
+    level: int
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a page that is never cut. `gap` stands between it and the piece before it in the same chunk."""
+
+    text: str
+    gap: str
+    cost: float
+    heading: Heading | None = None
+
+
+def pieces(markdown: str, size: int) -> list[Piece]:
+    """The whole text in order; no piece is longer than `size`, except a single row of a table."""
+    lines = markdown.split("\n")
+    made: list[Piece] = []
+    for node, start, end in _top_level(lines):
+        gap = "\n\n" if not start or not lines[start - 1].strip() else "\n"
+        if node is not None and node.type == "heading":
+            made.append(_heading(node, lines[start:end]))
+        else:
+            made.extend(_cut(node, lines, start, end, gap, size))
+    return _glued(made)
+
+
+def _top_level(lines: list[str]) -> Iterator[tuple[SyntaxTreeNode | None, int, int]]:
+    """(block, first line, line after) over all non-blank lines; lines that make no block come as None."""
+    at = 0
+    for node in SyntaxTreeNode(_BLOCKS.parse("\n".join(lines))).children:
+        start, end = node.map or (at, at)
+        yield from _loose(lines, at, start)
+        end = _without_blank_end(lines, start, end)
+        yield node, start, end
+        at = end
+    yield from _loose(lines, at, len(lines))
+
+
+def _loose(lines: list[str], start: int, end: int) -> Iterator[tuple[None, int, int]]:
+    """Runs of non-blank lines that the parser keeps to itself: link definitions."""
+    at = start
+    while at < end:
+        if not lines[at].strip():
+            at += 1
+            continue
+        last = at
+        while last < end and lines[last].strip():
+            last += 1
+        yield None, at, last
+        at = last
+
+
+def _without_blank_end(lines: list[str], start: int, end: int) -> int:
+    while end > start + 1 and not lines[end - 1].strip():
+        end -= 1
+    return end
+
+
+def _heading(node: SyntaxTreeNode, lines: list[str]) -> Piece:
+    level = int(node.tag[1:])
+    text = "\n".join(lines[:-1] if node.markup in "=-" and len(lines) > 1 else lines)
+    anchor = _ANCHOR.search(text)
+    content = _ANCHOR.sub("", node.children[0].content if node.children else "")
+    plain = " ".join(_plain(_INLINE.parseInline(content)[0].children or []).split())
+    shown = f"{'#' * level} {' '.join(content.split())}"
+    heading = Heading(level, plain, next((g for g in anchor.groups() if g), "") if anchor else "")
+    return Piece(shown, "\n\n", BEFORE_HEADING[level], heading)
+
+
+def _plain(tokens: list[Token]) -> str:
+    parts: list[str] = []
+    for token in tokens:
+        if token.type in ("text", "code_inline"):
+            parts.append(token.content)
+        elif token.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+        elif token.type == "image":
+            parts.append(token.content)
+    return "".join(parts)
+
+
+def _cut(node: SyntaxTreeNode | None, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+    """The block as one piece if it fits, else cut where its kind allows."""
+    text = "\n".join(lines[start:end])
+    kind = node.type if node is not None else "loose"
+    if len(text) <= size and kind not in ("bullet_list", "ordered_list"):
+        yield Piece(text, gap, BEFORE_BLOCK if gap == "\n\n" else BEFORE_ITEM)
+        return
+    if node is not None and kind in _CONTAINERS and node.children:
+        yield from _children(node, lines, start, end, gap, size)
+        return
+    if kind == "fence":
+        parts = cut_code(lines[start:end], size)
+    elif kind == "table" or all(line.lstrip().startswith("|") for line in lines[start:end]):
+        parts = cut_table(lines[start:end], size)
+    elif kind in ("code_block", "html_block"):
+        parts = cut_lines(lines[start:end], size)
+    else:
+        parts = cut_prose(text, size)
+    for number, (part, joint) in enumerate(parts):
+        yield Piece(part, joint if number else gap, BEFORE_CUT if number else BEFORE_BLOCK)
+
+
+def _children(node: SyntaxTreeNode, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+    """A list as its items, an item too long as its blocks; markers and indentation stay as written."""
+    starts = [child.map[0] for child in node.children if child.map] or [start]
+    bounds = [start, *starts[1:], end]
+    for number, child in enumerate([c for c in node.children if c.map]):
+        first, last = bounds[number], _without_blank_end(lines, bounds[number], bounds[number + 1])
+        between = gap if not number else "\n\n" if not lines[first - 1].strip() else "\n"
+        cost = None if not number else BEFORE_ITEM
+        for piece in _cut(child, lines, first, last, between, size):
+            yield piece if cost is None else Piece(piece.text, piece.gap, cost)
+            cost = None
+
+
+def _glued(made: list[Piece]) -> list[Piece]:
+    """A heading, and a line that announces what follows, don't end a chunk."""
+    result = list(made)
+    for number in range(1, len(result)):
+        before, piece = result[number - 1], result[number]
+        if piece.heading is None and before.heading is not None:
+            result[number] = Piece(piece.text, piece.gap, NEVER)
+        elif piece.heading is not None and before.heading is not None and piece.heading.level > before.heading.level:
+            result[number] = Piece(piece.text, piece.gap, 0.5, piece.heading)
+        elif piece.heading is None and piece.cost < ANNOUNCED and _continues(before.text, piece.text):
+            result[number] = Piece(piece.text, piece.gap, ANNOUNCED)
+    return result
+
+
+def _continues(before: str, text: str) -> bool:
+    """True when the text reads on from what stands before it."""
+    return before.endswith(":") or text[:1].islower()

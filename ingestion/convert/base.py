@@ -1,0 +1,79 @@
+"""What a converter gets and gives: a downloaded body in, a document as clean Markdown out."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.core.errors import CrawlError
+
+MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+
+
+class ConversionError(CrawlError):
+    """A downloaded body holds nothing that could be indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters."""
+
+    url: str
+    text: str
+    media_type: str = "text/html"
+
+    @property
+    def is_mdx(self) -> bool:
+        """True when the text may hold JSX."""
+        return self.media_type == "text/mdx" or self.url.partition("?")[0].endswith(".mdx")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page as Markdown that starts with its h1; headings end in ` {#id}` where their anchor is known.
+
+    `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
+    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty.
+    """
+
+    title: str
+    markdown: str
+    languages: Mapping[str, str] = field(default_factory=dict)
+    canonical: str = ""
+    alternates: Mapping[str, str] = field(default_factory=dict)
+    markdown_url: str = ""
+    published: str = ""
+    modified: str = ""
+
+
+class Converter(Protocol):
+    """One way to make a document of a body."""
+
+    def matches(self, source: Source) -> bool:
+        """True when this converter can read the source."""
+        ...
+
+    def convert(self, source: Source) -> Document:
+        """The document; raises `ConversionError` when the source holds no text."""
+        ...
+
+
+def decode(body: bytes, charset: str = "") -> str:
+    """The text of a body: by its byte order mark, else `charset`, else what its <meta> says, else UTF-8."""
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return body.decode(name, "replace")
+    meta = _META_CHARSET.search(body[:4096])
+    for name in (charset, meta[1].decode("ascii", "replace") if meta else "", "utf-8"):
+        try:
+            return body.decode(name or "utf-8")
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return body.decode("windows-1250", "replace")

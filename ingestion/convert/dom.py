@@ -1,0 +1,65 @@
+"""Small moves on an lxml tree that the clean-up steps share."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from lxml.etree import XPath
+from lxml.html import Element, HtmlElement
+
+_CLASS = re.compile(r"\{([\w-]+)\}")
+
+
+@cache
+def _compiled(path: str) -> XPath:
+    # descendants of the element only: "//" would start at the page
+    written = _CLASS.sub(r"contains(concat(' ', normalize-space(@class), ' '), ' \1 ')", path)
+    return XPath("|".join(f".{part}" for part in written.split("|")))
+
+
+def select(root: HtmlElement, path: str) -> list[HtmlElement]:
+    """Elements below `root` by XPath, in which `{name}` stands for "has this class"."""
+    return list(_compiled(path)(root))
+
+
+def has_class(element: HtmlElement, name: str) -> bool:
+    """True when the element has the class."""
+    return name in (element.get("class") or "").split()
+
+
+def text_of(element: HtmlElement) -> str:
+    """The element's text on one line, without invisible characters."""
+    return " ".join(re.sub("[\u200b\u00ad\ufeff]", "", element.text_content()).split())
+
+
+def drop(element: HtmlElement) -> None:
+    """Remove the element and what is in it; the text after it stays."""
+    if element.getparent() is not None:
+        element.drop_tree()
+
+
+def replace(element: HtmlElement, new: HtmlElement) -> None:
+    """Put `new` in the element's place."""
+    parent = element.getparent()
+    if parent is None:
+        return
+    new.tail = element.tail
+    parent.replace(element, new)
+
+
+def bold(text: str) -> HtmlElement:
+    """A paragraph of bold text."""
+    paragraph, strong = Element("p"), Element("strong")
+    strong.text = text
+    paragraph.append(strong)
+    return paragraph
+
+
+def bold_paragraph(element: HtmlElement) -> None:
+    """Replace the element by its text as a bold paragraph, or by nothing."""
+    text = text_of(element)
+    if text:
+        replace(element, bold(text))
+    else:
+        drop(element)

@@ -1,0 +1,118 @@
+"""Raw Markdown or MDX of a page -> clean Markdown: no front matter, banners, JSX or HTML tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import frontmatter
+import yaml  # type: ignore[import-untyped]
+
+from ingestion.convert.base import MARKDOWN_TYPES, ConversionError, Document, Source
+from ingestion.convert.fences import blocks
+from ingestion.convert.inline_html import clean_html
+from ingestion.convert.links import absolute_links
+from ingestion.convert.mdx import clean_mdx
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_LINE = re.compile(r"(?m)^(\w+):[ \t]*(.+?)[ \t]*$")
+_BANNERS = (
+    # Mintlify, Rspress: where the list of all pages is
+    re.compile(
+        r"\A(?:>[^\n]*\n)*?>[^\n]*\b(?:llms(?:-full)?\.txt|Documentation Index|For AI agents)[^\n]*\n(?:>[^\n]*\n)*"
+    ),
+    re.compile(r"\A<(?:AgentInstructions|SYSTEM)>.*?</(?:AgentInstructions|SYSTEM)>\s*", re.DOTALL),
+)
+_HEADED = re.compile(
+    r"\A#[ \t]+(?P<title>[^\n]+?)[ \t]*\n(?:URL|Source|Source URL):[ \t]*\S+[ \t]*(?:\n(?!\S*:)|\n|\Z)"
+)  # fumadocs
+_LINKED = re.compile(r"\A#[ \t]+(?P<title>[^\n]+?)[ \t]+\((?:https?:/)?/[^\s()]*\)[ \t]*(?:\n|\Z)")  # fumadocs
+_H1 = re.compile(r"(?m)^(?:# +(?P<atx>\S[^\n]*?)[ \t]*#*[ \t]*$|(?P<setext>\S[^\n]*)\n=+[ \t]*$)")
+_ANCHOR = re.compile(r"\s*(?:\{#[^}\s]+\}|\[#[^\]\s]+\])\s*$")
+
+
+class MarkdownConverter:
+    """Takes Markdown as it is and removes what only its site's generator understands."""
+
+    def matches(self, source: Source) -> bool:
+        """True for Markdown, and for plain text or an .md address that isn't HTML in truth."""
+        if source.media_type in MARKDOWN_TYPES:
+            return True
+        named = source.url.partition("?")[0].endswith((".md", ".mdx", ".txt"))
+        plain = source.media_type == "text/plain" or (named and source.media_type in ("", "application/octet-stream"))
+        return plain and not source.text.lstrip("\ufeff \t\r\n").startswith("<")
+
+    def convert(self, source: Source) -> Document:
+        """The document; raises `ConversionError` when there is no text in it."""
+        text = re.sub(r"\r\n?", "\n", source.text.lstrip("\ufeff")).replace("\x00", "")
+        facts, body = _front_matter(text)
+        title, body = _banner(body)
+        if source.is_mdx:
+            body = clean_mdx(body)
+        body = absolute_links(clean_html(body), source.url).strip("\n")
+        if not re.search(r"\w", body) and not (title or _text(facts.get("title"))):
+            raise ConversionError(f"{source.url} is empty")
+        heading = _first_h1(body)
+        title = _text(facts.get("title")) or title or heading
+        if title and heading != title and not _H1.match(body):
+            body = f"# {title}\n\n{body}"
+        return Document(
+            title=title,
+            markdown=body.strip("\n") + "\n",
+            languages=_languages(facts),
+            published=_date(facts, "published", "date", "created"),
+            modified=_date(facts, "modified", "updated", "last_modified", "lastModified", "lastUpdated", "last_update"),
+        )
+
+
+def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+    if not (match := _FRONT.match(text)):
+        return {}, text
+    body = text[match.end() :]
+    try:
+        facts, _ = frontmatter.parse(match[0])
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        # a colon in an unquoted title is the usual slip: line by line it still reads
+        return {key: value.strip("\"'") for key, value in _FRONT_LINE.findall(match[1])}, body
+    return (facts, body) if facts else ({}, body)
+
+
+def _banner(body: str) -> tuple[str, str]:
+    """(title, rest) without what some generators put above each page; the title is empty where none was given."""
+    body = body.lstrip("\n")
+    for banner in _BANNERS:
+        body = banner.sub("", body).lstrip("\n")
+    match = _HEADED.match(body) or _LINKED.match(body)
+    return (match["title"].strip(), body[match.end() :].lstrip("\n")) if match else ("", body)
+
+
+def _first_h1(body: str) -> str:
+    for code, piece in blocks(body):
+        if not code and (match := _H1.search(piece)):
+            return _ANCHOR.sub("", match["atx"] or match["setext"]).strip()
+    return ""
+
+
+def _languages(facts: Mapping[str, Any]) -> Mapping[str, str]:
+    for key in ("lang", "language", "locale"):
+        if isinstance(facts.get(key), str):
+            return {"front matter": facts[key]}
+    return {}
+
+
+def _text(value: Any) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+
+
+def _date(facts: Mapping[str, Any], *keys: str) -> str:
+    for key in keys:
+        value = facts.get(key)
+        if isinstance(value, dict):  # Docusaurus: last_update: {date: ...}
+            value = value.get("date")
+        if isinstance(value, dt.date):
+            return value.isoformat()
+        if isinstance(value, str) and re.match(r"\d{4}-\d{2}", value):
+            return value
+    return ""

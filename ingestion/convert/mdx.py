@@ -1,0 +1,122 @@
+"""MDX -> Markdown: imports, exports, comments and JSX tags go, the text between them stays."""
+
+from __future__ import annotations
+
+import re
+
+from ingestion.convert.fences import blocks, outside_code
+
+_ESM = re.compile(r"(?m)^(?:import\s+(?:[\w{*\"'])|export\s+(?:default|const|let|var|function|async|class|\{|\*))")
+_COMMENT = re.compile(r"\{\s*/\*.*?\*/\s*\}", re.DOTALL)
+_BLANK = re.compile(r"\{\s*([\"'`])[ \t]*\1\s*\}")
+_TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*)(?=[\s/>])|(?<!\w)</?>")
+_LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
+_OPENS = re.compile(r"<([A-Z][\w.]*)(?![^\n]*(?:/>|</\1\s*>)\s*$)")
+_CLOSES = re.compile(r"(?:[^<\n]*)</[A-Z][\w.]*\s*>\s*$")
+_PAIRS = {"{": "}", "[": "]", "(": ")"}
+
+
+def clean_mdx(text: str) -> str:
+    """The text as plain Markdown; code blocks and code spans are untouched."""
+    return outside_code(_dedent(text), _clean)
+
+
+def _dedent(text: str) -> str:
+    """Children of components come out of their indentation: MDX has no indented code, Markdown has."""
+    kept: list[str] = []
+    levels: list[int | None] = []  # of each open component: how far its children stand to its right
+    own: list[int] = []
+    for code, piece in blocks(text):
+        for line in piece.splitlines(keepends=True):
+            body = line.lstrip(" \t")
+            indent = len(line) - len(body)
+            closes = not code and bool(levels) and _CLOSES.match(body) is not None and not _OPENS.match(body)
+            if body.strip() and levels and levels[-1] is None and not closes:
+                levels[-1] = max(0, indent - own[-1])
+            kept.append(line[min(indent, sum(level or 0 for level in levels)) :] if levels else line)
+            if closes:
+                levels.pop()
+                own.pop()
+            elif not code and _OPENS.match(body):
+                levels.append(None)
+                own.append(indent)
+    return "".join(kept)
+
+
+def _clean(prose: str) -> str:
+    return re.sub(
+        r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _drop_tags(_BLANK.sub(" ", _COMMENT.sub("", _drop_modules(prose))))
+    )
+
+
+def _drop_modules(prose: str) -> str:
+    """Without import and export statements, each up to the line on which its brackets are closed."""
+    kept, at = list[str](), 0
+    while match := _ESM.search(prose, at):
+        kept.append(prose[at : match.start()])
+        at = _statement_end(prose, match.start())
+    return "".join([*kept, prose[at:]])
+
+
+def _statement_end(text: str, start: int) -> int:
+    open_brackets, quote, at = list[str](), "", start
+    while at < len(text):
+        char = text[at]
+        if quote:
+            at += char == "\\"
+            quote = "" if char == quote else quote
+        elif char in "\"'`":
+            quote = char
+        elif char in _PAIRS:
+            open_brackets.append(_PAIRS[char])
+        elif open_brackets and char == open_brackets[-1]:
+            open_brackets.pop()
+        elif char == "\n" and not open_brackets:
+            return at + 1
+        at += 1
+    return len(text) if not (quote or open_brackets) else _line_end(text, start)
+
+
+def _line_end(text: str, start: int) -> int:
+    """What never closes is taken as one line, so that a slip in a page can't swallow the rest of it."""
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end + 1
+
+
+def _drop_tags(prose: str) -> str:
+    kept, at = list[str](), 0
+    while match := _TAG.search(prose, at):
+        end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
+        if end < 0:  # no tag at all: a lone "<Name"
+            kept.append(prose[at : match.end()])
+            at = match.end()
+            continue
+        tag = prose[match.start() : end]
+        kept.append(prose[at : match.start()])
+        if label := _label(tag):
+            kept.append(f"**{label}**\n\n")
+        at = end
+    return "".join([*kept, prose[at:]])
+
+
+def _tag_end(text: str, at: int) -> int:
+    """Where the tag ends, quotes and braces in its attributes respected; -1 when it doesn't."""
+    depth, quote = 0, ""
+    while at < len(text):
+        char = text[at]
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'`":
+            quote = char
+        elif char in "{}":
+            depth += 1 if char == "{" else -1
+        elif char == ">" and depth <= 0:
+            return at + 1
+        at += 1
+    return -1
+
+
+def _label(tag: str) -> str:
+    """What a reader sees of a component's attributes: the title of a callout, the label of a tab."""
+    match = _LABEL.search(tag)
+    return "" if tag.startswith("</") or match is None else next((g for g in match.groups() if g), "").strip()

@@ -1,0 +1,51 @@
+"""Chunks -> vectors: batches, several calls under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.core.errors import ModelError
+from app.core.models.base import Embedder
+from app.core.types import Chunk, Vector
+
+
+@dataclass
+class Embedding:
+    """Embeds chunks and counts what it took; `done` is told how many texts each finished call had."""
+
+    embedder: Embedder
+    batch: int
+    parallel: int
+    done: Callable[[int], None] | None = None
+    calls: int = 0
+    texts: int = 0
+    _slots: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.parallel)
+
+    async def embed(self, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
+        """A vector for each chunk, by its id. The first failing call ends the others; its `ModelError` comes out."""
+        batches = [chunks[at : at + self.batch] for at in range(0, len(chunks), self.batch)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                calls = [group.create_task(self._call(batch)) for batch in batches]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        vectors = [vector for call in calls for vector in call.result()]
+        return {chunk.id: vector for chunk, vector in zip(chunks, vectors, strict=True)}
+
+    async def _call(self, chunks: Sequence[Chunk]) -> list[Vector]:
+        async with self._slots:
+            vectors = await self.embedder.embed_passages([chunk.embedded_text for chunk in chunks])
+        if len(vectors) != len(chunks):
+            raise ModelError(
+                f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(chunks)} texts. Check its server."
+            )
+        self.calls += 1
+        self.texts += len(chunks)
+        if self.done is not None:
+            self.done(len(chunks))
+        return vectors

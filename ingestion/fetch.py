@@ -1,0 +1,287 @@
+"""One polite client for pages and sitemaps: robots.txt, pace, retries, conditional requests, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+import stamina
+
+from app.core.errors import CrawlError
+from app.core.settings import Settings
+from ingestion.pace import Pace
+from ingestion.robots import Robots, read_robots
+
+ACCEPT = "text/markdown, text/html;q=0.8, */*;q=0.1"
+PAGE_TYPES = frozenset(
+    {"text/html", "application/xhtml+xml", "text/markdown", "text/x-markdown", "text/mdx", "text/plain", ""}
+)
+RETRIED = frozenset({429, 502, 503, 504})
+MOVED = frozenset({301, 302, 303, 307, 308})
+ATTEMPTS = 4
+LONGEST_WAIT = 30.0
+MAX_REDIRECTS = 10
+SILENT_PAGES = 5
+
+
+class PageError(CrawlError):
+    """A page could not be fetched; what is indexed of it stays. `status` is what the site answered, or 0."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class PageSkipped(PageError):
+    """A page that rules or limits keep from being fetched."""
+
+
+class PageGone(PageError):
+    """A page that its site says is no longer there (404, 410)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer of 200 or 304. `url` is where it came from after `redirects`, each of them an address that moved."""
+
+    url: str
+    status: int
+    body: bytes = b""
+    media_type: str = ""
+    charset: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    language: str = ""
+    redirects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
+
+    url: str
+    etag: str = ""
+    last_modified: str = ""
+    types: frozenset[str] | None = PAGE_TYPES
+    max_bytes: int = 0
+    robots: bool = True
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Request headers."""
+        told = {"Accept": ACCEPT, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in told.items() if value}
+
+
+class _TryAgainError(Exception):
+    def __init__(self, reason: str, status: int = 0, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.wait = wait
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address: what robots.txt and pace are kept for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def host(url: str) -> str:
+    """Host and port of an address, without the ports that go without saying."""
+    parts = urlsplit(url)
+    name = parts.netloc.rpartition("@")[2].lower()
+    return name.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, "\x00"))
+
+
+@dataclass
+class Fetcher:
+    """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds."""
+
+    settings: Settings
+    transport: httpx.AsyncBaseTransport | None = None
+    retry_wait: float = 0.5
+    _hosts: set[str] = field(default_factory=set)
+    _robots: dict[str, Robots] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _silent: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._client = httpx.AsyncClient(
+            headers={"User-Agent": self.settings.user_agent},
+            timeout=self.settings.crawl_timeout,
+            transport=self.transport,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._client.aclose()
+
+    def allow(self, urls: Iterable[str]) -> None:
+        """Allow the hosts of these addresses; redirects to any other are not followed."""
+        self._hosts.update(host(url) for url in urls)
+
+    def allows(self, url: str) -> bool:
+        """True for a web address on an allowed host."""
+        try:
+            return urlsplit(url).scheme in ("http", "https") and host(url) in self._hosts
+        except ValueError:  # no address at all
+            return False
+
+    async def robots(self, url: str) -> Robots:
+        """The rules of the address's host, fetched once."""
+        key = origin(url)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._robots:
+                self._robots[key] = await self._read_robots(key)
+        return self._robots[key]
+
+    async def get(self, wanted: Wanted) -> Fetched:
+        """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
+        at, passed = wanted.url, list[str]()
+        while True:
+            await self._check(at, wanted)
+            answer = await self._with_retries(at, wanted)
+            if isinstance(answer, Fetched):
+                return replace(answer, redirects=tuple(passed))
+            passed.append(at)
+            at = answer
+            if len(passed) > MAX_REDIRECTS or at in passed:
+                raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
+
+    async def _check(self, url: str, wanted: Wanted) -> None:
+        if not self.allows(url):
+            raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
+        if self._silent[origin(url)] >= SILENT_PAGES:
+            raise PageError(f"not asked for: {origin(url)} left {SILENT_PAGES} pages in a row without an answer")
+        if not wanted.robots:
+            return
+        rules = await self.robots(url)
+        if rules.refusal:
+            raise PageError(rules.refusal)
+        if not rules.allows(url):
+            raise PageSkipped("robots.txt forbids it")
+
+    async def _with_retries(self, url: str, wanted: Wanted) -> Fetched | str:
+        def again(error: Exception) -> bool | float:
+            if not isinstance(error, _TryAgainError):
+                return False
+            return True if error.wait is None else min(error.wait, LONGEST_WAIT)
+
+        try:
+            async for attempt in stamina.retry_context(
+                on=again,
+                attempts=ATTEMPTS,
+                timeout=None,
+                wait_initial=self.retry_wait,
+                wait_max=self.retry_wait * 16,
+                wait_jitter=self.retry_wait,
+            ):
+                with attempt:
+                    answer = await self._once(url, wanted)
+                    self._silent.pop(origin(url), None)
+                    return answer
+        except _TryAgainError as error:
+            self._silent[origin(url)] += error.status == 0
+            raise PageError(f"{error}, {ATTEMPTS} times", error.status) from error
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    async def _once(self, url: str, wanted: Wanted) -> Fetched | str:
+        """One request: the answer, or the address it sends us to."""
+        limit = self.settings.crawl_timeout
+        try:
+            async with (
+                self._pace(url).turn(),
+                asyncio.timeout(limit),
+                self._client.stream("GET", url, headers=wanted.headers) as response,
+            ):
+                return await self._read(response, url, wanted)
+        except TimeoutError as error:
+            raise _TryAgainError(f"no whole answer within {limit:g} s") from error
+        except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
+            raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
+
+    async def _read(self, response: httpx.Response, url: str, wanted: Wanted) -> Fetched | str:
+        status, headers = response.status_code, response.headers
+        if status in MOVED and headers.get("location"):
+            return urljoin(url, headers["location"]).partition("#")[0]
+        if status == 304:
+            return Fetched(url, 304, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
+        if status in (404, 410):
+            raise PageGone(f"answered {status}", status)
+        if status in RETRIED:
+            raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
+        if status != 200:
+            raise PageError(f"answered {status}", status)
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if wanted.types is not None and media_type not in wanted.types:
+            raise PageSkipped(f"is {media_type}, not text")
+        body = await _limited(response.aiter_bytes(), wanted.max_bytes or self.settings.crawl_max_bytes)
+        return Fetched(
+            url,
+            200,
+            body,
+            media_type,
+            response.charset_encoding or "",
+            etag=headers.get("etag", ""),
+            last_modified=headers.get("last-modified", ""),
+            language=headers.get("content-language", ""),
+        )
+
+    async def _read_robots(self, site: str) -> Robots:
+        wanted = Wanted(f"{site}/robots.txt", types=None, robots=False)
+        try:
+            answer = await self.get(wanted)
+        except PageSkipped:  # too big, or moved to a host that isn't ours: none of its own
+            return Robots()
+        except PageError as error:
+            return read_robots(error.status, b"", "") if error.status else Robots(refusal=f"robots.txt: {error}")
+        rules = read_robots(200, answer.body, self.settings.user_agent)
+        pace = self._pace(site)
+        pace.delay = max(pace.delay, rules.delay)
+        return rules
+
+    def _pace(self, url: str) -> Pace:
+        key = origin(url)
+        if key not in self._paces:
+            self._paces[key] = Pace(self.settings.crawl_parallel, self.settings.crawl_delay)
+        return self._paces[key]
+
+
+async def _limited(parts: AsyncIterator[bytes], most: int) -> bytes:
+    body = bytearray()
+    async for part in parts:
+        body += part
+        if len(body) > most:
+            raise PageSkipped(f"is larger than {most:,} bytes")
+    return bytes(body)
+
+
+def retry_after(value: str) -> float | None:
+    """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (moment - dt.datetime.now(moment.tzinfo)).total_seconds())

@@ -1,0 +1,128 @@
+"""How far a run is: a bar on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol, TextIO
+
+EVERY = 5.0
+"""Seconds between two lines of a log."""
+
+
+class Progress(Protocol):
+    """Is told how far a run is."""
+
+    def stage(self, name: str, total: int) -> None:
+        """The next part of the run begins; a total of 0 is an unknown one."""
+        ...
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """So many more are done; `note` names the last."""
+        ...
+
+    def close(self) -> None:
+        """The run is over, in whatever way."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def stage(self, name: str, total: int) -> None:
+        """Nothing."""
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class Lines:
+    """A plain line at the start and end of each stage and every few seconds between."""
+
+    def __init__(self, stream: TextIO, every: float = EVERY) -> None:
+        self._stream = stream
+        self._every = every
+        self._name, self._total, self._done = "", 0, 0
+        self._began = self._told = time.monotonic()
+
+    def stage(self, name: str, total: int) -> None:
+        """Ends the stage before and names the new one."""
+        self.close()
+        self._name, self._total, self._done = name, total, 0
+        self._began = self._told = time.monotonic()
+        self._write(f"{name} ..." if not total else f"{name}: {total} ...")
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Counts, and writes when it's time to."""
+        self._done += n
+        if time.monotonic() - self._told >= self._every:
+            self._told = time.monotonic()
+            self._write(f"{self._name}: {self._figures()}{f', {note}' if note else ''}")
+
+    def close(self) -> None:
+        """Ends the stage."""
+        if self._name and self._done:
+            self._write(f"{self._name}: {self._figures()}, done")
+        self._name = ""
+
+    def _figures(self) -> str:
+        seconds = max(time.monotonic() - self._began, 1e-6)
+        of = f" of {self._total} ({100 * self._done // self._total} %)" if self._total else ""
+        return f"{self._done}{of}, {self._done / seconds:.1f} a second"
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+
+class Bar:
+    """A bar with the rate and the time left."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns: tuple[Any, ...] = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", style="dim"),
+        )
+        self._bar = Progress(*columns, console=Console(file=stream), transient=False)
+        self._task: Any = None
+
+    def stage(self, name: str, total: int) -> None:
+        """A new bar below the one before."""
+        self._bar.start()
+        self._end()
+        self._task = self._bar.add_task(name, total=total or None, rate="", note="")
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Moves the bar."""
+        if self._task is None:
+            return
+        task = self._bar.tasks[-1]
+        rate = f"{task.finished_speed or task.speed or 0:.1f}/s"
+        self._bar.update(self._task, advance=n, rate=rate, note=note[-48:])
+
+    def close(self) -> None:
+        """Leaves the bars as they are."""
+        self._end()
+        self._bar.stop()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            task = self._bar.tasks[-1]
+            self._bar.update(self._task, note="", total=task.total or max(task.completed, 1))
+            if not task.total:
+                self._bar.update(self._task, completed=max(task.completed, 1))
+        self._task = None
+
+
+def open_progress(stream: TextIO) -> Progress:
+    """A bar where the stream is a terminal, else lines."""
+    return Bar(stream) if stream.isatty() else Lines(stream)

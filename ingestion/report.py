@@ -1,0 +1,118 @@
+"""What a run did with every page, as text and as JSON, and the exit code it ends with."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from app.core.types import GenerationInfo
+
+Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]
+OUTCOMES: tuple[Outcome, ...] = ("new", "changed", "unchanged", "removed", "skipped", "failed")
+READ: frozenset[Outcome] = frozenset({"new", "changed", "unchanged"})
+
+EXIT_OK = 0
+EXIT_NOT_PUBLISHED = 1
+EXIT_WITH_FAILURES = 2
+
+LONGEST_LIST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PageReport:
+    """What became of one address.
+
+    `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
+    older state of it stays in the index.
+    """
+
+    url: str
+    outcome: Outcome
+    reason: str = ""
+    language: str = ""
+    note: str = ""
+    kept: bool = False
+    chunks: int = 0
+    redirects: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Report:
+    """What a run did; `published` is the live generation after it, `seconds` the whole time."""
+
+    sites: tuple[str, ...]
+    pages: list[PageReport] = field(default_factory=list)
+    published: GenerationInfo | None = None
+    embedding_calls: int = 0
+    embedded_texts: int = 0
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> Mapping[Outcome, int]:
+        """Pages by outcome; every outcome is there."""
+        counted = Counter(page.outcome for page in self.pages)
+        return {outcome: counted[outcome] for outcome in OUTCOMES}
+
+    @property
+    def flagged(self) -> tuple[PageReport, ...]:
+        """Pages whose language isn't what one would expect."""
+        return tuple(page for page in self.pages if page.note)
+
+    @property
+    def exit_code(self) -> int:
+        """0: all went well; 1: nothing was published; 2: published, but pages failed. Skipped pages are no failure."""
+        if self.published is None:
+            return EXIT_NOT_PUBLISHED
+        return EXIT_WITH_FAILURES if self.counts["failed"] else EXIT_OK
+
+    @property
+    def text(self) -> str:
+        """A short summary, then what needs a look."""
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no pages"
+        lines = [
+            f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts embedded in {self.embedding_calls} calls",
+            self._state(),
+        ]
+        for title, pages in (
+            ("Failed", [p for p in self.pages if p.outcome == "failed"]),
+            ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
+            ("Removed", [p for p in self.pages if p.outcome == "removed"]),
+        ):
+            lines += _listed(title, [f"{p.url}: {p.reason}{' (older state kept)' if p.kept else ''}" for p in pages])
+        lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Everything, as one JSON object."""
+        content = {
+            "sites": self.sites,
+            "seconds": round(self.seconds, 3),
+            "exit_code": self.exit_code,
+            "counts": self.counts,
+            "embedding_calls": self.embedding_calls,
+            "embedded_texts": self.embedded_texts,
+            "published": asdict(self.published) if self.published else None,
+            "pages": [asdict(page) for page in self.pages],
+        }
+        return json.dumps(content, ensure_ascii=False, indent=1)
+
+    def _state(self) -> str:
+        if self.published is None:
+            return "Nothing was published; the index is as it was."
+        info = self.published
+        return f"The index holds {info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)})."
+
+
+def _listed(title: str, lines: list[str]) -> list[str]:
+    if not lines:
+        return []
+    more = (
+        [f"  ... and {len(lines) - LONGEST_LIST} more (all are in the JSON report)"]
+        if len(lines) > LONGEST_LIST
+        else []
+    )
+    return [f"{title} ({len(lines)}):", *(f"  {line}" for line in lines[:LONGEST_LIST]), *more]

@@ -1,0 +1,161 @@
+"""Sitemaps of any form -> the addresses they list, with what they say of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urljoin, urlsplit
+
+from app.core.errors import SitemapError
+from ingestion.fetch import Fetched, Fetcher, PageError, Wanted
+from ingestion.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+
+MAX_DEPTH = 5
+MAX_SITEMAPS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page that a sitemap lists. `source` is the address of the sitemap that the operator's site begins with."""
+
+    url: str
+    source: str
+    lastmod: str = ""
+    alternates: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An address that is not read, and why."""
+
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemaps:
+    """What the sitemaps list, each page once, in their order.
+
+    `sources` are the addresses that the reading began with, `complete` those of which every part was read:
+    only there does a page's absence mean that it is gone.
+    """
+
+    entries: tuple[Entry, ...]
+    skipped: tuple[Skipped, ...]
+    sources: frozenset[str]
+    complete: frozenset[str]
+
+
+@dataclass
+class _Reading:
+    fetcher: Fetcher
+    entries: dict[str, Entry] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    incomplete: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+
+
+async def read_sitemaps(urls: Sequence[str], fetcher: Fetcher) -> Sitemaps:
+    """What these sitemaps, or the sitemaps of these sites (addresses ending in a slash, or bare hosts), list.
+
+    Raises `SitemapError` when one can't be read, isn't a sitemap, or lists no page.
+    """
+    fetcher.allow(urls)
+    reading = _Reading(fetcher)
+    sources: list[str] = []
+    for url in urls:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+            raise SitemapError(f"{url!r} is no web address: give one like https://docs.example.org/sitemap.xml")
+        within = "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url
+        roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
+        for root in roots:
+            before = len(reading.entries) + len(reading.skipped)
+            answer = await _fetch(root, fetcher)
+            await _read(reading, answer, root, 0, within)
+            sources.append(root)
+            if len(reading.entries) + len(reading.skipped) == before and root not in reading.incomplete:
+                raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
+    if not reading.entries:
+        raise SitemapError(f"None of the pages that {', '.join(urls)} list can be read: {_first_reason(reading)}")
+    began_with = frozenset(sources)
+    return Sitemaps(
+        tuple(reading.entries.values()), tuple(reading.skipped), began_with, began_with - reading.incomplete
+    )
+
+
+def _is_site(url: str) -> bool:
+    return urlsplit(url).path in ("", "/") or url.endswith("/")
+
+
+def _first_reason(reading: _Reading) -> str:
+    return f"{reading.skipped[0].url}: {reading.skipped[0].reason}" if reading.skipped else "they list none"
+
+
+async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
+    """The sitemaps that a site's robots.txt names, else /sitemap.xml where one is found."""
+    base = site if site.endswith("/") else f"{site}/"
+    named = [urljoin(base, line) for line in (await fetcher.robots(base)).sitemaps]
+    if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
+        return found
+    for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
+        try:
+            await fetcher.get(Wanted(guess, types=None, max_bytes=MAX_BYTES, robots=False))
+        except PageError:
+            continue
+        return [guess]
+    raise SitemapError(
+        f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')}: give the sitemap's address"
+    )
+
+
+async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
+    try:
+        return await fetcher.get(Wanted(url, types=None, max_bytes=MAX_BYTES, robots=False))
+    except PageError as error:
+        raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
+
+
+async def _read(reading: _Reading, answer: Fetched, source: str, depth: int, within: str) -> None:
+    """Add what one sitemap lists, and what the sitemaps that it lists do."""
+    try:
+        parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
+    except NoSitemap as error:
+        raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
+    for wrong, reason in parsed.wrong:
+        reading.skipped.append(Skipped(wrong, reason))
+    _add(reading, parsed, source, within)
+    for child in parsed.children:
+        if reason := _refused(reading, child, depth):
+            reading.skipped.append(Skipped(child, reason))
+            if "twice" not in reason:
+                reading.incomplete.add(source)
+            continue
+        reading.seen.add(child)
+        try:
+            await _read(reading, await _fetch(child, reading.fetcher), source, depth + 1, within)
+        except SitemapError as error:
+            # one dead part doesn't stop the rest, but then absence proves nothing
+            reading.skipped.append(Skipped(child, str(error)))
+            reading.incomplete.add(source)
+
+
+def _refused(reading: _Reading, child: str, depth: int) -> str:
+    if child in reading.seen:
+        return "sitemap listed twice"
+    if not reading.fetcher.allows(child):
+        return "sitemap on a host that isn't one of the given sites"
+    if depth + 1 > MAX_DEPTH:
+        return f"sitemap nested more than {MAX_DEPTH} deep"
+    return f"more than {MAX_SITEMAPS} sitemaps" if len(reading.seen) >= MAX_SITEMAPS else ""
+
+
+def _add(reading: _Reading, parsed: ParsedSitemap, source: str, within: str) -> None:
+    for page in parsed.pages:
+        if not reading.fetcher.allows(page.url):
+            reading.skipped.append(Skipped(page.url, "on a host that isn't one of the given sites"))
+        elif not page.url.startswith(within):
+            reading.skipped.append(Skipped(page.url, f"not under {within}"))
+        elif (key := unquote(page.url)) not in reading.entries:
+            alternates = {k: v for k, v in page.alternates.items() if reading.fetcher.allows(v)}
+            reading.entries[key] = Entry(page.url, source, page.lastmod, alternates)

@@ -1,0 +1,26 @@
+"""A local site for every test that asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from app.core.settings import Settings
+from ingestion.fetch import Fetcher
+from tests.ingestion.local_site import LocalSite, local_site
+
+
+@pytest.fixture
+def site() -> Iterator[LocalSite]:
+    """A real HTTP server on loopback."""
+    with local_site() as running:
+        yield running
+
+
+@pytest.fixture
+async def fetcher(site: LocalSite) -> AsyncIterator[Fetcher]:
+    """A fetcher that may ask the local site and doesn't wait long between tries."""
+    async with Fetcher(Settings.load(None, crawl_timeout=2, crawl_max_bytes=20_000), retry_wait=0.01) as made:
+        made.allow([site.url])
+        yield made

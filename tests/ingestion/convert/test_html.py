@@ -1,0 +1,116 @@
+"""HTML of the usual generators becomes Markdown with code, anchors, tabs and links intact."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestion.convert import ConversionError, Document, Source, convert
+from ingestion.convert.base import decode
+
+PAGES = Path(__file__).parents[1] / "pages"
+URL = "https://docs.example.org/guide/storage/"
+
+
+def html(body: str, head: str = "") -> Document:
+    return convert(Source(URL, f"<html><head>{head}</head><body>{body}</body></html>"))
+
+
+@pytest.mark.parametrize("name", ["material", "sphinx", "vitepress", "docusaurus"])
+def test_a_page_of_each_generator(name: str) -> None:
+    """The Markdown is the one beside the page, read by a person: content whole, theme gone."""
+    made = convert(Source(URL, (PAGES / f"{name}.html").read_text("utf-8")))
+    assert made.markdown == (PAGES / f"{name}.md").read_text("utf-8")
+
+
+def test_what_the_head_says_is_kept() -> None:
+    """Canonical address, counterparts on the same host, date, language and title."""
+    made = convert(Source(URL, (PAGES / "material.html").read_text("utf-8")))
+    assert made.title == "Storage"
+    assert made.languages == {"html lang": "en"}
+    assert made.canonical == URL
+    assert made.alternates == {"cs": "https://docs.example.org/cs/guide/storage/"}
+    assert made.modified == "2025-10-05T08:00:00+02:00"
+
+
+def test_a_page_without_h1_begins_with_its_title() -> None:
+    """The title of the window serves as heading, so that chunks have one."""
+    made = html("<main><p>Text.</p></main>", "<title>Name - Site</title>")
+    assert made.markdown == "# Name - Site\n\nText.\n"
+
+
+def test_raw_markdown_is_discovered_on_the_same_host_only() -> None:
+    """The page's own Markdown is named, one elsewhere isn't."""
+    link = '<link rel="alternate" type="text/markdown" href="{}">'
+    assert html("<p>x</p>", link.format("index.md")).markdown_url == f"{URL}index.md"
+    assert html("<p>x</p>", link.format("https://evil.example/x.md")).markdown_url == ""
+
+
+def test_without_main_element_the_theme_still_goes() -> None:
+    """Navigation, header and footer of a bare body are left out; a header with the title stays."""
+    made = html(
+        "<header>Site name</header><nav>Menu</nav><header><h1>T</h1></header><p>Text.</p><footer>Imprint</footer>"
+    )
+    assert made.markdown == "# T\n\nText.\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("", "empty"),
+        ("<main></main>", "empty"),
+        ("<div id=app></div><script src=app.js></script>", "JavaScript"),
+        ("<noscript>You need to enable JavaScript</noscript><div id=root></div><script>x()</script>", "JavaScript"),
+    ],
+)
+def test_pages_without_text_say_why(body: str, reason: str) -> None:
+    """An empty page and one that only a browser can show are told apart."""
+    with pytest.raises(ConversionError, match=reason):
+        html(body)
+
+
+@pytest.mark.parametrize("text", ["", "<", "<!-- -->", "\x00<html>", "<?xml version='1.0'?>", "<html" * 50])
+def test_broken_html_is_an_error_of_ours(text: str) -> None:
+    """Nothing of lxml comes out."""
+    with pytest.raises(ConversionError):
+        convert(Source(URL, text))
+
+
+def test_deep_and_odd_html_does_no_harm() -> None:
+    """Thousands of nested elements, bad links and control characters still give the text."""
+    made = html(
+        "<div>" * 2000 + "</div>" * 2000 + '<p>a\x0b<a href="http://[::1">b</a><a href="javascript:x()">c</a></p>'
+    )
+    assert "c" in made.markdown
+    assert "javascript" not in made.markdown
+
+
+def test_highlighters_that_write_no_line_ends() -> None:
+    """Lines that are elements of their own stay lines; copy buttons aren't code."""
+    made = html(
+        '<main><pre data-language="js"><code><div class="ec-line">a</div><div class="ec-line">b</div></code><button>Copy</button></pre></main>'
+    )
+    assert made.markdown == "```js\na\nb\n```\n"
+
+
+def test_neighbouring_blocks_keep_apart() -> None:
+    """Admonitions and quotes beside each other don't become one paragraph."""
+    made = html(
+        "<main><div class=admonition><p class=admonition-title>A</p><p>one</p></div><div class=admonition><p class=admonition-title>B</p><p>two</p></div></main>"
+    )
+    assert made.markdown == "**A**\n\none\n\n**B**\n\ntwo\n"
+
+
+def test_the_encoding_is_found() -> None:
+    """Byte order mark, header, meta, UTF-8 and the old Czech Windows one, in this order."""
+    czech = "příliš žluťoučký"
+    assert decode(b"\xef\xbb\xbf" + czech.encode(), "latin-1") == czech
+    assert decode(czech.encode("iso-8859-2"), "iso-8859-2") == czech
+    assert decode(b'<meta charset="windows-1250">' + czech.encode("cp1250")).endswith(czech)
+    assert decode(czech.encode(), "no-such-charset") == czech
+    assert decode(czech.encode("cp1250")) == czech
+
+
+def test_other_types_are_refused() -> None:
+    """A type that no converter reads is named."""
+    with pytest.raises(ConversionError, match="application/json"):
+        convert(Source(URL, "{}", "application/json"))

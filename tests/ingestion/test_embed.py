@@ -1,0 +1,65 @@
+"""Chunks are embedded in batches, several at once, and every vector lands at its chunk."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from app.core.errors import ModelError, ModelTimeout
+from app.core.types import Chunk, Vector
+from ingestion.embed import Embedding
+from tests.fakes import FakeEmbedder
+
+
+def chunks(count: int) -> list[Chunk]:
+    return [Chunk(f"id{n}", "docs", "https://docs.example.org/a", n, f"text {n}", "en", "T") for n in range(count)]
+
+
+async def test_every_chunk_gets_the_vector_of_its_text() -> None:
+    """Batches are full but the last; calls and texts are counted; progress is told."""
+    embedder, told = FakeEmbedder(), list[int]()
+    embedding = Embedding(embedder, batch=4, parallel=3, done=told.append)
+    vectors = await embedding.embed(chunks(10))
+    assert vectors == {c.id: (await embedder.embed_queries([c.embedded_text]))[0] for c in chunks(10)}
+    assert sorted(map(len, embedder.calls)) == sorted(told) == [2, 4, 4]
+    assert (embedding.calls, embedding.texts) == (3, 10)
+
+
+async def test_no_text_is_no_call() -> None:
+    """Nothing missing costs nothing."""
+    embedder = FakeEmbedder()
+    assert await Embedding(embedder, batch=4, parallel=3).embed([]) == {}
+    assert embedder.calls == []
+
+
+async def test_no_more_calls_at_once_than_set() -> None:
+    """Order stays although later calls end sooner."""
+
+    class Slow(FakeEmbedder):
+        under_way = most = 0
+
+        async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            await asyncio.sleep(0.02 if "text 0" in texts[0] else 0.001)
+            self.under_way -= 1
+            return await super().embed_passages(texts)
+
+    embedder = Slow()
+    vectors = await Embedding(embedder, batch=1, parallel=3).embed(chunks(9))
+    assert list(vectors) == [c.id for c in chunks(9)]
+    assert embedder.most == 3
+
+
+async def test_the_embedders_own_error_comes_out() -> None:
+    """Not a group of errors; too few vectors are an error as well."""
+    failing = FakeEmbedder(failing_from=1, error=ModelTimeout("too slow"))
+    with pytest.raises(ModelTimeout, match="too slow"):
+        await Embedding(failing, batch=2, parallel=2).embed(chunks(8))
+
+    class Short(FakeEmbedder):
+        async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+            return (await super().embed_passages(texts))[1:]
+
+    with pytest.raises(ModelError, match="1 vectors for 2 texts"):
+        await Embedding(Short(), batch=2, parallel=1).embed(chunks(2))

@@ -1,0 +1,197 @@
+"""The client is polite, bounded, and names what went wrong."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+from app.core.settings import Settings
+from ingestion.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
+from tests.ingestion.local_site import Answer, LocalSite
+
+
+async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: LocalSite, fetcher: Fetcher) -> None:
+    """Body, type and ETag come back; Accept prefers Markdown, and the User-Agent is the setting's."""
+    site.put("/a", "<p>x", headers={"Content-Language": "cs"})
+    got = await fetcher.get(Wanted(f"{site.url}/a"))
+    assert (got.status, got.body, got.media_type, got.charset, got.language) == (
+        200,
+        b"<p>x",
+        "text/html",
+        "utf-8",
+        "cs",
+    )
+    assert got.etag.startswith('"')
+    headers = site.log[-1][2]
+    assert headers["Accept"].startswith("text/markdown")
+    assert headers["User-Agent"].startswith("docs-assistant")
+
+
+async def test_a_known_page_is_asked_for_conditionally(site: LocalSite, fetcher: Fetcher) -> None:
+    """With its ETag the answer is 304 and has no body."""
+    site.put("/a", "<p>x")
+    etag = (await fetcher.get(Wanted(f"{site.url}/a"))).etag
+    again = await fetcher.get(Wanted(f"{site.url}/a", etag=etag, last_modified="Sat, 01 Nov 2025 10:00:00 GMT"))
+    assert (again.status, again.body) == (304, b"")
+    assert site.log[-1][2]["If-Modified-Since"].startswith("Sat")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "tries"), [(404, PageGone, 1), (410, PageGone, 1), (500, PageError, 1), (503, PageError, 4)]
+)
+async def test_what_an_answer_means(
+    site: LocalSite, fetcher: Fetcher, status: int, error: type[PageError], tries: int
+) -> None:
+    """404 and 410 say gone, passing errors are tried four times, others once."""
+    site.put("/a", "no", status=status)
+    with pytest.raises(error, match=str(status)) as raised:
+        await fetcher.get(Wanted(f"{site.url}/a"))
+    assert type(raised.value) is error
+    assert site.statuses("/a") == [status] * tries
+
+
+async def test_a_passing_error_passes(site: LocalSite, fetcher: Fetcher) -> None:
+    """A 429 with Retry-After 0 is followed by the page."""
+    answers = iter([Answer(status=429, headers={"Retry-After": "0"}), Answer(b"<p>there")])
+    site.answers["/a"] = lambda: next(answers)
+    assert (await fetcher.get(Wanted(f"{site.url}/a"))).body == b"<p>there"
+
+
+def test_retry_after_is_read_in_both_forms() -> None:
+    """Seconds and dates count, anything else says nothing."""
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert retry_after("7") == 7
+    assert 25 < (retry_after(later) or 0) <= 30
+    assert retry_after("soon") is None
+    assert retry_after("Sat, 01 Nov 2025 10:00:00 GMT") == 0
+
+
+async def test_redirects_are_followed_and_recorded(site: LocalSite, fetcher: Fetcher) -> None:
+    """The address of the page is where it came from; where it was sought is kept."""
+    site.put("/old", "", status=301, headers={"Location": "/new#part"})
+    site.put("/new", "<p>x")
+    got = await fetcher.get(Wanted(f"{site.url}/old"))
+    assert got.url == f"{site.url}/new"
+    assert got.redirects == (f"{site.url}/old",)
+
+
+async def test_redirects_to_other_hosts_are_not_followed(site: LocalSite, fetcher: Fetcher) -> None:
+    """Only the given sites are asked, wherever a page sends us; another port is another host."""
+    for number, target in enumerate(("http://169.254.169.254/meta", "http://127.0.0.1:1/x", "file:///etc/passwd")):
+        site.put(f"/{number}", "", status=302, headers={"Location": target})
+        with pytest.raises(PageSkipped, match="isn't one of the given sites"):
+            await fetcher.get(Wanted(f"{site.url}/{number}"))
+
+
+async def test_a_circle_of_redirects_ends(site: LocalSite, fetcher: Fetcher) -> None:
+    """Two addresses that send to each other are an error, not an endless loop."""
+    site.put("/a", "", status=302, headers={"Location": "/b"})
+    site.put("/b", "", status=302, headers={"Location": "/a"})
+    with pytest.raises(PageError, match="circle"):
+        await fetcher.get(Wanted(f"{site.url}/a"))
+
+
+async def test_large_pages_and_other_types_are_skipped(site: LocalSite, fetcher: Fetcher) -> None:
+    """A page over the limit and a picture are skipped with the reason."""
+    site.put("/big", b"x" * 20_001)
+    site.put("/image", b"\x89PNG", "image/png")
+    with pytest.raises(PageSkipped, match="larger than 20,000 bytes"):
+        await fetcher.get(Wanted(f"{site.url}/big"))
+    with pytest.raises(PageSkipped, match="is image/png"):
+        await fetcher.get(Wanted(f"{site.url}/image"))
+
+
+async def test_slow_pages_end_at_the_time_limit(site: LocalSite) -> None:
+    """A page that takes longer than the setting is an error that names the time."""
+    site.put("/slow", "x", delay=0.5)
+    async with Fetcher(Settings.load(None, crawl_timeout=0.1), retry_wait=0.001) as fetcher:
+        fetcher.allow([site.url])
+        with pytest.raises(PageError, match=r"within 0\.1 s|ReadTimeout"):
+            await fetcher.get(Wanted(f"{site.url}/slow", robots=False))
+
+
+async def test_robots_txt_is_obeyed(site: LocalSite, fetcher: Fetcher) -> None:
+    """Rules behind a byte order mark count, the longest rule wins, and it is read once."""
+    site.put("/robots.txt", b"\xef\xbb\xbfUser-agent: *\nDisallow: /private/\nAllow: /private/ok\n", "text/plain")
+    site.put("/private/ok", "<p>x")
+    assert (await fetcher.get(Wanted(f"{site.url}/private/ok"))).status == 200
+    with pytest.raises(PageSkipped, match=r"robots\.txt forbids"):
+        await fetcher.get(Wanted(f"{site.url}/private/no"))
+    assert len(site.statuses("/robots.txt")) == 1
+    assert site.statuses("/private/no") == []
+
+
+async def test_a_broken_robots_txt_stops_and_a_missing_one_allows(site: LocalSite, fetcher: Fetcher) -> None:
+    """RFC 9309: 5xx means that nothing may be asked, 404 that everything may."""
+    site.put("/robots.txt", "", status=500)
+    site.put("/a", "<p>x")
+    with pytest.raises(PageError, match=r"robots\.txt answered 500"):
+        await fetcher.get(Wanted(f"{site.url}/a"))
+    async with Fetcher(Settings.load(None)) as other:
+        other.allow([site.url])
+        del site.answers["/robots.txt"]
+        assert (await other.get(Wanted(f"{site.url}/a"))).status == 200
+
+
+async def test_the_crawl_delay_lies_between_requests(site: LocalSite, fetcher: Fetcher) -> None:
+    """Three requests at once to a host that asks for 0.1 s take at least 0.2 s."""
+    site.put("/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n", "text/plain")
+    site.put("/a", "<p>x")
+    await fetcher.robots(site.url)
+    began = time.monotonic()
+    await asyncio.gather(*(fetcher.get(Wanted(f"{site.url}/a")) for _ in range(3)))
+    assert time.monotonic() - began >= 0.19
+
+
+async def test_no_more_requests_at_once_than_set() -> None:
+    """Ten pages are asked for two at a time."""
+    under_way, most = 0, 0
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return httpx.Response(200, text="x", headers={"content-type": "text/plain"})
+
+    async with Fetcher(Settings.load(None, crawl_parallel=2), transport=httpx.MockTransport(answer)) as fetcher:
+        fetcher.allow(["http://docs.example.org"])
+        await asyncio.gather(*(fetcher.get(Wanted(f"http://docs.example.org/{n}", robots=False)) for n in range(10)))
+    assert most == 2
+
+
+async def test_a_dead_host_is_given_up() -> None:
+    """After five pages without any answer the others fail at once instead of waiting for retries."""
+    asked = 0
+
+    def dead(request: httpx.Request) -> httpx.Response:
+        nonlocal asked
+        asked += 1
+        raise httpx.ConnectError("refused")
+
+    settings = Settings.load(None)
+    async with Fetcher(settings, transport=httpx.MockTransport(dead), retry_wait=0.001) as fetcher:
+        fetcher.allow(["http://docs.example.org"])
+        for number in range(8):
+            with pytest.raises(PageError):
+                await fetcher.get(Wanted(f"http://docs.example.org/{number}", robots=False))
+    assert asked == 5 * 4
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://127.0.0.1:99999/", "http:///x", "http://" + "a" * 300 + ".example/"]
+)
+async def test_addresses_that_make_no_sense_are_errors_of_ours(fetcher: Fetcher, url: str) -> None:
+    """Nothing of httpx or urllib comes out."""
+    with pytest.raises(PageError):
+        await fetcher.get(Wanted(url))
+
+
+def test_hosts_compare_without_the_usual_port() -> None:
+    """Port 80 of http goes without saying; names don't care for case or user."""
+    assert host("http://Docs.example.org:80/x") == host("http://user@docs.example.org/") == "docs.example.org"
+    assert host("https://docs.example.org:8443/") == "docs.example.org:8443"

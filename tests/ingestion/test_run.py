@@ -1,0 +1,379 @@
+"""Whole runs over a real site into a real store: incremental, atomic, and told page by page."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from app.core.types import Page
+from ingestion.fetch import Fetcher
+from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES, Report
+from ingestion.run import ingest
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import LocalSite
+
+LONG = " ".join(f"Sentence number {n} of this paragraph says something about storage." for n in range(12))
+
+
+class Index:
+    """A store in a directory with what a run needs."""
+
+    def __init__(self, directory: Path) -> None:
+        self.store = EmbeddedStore(directory)
+        self.embedder = FakeEmbedder()
+        self.settings = Settings.load(None, chunk_size=600, embedding_batch=4, crawl_timeout=2)
+
+    async def run(self, *sites: str, only: bool = False, **changes: object) -> Report:
+        settings = self.settings.model_copy(update=changes)
+        async with Fetcher(settings, retry_wait=0.01) as fetcher:
+            return await ingest(
+                sites, store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher, only=only
+            )
+
+    async def pages(self) -> dict[str, Page]:
+        return {re.sub(r"^http://[^/]+", "", page.url): page for page in await (await self.store.live()).pages()}
+
+    async def text(self, url: str) -> str:
+        live = await self.store.live()
+        page = await live.page(url)
+        return "\n".join(chunk.text for chunk in await live.fetch(page.chunk_ids)) if page else ""
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    """An empty index."""
+    made = Index(tmp_path / "data")
+    yield made
+    await made.store.close()
+
+
+def outcomes(report: Report) -> dict[str, str]:
+    return {re.sub(r"^http://[^/]+", "", page.url): page.outcome for page in report.pages}
+
+
+def reasons(report: Report) -> dict[str, str]:
+    return {re.sub(r"^http://[^/]+", "", page.url): page.reason for page in report.pages if page.reason}
+
+
+@pytest.fixture
+def three(site: LocalSite) -> str:
+    """A sitemap of three pages."""
+    for name in "abc":
+        site.page(f"/{name}", f"Page {name}", f"About {name}.", LONG)
+    return site.sitemap("/a", "/b", "/c")
+
+
+async def test_a_first_run_indexes_every_page(site: LocalSite, three: str, index: Index) -> None:
+    """Pages, chunks and metadata are in the published generation; the report counts them."""
+    report = await index.run(three)
+    assert outcomes(report) == {"/a": "new", "/b": "new", "/c": "new"}
+    assert report.exit_code == EXIT_OK
+    assert report.published is not None
+    assert report.published.pages == 3
+    assert report.embedded_texts == report.published.chunks == len(index.embedder.texts)
+    page = (await index.pages())["/a"]
+    assert (page.title, page.language, page.source, page.fetched_url, page.file) == (
+        "Page a",
+        "en",
+        three,
+        page.url,
+        "a",
+    )
+    assert "Menu" not in await index.text(page.url)
+
+
+async def test_a_second_run_downloads_and_embeds_nothing(site: LocalSite, three: str, index: Index) -> None:
+    """Every page answers 304, nothing is embedded, and the generation stays the same."""
+    first = await index.run(three)
+    calls = len(index.embedder.calls)
+    second = await index.run(three)
+    assert set(outcomes(second).values()) == {"unchanged"}
+    assert [site.statuses(f"/{name}") for name in "abc"] == [[200, 304]] * 3
+    assert len(index.embedder.calls) == calls
+    assert second.published == first.published
+
+
+async def test_without_validators_the_text_decides(site: LocalSite, index: Index) -> None:
+    """A page whose server knows no ETag is downloaded, found equal, and not embedded; its date stays too."""
+    site.put("/a", f"<main><h1>A</h1><p>{LONG}", etag=False, headers={"Last-Modified": "Sat, 01 Nov 2025 10:00:00 GMT"})
+    sitemap = site.sitemap("/a")
+    await index.run(sitemap)
+    calls = len(index.embedder.calls)
+    site.put("/a", f"<main><h1>A</h1><p>{LONG}<nav>x</nav>", headers={"Last-Modified": "Sun, 02 Nov 2025 10:00:00 GMT"})
+    report = await index.run(sitemap)
+    assert outcomes(report) == {"/a": "unchanged"}
+    assert len(index.embedder.calls) == calls
+    page = (await index.pages())["/a"]
+    assert page.modified.startswith("2025-11-01")
+    assert page.last_modified.startswith("Sun")
+
+
+async def test_a_changed_page_embeds_only_its_changed_chunks(site: LocalSite, three: str, index: Index) -> None:
+    """A paragraph more at the end costs one text, not the page."""
+    await index.run(three)
+    before = len(index.embedder.texts)
+    site.page("/b", "Page b", "About b.", LONG, "A new paragraph about quotas.")
+    report = await index.run(three)
+    assert outcomes(report) == {"/a": "unchanged", "/b": "changed", "/c": "unchanged"}
+    assert 1 <= len(index.embedder.texts) - before <= 2
+    assert report.embedded_texts < report.published.chunks
+    assert "quotas" in await index.text(f"{site.url}/b")
+
+
+async def test_pages_that_left_the_sitemap_or_the_site_are_removed(site: LocalSite, three: str, index: Index) -> None:
+    """No longer listed, 404 and 410 all mean gone; a listed page that never was is skipped."""
+    await index.run(three)
+    site.page("/d", "Page d", "d")
+    site.put("/b", "", status=410)
+    report = await index.run(site.sitemap("/a", "/b", "/d", "/never"))
+    assert outcomes(report) == {"/a": "unchanged", "/b": "removed", "/c": "removed", "/d": "new", "/never": "skipped"}
+    assert reasons(report) == {"/b": "answered 410", "/c": "no longer listed", "/never": "answered 404"}
+    assert set(await index.pages()) == {"/a", "/d"}
+
+
+async def test_a_page_that_fails_keeps_its_old_chunks(site: LocalSite, three: str, index: Index) -> None:
+    """It is reported, marked as stale, still found, and well again when the site is."""
+    await index.run(three)
+    site.put("/b", "", status=500)
+    report = await index.run(three)
+    assert outcomes(report)["/b"] == "failed"
+    assert reasons(report) == {"/b": "answered 500"}
+    assert report.exit_code == EXIT_WITH_FAILURES
+    assert "older state kept" in report.text
+    page = (await index.pages())["/b"]
+    assert page.stale_since
+    assert page.status == 500
+    assert "About b." in await index.text(page.url)
+    site.page("/b", "Page b", "About b.", LONG)
+    assert (await index.run(three)).exit_code == EXIT_OK
+    assert (await index.pages())["/b"].stale_since == ""
+
+
+async def test_every_page_that_is_not_read_has_its_reason(site: LocalSite, index: Index) -> None:
+    """Robots rules, types, empty pages and other hosts are told apart."""
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private\n", "text/plain")
+    site.page("/a", "A", "Text.")
+    site.put("/private", "<p>x")
+    site.put("/image.png", b"\x89PNG", "image/png")
+    site.put("/empty", "<html><body></body></html>")
+    site.put("/app", "<html><body><div id=root></div><script>x()</script></body></html>")
+    site.put(
+        "/sitemap.txt",
+        "\n".join(f"{site.url}{p}" for p in ("/a", "/private", "/image.png", "/empty", "/app"))
+        + "\nhttps://other.example/x\n",
+        "text/plain",
+    )
+    report = await index.run(f"{site.url}/sitemap.txt")
+    assert outcomes(report)["/a"] == "new"
+    assert {page.outcome for page in report.pages if page.reason} == {"skipped"}
+    found = reasons(report)
+    assert found["/private"] == "robots.txt forbids it"
+    assert found["/image.png"] == "is image/png, not text"
+    assert "empty" in found["/empty"]
+    assert "JavaScript" in found["/app"]
+    assert "given sites" in found["https://other.example/x"]
+
+
+async def test_raw_markdown_is_linked_without_its_suffix(site: LocalSite, index: Index) -> None:
+    """A listed .mdx is read, and readers are sent to the page; of two listed forms the raw one is read."""
+    site.put("/docs/a.mdx", "---\ntitle: Titulek\n---\n\n## Část [#cast]\n\nText.\n", "text/markdown")
+    site.page("/docs/a", "HTML", "Text.")
+    site.put("/sitemap.txt", "/docs/a\n/docs/a.mdx\n", "text/plain")
+    report = await index.run(f"{site.url}/sitemap.txt")
+    assert reasons(report) == {"/docs/a": f"is the same page as {site.url}/docs/a.mdx"}
+    page = (await index.pages())["/docs/a"]
+    assert (page.title, page.file, page.fetched_url) == ("Titulek", "a.mdx", f"{site.url}/docs/a.mdx")
+    live = await index.store.live()
+    (chunk,) = await live.fetch(page.chunk_ids)
+    assert [(s.path, s.anchor) for s in chunk.sections] == [(("Titulek",), ""), (("Titulek", "Část"), "cast")]
+    assert site.statuses("/docs/a") == []
+
+
+async def test_the_pages_own_markdown_is_preferred(site: LocalSite, index: Index) -> None:
+    """HTML that names its Markdown is indexed from that, with the anchors of the HTML; 304 holds for both."""
+    site.put(
+        "/a",
+        '<html lang=en><head><link rel=alternate type="text/markdown" href="/a.md"></head>'
+        "<main><h1 id=a>A</h1><h2 id=setup-1>Setup</h2><p>Some words in HTML.</p></main>",
+    )
+    site.put("/a.md", "# A\n\n## Setup\n\nSome words in raw Markdown.\n", "text/markdown")
+    sitemap = site.sitemap("/a")
+    await index.run(sitemap)
+    live = await index.store.live()
+    page = await live.page(f"{site.url}/a")
+    assert page is not None
+    assert page.markdown == "# A {#a}\n\n## Setup {#setup-1}\n\nSome words in raw Markdown.\n"
+    await index.run(sitemap)
+    assert (site.statuses("/a"), site.statuses("/a.md")) == ([200, 304], [200])
+
+
+async def test_moved_pages_do_not_double(site: LocalSite, three: str, index: Index) -> None:
+    """A redirect to a listed page is skipped, one to another address is the page from then on."""
+    await index.run(three)
+    site.put("/a", "", status=301, headers={"Location": "/b"})
+    site.put("/c", "", status=301, headers={"Location": "/new"})
+    site.page("/new", "Page c", "About c.", LONG)
+    report = await index.run(three)
+    assert reasons(report) == {
+        "/a": f"redirects to {site.url}/b, which is listed too",
+        "/c": f"moved to {site.url}/new",
+    }
+    assert outcomes(report)["/a"] == "removed"
+    assert set(await index.pages()) == {"/b", "/new"}
+    moved = next(page for page in report.pages if page.url.endswith("/new"))
+    assert moved.redirects == (f"{site.url}/c",)
+    again = await index.run(three)
+    assert outcomes(again) == {"/a": "skipped", "/b": "unchanged", "/new": "unchanged"}
+    assert site.statuses("/new") == [304, 200, 304]  # the first is an ETag of the other address
+
+
+async def test_other_sitemaps_and_collections_are_left_alone(site: LocalSite, index: Index) -> None:
+    """Indexing one site after another adds it; removing looks only at what a sitemap itself brought."""
+    for name in ("a", "b", "en/x"):
+        site.page(f"/{name}", name, "Text.")
+    one, two = site.sitemap("/a", "/b"), site.sitemap("/en/x", at="/en/sitemap.xml")
+    await index.run(one)
+    await index.run(two)
+    await index.run(site.sitemap("/a"))
+    assert set(await index.pages()) == {"/a", "/en/x"}
+
+
+async def test_only_the_given_sites_remain_when_asked_for(site: LocalSite, index: Index) -> None:
+    """Pages of the collection that another sitemap brought leave; those of other collections stay."""
+    for name in ("a", "b", "c"):
+        site.page(f"/{name}", name, "Text.")
+    one = site.sitemap("/a")
+    await index.run(one)
+    await index.run(site.sitemap("/b", at="/two.xml"))
+    await index.run(site.sitemap("/c", at="/three.xml"), collection="other")
+    report = await index.run(one, only=True)
+    assert reasons(report) == {"/b": "of a site that wasn't given"}
+    assert set(await index.pages()) == {"/a", "/c"}
+
+
+async def test_a_page_of_another_collection_is_not_taken_over(site: LocalSite, index: Index) -> None:
+    """An address is in one collection; the other one's run says so and keeps it."""
+    site.page("/a", "A", "Text.")
+    site.page("/b", "B", "Text.")
+    await index.run(site.sitemap("/a"))
+    report = await index.run(site.sitemap("/a", "/b", at="/two.xml"), collection="other")
+    assert "in the collection docs" in reasons(report)["/a"]
+    assert {path: page.collection for path, page in (await index.pages()).items()} == {"/a": "docs", "/b": "other"}
+
+
+async def test_a_sitemap_with_a_dead_part_removes_nothing(site: LocalSite, three: str, index: Index) -> None:
+    """What couldn't be read can't say what is gone."""
+    parts = ["/1.txt", "/2.txt"]
+    site.put(
+        "/sitemap.xml",
+        "<sitemapindex>" + "".join(f"<sitemap><loc>{{site}}{p}</loc></sitemap>" for p in parts) + "</sitemapindex>",
+    )
+    site.put("/1.txt", "/a\n/b\n", "text/plain")
+    site.put("/2.txt", "/c\n", "text/plain")
+    await index.run(three)
+    site.put("/2.txt", "", status=500)
+    report = await index.run(three)
+    assert set(await index.pages()) == {"/a", "/b", "/c"}
+    assert any("can't be read" in reason for reason in reasons(report).values())
+
+
+@pytest.mark.parametrize("broken", ["sitemap", "pages", "html"])
+async def test_a_dead_site_changes_nothing(site: LocalSite, three: str, index: Index, broken: str) -> None:
+    """A sitemap or pages that all fail leave the index serving what it had, with an error that says so."""
+    before = (await index.run(three)).published
+    if broken == "sitemap":
+        site.put("/sitemap.xml", "", status=500)
+    elif broken == "html":
+        site.put("/sitemap.xml", "<html>Maintenance</html>")
+    else:
+        for name in "abc":
+            site.put(f"/{name}", "", status=500)
+    with pytest.raises(NotPublished if broken == "pages" else SitemapError):
+        await index.run(three)
+    assert (await index.store.live()).info == before
+
+
+async def test_nothing_readable_in_an_empty_index_is_an_error(site: LocalSite, index: Index) -> None:
+    """There is no empty generation; the message has the reason."""
+    with pytest.raises(NotPublished, match="answered 404"):
+        await index.run(site.sitemap("/nowhere"))
+    with pytest.raises(NoIndex):
+        await index.store.live()
+
+
+async def test_a_failing_embedder_changes_nothing(site: LocalSite, three: str, index: Index) -> None:
+    """Its own error comes out, the old generation serves, and the next run is whole."""
+    before = (await index.run(three)).published
+    for name in "abc":
+        site.page(f"/{name}", f"Page {name}", "Something else.", LONG)
+    index.embedder.failing_from, index.embedder.error = len(index.embedder.calls), ModelUnavailable("down")
+    with pytest.raises(ModelUnavailable, match="down"):
+        await index.run(three)
+    assert (await index.store.live()).info == before
+    index.embedder.failing_from = None
+    assert set(outcomes(await index.run(three)).values()) == {"changed"}
+
+
+async def test_a_run_stopped_half_way_changes_nothing(site: LocalSite, three: str, index: Index) -> None:
+    """Cancelled between pages, the old generation serves, and the next run does the whole."""
+    before = (await index.run(three)).published
+    site.page("/a", "Page a", "Changed.")
+    site.put("/b", "<p>slow", delay=0.5)
+    run = asyncio.create_task(index.run(three))
+    while len(site.statuses("/a")) < 2:
+        await asyncio.sleep(0.01)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert (await index.store.live()).info == before
+    site.page("/b", "Page b", "About b.", LONG)
+    report = await index.run(three)
+    assert outcomes(report) == {"/a": "changed", "/b": "unchanged", "/c": "unchanged"}
+
+
+async def test_another_recipe_rebuilds_all_without_losing_what_is_not_read(
+    site: LocalSite, three: str, index: Index
+) -> None:
+    """Another chunk size puts every page anew: failing ones and those of other sitemaps from their stored Markdown."""
+    site.page("/x", "Page x", "About x.", LONG)
+    await index.run(three)
+    await index.run(site.sitemap("/x", at="/x.xml"))
+    site.put("/b", "", status=500)
+    report = await index.run(three, chunk_size=300)
+    assert outcomes(report) == {"/a": "unchanged", "/b": "failed", "/c": "unchanged"}
+    assert site.statuses("/a") == [200, 200]
+    pages = await index.pages()
+    assert set(pages) == {"/a", "/b", "/c", "/x"}
+    live = await index.store.live()
+    for page in pages.values():
+        chunks = await live.fetch(page.chunk_ids)
+        assert len(chunks) > 2
+        assert all(len(chunk.text) <= 300 for chunk in chunks)
+
+
+async def test_languages_are_told(site: LocalSite, index: Index) -> None:
+    """A Czech page in the English folder is Czech in the index, and flagged in the report."""
+    czech = "Úložiště založíte příkazem a jeho velikost nastavíte podle toho, kolik dat budete potřebovat uložit. " * 5
+    site.page("/en/a", "Úložiště", czech)
+    report = await index.run(site.sitemap("/en/a"))
+    assert (await index.pages())["/en/a"].language == "cs"
+    assert report.flagged[0].note == "the text is cs, the address says en"
+    assert "Language to check (1)" in report.text
+    assert json.loads(report.to_json())["pages"][0]["language"] == "cs"
+
+
+async def test_many_pages_come_in_full_batches(site: LocalSite, index: Index) -> None:
+    """Small pages share embedding calls instead of costing one each."""
+    paths = [f"/{n}" for n in range(40)]
+    for path in paths:
+        site.page(path, f"Page {path}", "Text.")
+    report = await index.run(site.sitemap(*paths))
+    assert report.counts["new"] == 40
+    assert report.embedding_calls == 10
+    assert all(len(call) == 4 for call in index.embedder.calls)

@@ -1,0 +1,198 @@
+"""Real documentation: converter scores, splitter properties, and both forms of one site."""
+
+import asyncio
+import collections
+import contextlib
+import importlib.util
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from app.core.types import Page
+from ingestion.convert import Source, convert
+from ingestion.run import ingest
+from ingestion.split import split
+from tests.fakes import FakeEmbedder
+
+SHARED = Path(__file__).parents[2] / "../shared"
+SIZE = 1500
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the shared corpora in {SHARED}")
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[str]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "generator", ["mkdocs-material", "sphinx-flask", "sphinx-rtd-click", "vitepress", "docusaurus"]
+)
+def test_conversion_is_as_good_as_the_reference(generator: str, tmp_path: Path) -> None:
+    """Headings, code, languages, tables, words and anchors of eight real pages, by the shared scorer."""
+    index = json.loads((SHARED / "convert/index.json").read_text("utf-8"))
+    for key, info in index.items():
+        made = convert(Source(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{key}.md").write_text(made.markdown, "utf-8")
+    row = load(SHARED / "convert/score.py").score(tmp_path)[generator]
+    assert row["missing"] == row["anchors_false"] == row["relative_links"] == row["boilerplate"] == 0
+    assert row["heading_recall"] == row["heading_precision"] == row["code_equal"] == row["code_language"] == 100
+    assert row["anchors_real"] == row["anchors_possible"]
+    assert min(row["word_recall"], row["word_precision"]) >= 98
+    made_tables, tables = row["tables"].split("/")
+    assert made_tables == tables
+
+
+def corpus() -> list[tuple[str, str]]:
+    """(name, Markdown) of the shared corpus as its site serves it."""
+    root = SHARED / "eval/corpus"
+    return [
+        (
+            str(path.relative_to(root)),
+            convert(Source(f"https://docs.example.org/{path.name}", path.read_text("utf-8"), "text/mdx")).markdown,
+        )
+        for path in sorted(root.rglob("*.mdx"))
+    ]
+
+
+def headless(markdown: str) -> int:
+    """How many delimiter rows have no header row above."""
+    lines = ["", *markdown.split("\n")]
+    rows = [n for n, line in enumerate(lines) if re.fullmatch(r"\|[\s:|-]*-{3,}[\s:|-]*\|", line)]
+    return sum("|" not in lines[n - 1] for n in rows)
+
+
+def test_splitting_the_corpus_loses_and_breaks_nothing() -> None:
+    """No fence more left open than in the sources, no headless table, no line lost, most chunks well filled."""
+    fence = re.compile(r"(?m)^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)*(?:```+|~~~+)")
+    odd = source_odd = middle = made_headless = source_headless = 0
+    lengths: list[int] = []
+    for name, markdown in corpus():
+        chunks = split(Page(f"https://docs.example.org/{name}", "docs", "T", "en", markdown, ""), SIZE)
+        source_odd += len(fence.findall(markdown)) % 2
+        odd += sum(len(fence.findall(chunk.text)) % 2 for chunk in chunks)
+        lengths += [len(chunk.text) for chunk in chunks]
+        middle += sum(chunk.text[0].islower() for chunk in chunks)
+        whole = " ".join(" ".join(chunk.text for chunk in chunks).split())
+        lost = [line for line in markdown.split("\n") if line.strip() and " ".join(line.split()) not in whole]
+        assert not [line for line in lost if not line.startswith("#")], name
+        source_headless += headless(markdown)
+        made_headless += sum(headless(chunk.text) for chunk in chunks)
+    assert odd <= source_odd
+    assert made_headless <= source_headless
+    assert middle <= 1
+    assert max(lengths) <= SIZE
+    assert sum(length >= SIZE / 2 for length in lengths) >= 0.6 * len(lengths)
+
+
+def test_splitting_keeps_up() -> None:
+    """At least 200 pages of the corpus a second of processor time."""
+    pages = [Page("https://docs.example.org/a", "docs", "T", "en", markdown, "") for _, markdown in corpus()]
+    began = time.process_time()
+    for page in pages:
+        split(page, SIZE)
+    assert len(pages) / (time.process_time() - began) >= 200
+
+
+async def test_the_fumadocs_form_of_the_site(tmp_path: Path) -> None:
+    """67 of 67 pages from two text sitemaps, links without .mdx, the two Slovak pages flagged; then all 304."""
+    module = load(SHARED / "eval/serve_fumadocs.py")
+    module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
+        store, embedder, settings = EmbeddedStore(tmp_path / "data"), FakeEmbedder(), Settings.load(None)
+        sites = [f"{url}/en/sitemap", f"{url}/cs/sitemap"]
+        report = await ingest(sites, store=store, embedder=embedder, settings=settings)
+        assert report.counts == {"new": 67, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 0, "failed": 0}
+        pages = await (await store.live()).pages()
+        assert len(pages) == 67
+        assert not [page.url for page in pages if page.url.endswith(".mdx")]
+        assert sorted(page.url.rpartition("/")[2] for page in report.flagged) == [
+            "nbgrader-auth-student",
+            "nbgrader-new-interaction",
+        ]
+        assert collections.Counter(page.language for page in pages) == {"en": 55, "cs": 10, "sk": 2}
+        again = await ingest(sites, store=store, embedder=embedder, settings=settings)
+        assert again.counts["unchanged"] == 67
+        assert again.embedding_calls == 0
+        await store.close()
+
+
+async def test_the_html_form_of_the_site(tmp_path: Path) -> None:
+    """Every page of both XML sitemaps is indexed."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", 8765)) == 0:
+            pytest.skip("port 8765, which the site's sitemap names, is taken")
+    root = SHARED / "eval/html_site"
+    listed = {
+        url
+        for name in ("sitemap.xml", "cs/sitemap.xml")
+        for url in re.findall(r"<loc>(.*?)</loc>", (root / name).read_text("utf-8"))
+    }
+    ThreadingHTTPServer.allow_reuse_address = True
+    with serving(ThreadingHTTPServer(("127.0.0.1", 8765), partial(Quiet, directory=str(root)))) as url:
+        store = EmbeddedStore(tmp_path / "data")
+        report = await ingest(
+            [f"{url}/sitemap.xml", f"{url}/cs/sitemap.xml"],
+            store=store,
+            embedder=FakeEmbedder(),
+            settings=Settings.load(None),
+        )
+        assert {page.url for page in report.pages if page.outcome == "new"} == listed
+        assert len(report.flagged) == 2
+        await store.close()
+
+
+async def test_the_loop_stays_free_while_pages_are_converted(tmp_path: Path) -> None:
+    """A service in the same loop never waits long for an ingestion."""
+    module = load(SHARED / "eval/serve_fumadocs.py")
+    module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.monotonic() - before - 0.005)
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
+        store = EmbeddedStore(tmp_path / "data")
+        watching = asyncio.create_task(watch())
+        await ingest([f"{url}/en/sitemap"], store=store, embedder=FakeEmbedder(), settings=Settings.load(None))
+        watching.cancel()
+        await store.close()
+    assert longest < 1.0

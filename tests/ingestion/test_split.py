@@ -1,0 +1,201 @@
+"""Chunks follow headings and never end inside a sentence, a code block or a table row."""
+
+import re
+
+import pytest
+
+from app.core.types import Chunk, Page
+from ingestion.sentences import sentences
+from ingestion.split import split, splitter
+
+SENTENCE = "This sentence number {} has about sixty characters in all of it. "
+
+
+def page(markdown: str, **more: str) -> Page:
+    return Page(
+        **{
+            "url": "https://docs.example.org/a",
+            "collection": "docs",
+            "title": "T",
+            "language": "en",
+            "markdown": markdown,
+            "hash": "",
+            **more,
+        }
+    )
+
+
+def cut(markdown: str, size: int = 300) -> tuple[Chunk, ...]:
+    return split(page(markdown), size)
+
+
+def text(count: int) -> str:
+    return "".join(SENTENCE.format(n) for n in range(count)).strip()
+
+
+def test_small_sections_share_a_chunk_and_keep_their_anchors() -> None:
+    """Each section says where it starts; ids leave the text, in both ways of writing them."""
+    (chunk,) = cut("# Top {#top}\n\nIntro.\n\n## *One* `x` [#one]\n\nText.\n\n## Two\n\nMore.\n", 500)
+    assert chunk.text == "# Top\n\nIntro.\n\n## *One* `x`\n\nText.\n\n## Two\n\nMore."
+    assert [(s.path, s.anchor) for s in chunk.sections] == [
+        (("Top",), "top"),
+        (("Top", "One x"), "one"),
+        (("Top", "Two"), ""),
+    ]
+    assert [chunk.text[s.offset :].split("\n")[0] for s in chunk.sections] == ["# Top", "## *One* `x`", "## Two"]
+    assert chunk.link == "https://docs.example.org/a#top"
+
+
+def test_a_chunk_inside_a_section_knows_its_headings() -> None:
+    """The continuation of a long section has its path and anchor at offset 0."""
+    chunks = cut(f"# A {{#a}}\n\n## B {{#b}}\n\n{text(12)}\n")
+    assert len(chunks) > 2
+    assert all(c.sections[0] == type(c.sections[0])(0, ("A", "B"), "b") for c in chunks[1:])
+
+
+def test_the_path_follows_the_levels() -> None:
+    """A heading ends those of its own and deeper levels; setext headings and skipped levels count."""
+    (chunk,) = cut("A\n=\n\n### C\n\nx\n\nB\n-\n\ny\n\n# D\n\nz\n", 900)
+    assert [s.path for s in chunk.sections] == [("A",), ("A", "C"), ("A", "B"), ("D",)]
+
+
+def test_headings_in_code_are_none() -> None:
+    """Comments in shell code don't cut the page."""
+    (chunk,) = cut("# A\n\n```sh\n# not a heading\n```\n\n~~~\n## nor this\n~~~\n", 900)
+    assert [s.path for s in chunk.sections] == [("A",)]
+
+
+def test_prose_is_cut_between_sentences() -> None:
+    """Every chunk ends with a full stop, and none is longer than the size."""
+    chunks = cut(f"# A\n\n{text(30)}\n")
+    assert all(c.text.endswith(".") and len(c.text) <= 300 for c in chunks)
+    assert " ".join(c.text.removeprefix("# A\n\n") for c in chunks) == text(30)
+
+
+@pytest.mark.parametrize(
+    ("written", "count"),
+    [
+        ("One. Two! Three? Four", 4),
+        ("See e.g. Kubernetes and např. Rancher, tzv. Helm, viz obr. Hlavní.", 1),
+        ("Version 1.2 of v. 3 is here. Next.", 2),
+        ("Od 3. listopadu. Pak 4. Prosince.", 2),
+        ("He said “Stop.” Then he left.", 2),
+        ("Use `a.B` now... Then [link](x). Čeština jde také.", 3),
+        ("J. Novák wrote it. It is good.", 2),
+    ],
+)
+def test_sentences(written: str, count: int) -> None:
+    """Abbreviations, ordinal numbers and initials end no sentence; nothing is lost."""
+    found = sentences(written)
+    assert "".join(found) == written
+    assert len(found) == count, found
+
+
+def test_a_long_code_block_is_cut_at_line_ends_with_fences() -> None:
+    """Each part is a block of its own with the language; the lines are all there, in order."""
+    lines = [f"line {n} of the code" for n in range(60)]
+    chunks = cut("# A\n\n````python title=x\n" + "\n".join(lines) + "\n````\n\nEnd.\n")
+    code = [m for c in chunks for m in re.findall(r"(?ms)^````python title=x\n(.*?)\n````$", c.text)]
+    assert len(code) > 3
+    assert "\n".join(code).split("\n") == lines
+    assert all(c.text.count("````") % 2 == 0 and len(c.text) <= 300 for c in chunks)
+
+
+def test_a_code_block_that_fits_is_never_cut() -> None:
+    """Prose before it goes to another chunk instead."""
+    block = "```\n" + "\n".join(f"{n}" * 10 for n in range(10, 20)) + "\n```"
+    assert any(block in c.text for c in cut(f"# A\n\n{text(3)}\n\n{block}\n\n{text(3)}\n"))
+
+
+def test_code_in_lists_and_unclosed_code_keeps_its_fences_even() -> None:
+    """Indented fences are closed with their indentation, a missing end is added on cuts."""
+    lines = "\n".join(f"   line {n} of the code" for n in range(40))
+    listed = cut(f"1. First\n\n   ```sh\n{lines}\n   ```\n\n2. Second\n")
+    assert all(c.text.count("```") % 2 == 0 for c in listed)
+    assert "2. Second" in listed[-1].text
+    assert all(c.text.count("```") % 2 == 0 for c in cut(f"# A\n\n```\n{lines}\n"))
+
+
+def test_a_long_table_repeats_its_header() -> None:
+    """Every part is a table, every row is whole and there once."""
+    rows = [f"| row {n} | some value of it |" for n in range(40)]
+    chunks = cut("# A\n\n| Name | Value |\n| --- | --- |\n" + "\n".join(rows) + "\n")
+    assert len(chunks) > 3
+    assert all("| Name | Value |\n| --- | --- |\n| row" in c.text for c in chunks)
+    assert [line for c in chunks for line in c.text.split("\n") if line.startswith("| row")] == rows
+
+
+def test_a_single_row_may_be_longer_than_the_size() -> None:
+    """It is kept whole: half a row says nothing."""
+    row = "| " + "x" * 500 + " |"
+    assert any(row in c.text for c in cut(f"| A |\n| --- |\n{row}\n| y |\n"))
+
+
+def test_lists_are_cut_between_items() -> None:
+    """An item isn't torn while it fits, and nested items stay indented."""
+    items = "\n".join(f"- item {n} with some words\n  - nested {n}" for n in range(20))
+    chunks = cut(f"# A\n\n{items}\n")
+    assert len(chunks) > 2
+    assert all(c.text.removeprefix("# A\n\n").startswith("- item") for c in chunks)
+
+
+def test_nothing_is_lost_whatever_the_page() -> None:
+    """Link definitions, HTML, endless lines and rules are all in some chunk."""
+    strange = (
+        "[ref]: https://e.org\n\n<div>\nhtml\n</div>\n\n---\n\n"
+        + "endless " * 200
+        + "\n\n    indented\n\n> quote\n> more\n\nLast"
+    )
+    joined = " ".join(" ".join(c.text for c in cut(strange)).split())
+    assert joined == " ".join(strange.split())
+    assert all(len(c.text) <= 300 for c in cut(strange))
+
+
+def test_a_heading_is_never_alone_at_the_end() -> None:
+    """It stands with what it heads, and an announcing line with what it announces."""
+    chunks = cut("".join(f"## H{n}\n\n{text(2)}\n\nAs follows:\n\n- item\n\n" for n in range(10)))
+    assert not any(re.search(r"(^|\n)## [^\n]*$|:$", c.text) for c in chunks)
+
+
+def test_most_chunks_are_well_filled() -> None:
+    """At least 60 % lie between half and the whole size, for sections of all lengths."""
+    chunks = cut("".join(f"## H{n}\n\n{text(1 + n % 7)}\n\n" for n in range(40)), 600)
+    assert sum(300 <= len(c.text) <= 600 for c in chunks) >= 0.6 * len(chunks)
+
+
+def test_an_edit_changes_few_chunks() -> None:
+    """A sentence added near the top of a long page leaves most ids as they are."""
+    sections = [f"## H{n}\n\n{text(4)} Part {n}.\n\n" for n in range(40)]
+    before = {c.id for c in cut("# A\n\n" + "".join(sections), 600)}
+    after = {c.id for c in cut("# A\n\nNew words.\n\n" + "".join(sections), 600)}
+    assert len(after - before) <= 3
+
+
+def test_ids_tell_equal_texts_pages_and_collections_apart() -> None:
+    """The same text twice on a page has two ids; so have other pages and collections; a repeat has the same."""
+    twice = "\n\n".join([f"# A\n\n{text(4)}"] * 2)
+    chunks = cut(twice)
+    assert chunks[0].embedded_text == chunks[1].embedded_text
+    other = split(page(twice, url="https://docs.example.org/b"), 300) + split(page(twice, collection="x"), 300)
+    assert len({c.id for c in (*chunks, *other)}) == len(chunks) + len(other)
+    assert [c.id for c in cut(twice)] == [c.id for c in chunks]
+
+
+def test_page_facts_are_on_every_chunk() -> None:
+    """Language, file and dates are those of the page, positions count up."""
+    chunks = split(page(f"# A\n\n{text(12)}", file="a.md", modified="2025-01-01", published="2024-01-01"), 300)
+    assert {(c.language, c.file, c.modified, c.published) for c in chunks} == {
+        ("en", "a.md", "2025-01-01", "2024-01-01")
+    }
+    assert [c.position for c in chunks] == list(range(len(chunks)))
+
+
+@pytest.mark.parametrize("markdown", ["", "\n\n", "#\n"])
+def test_a_page_without_text(markdown: str) -> None:
+    """There is no empty chunk."""
+    assert all(c.text.strip() for c in cut(markdown))
+
+
+def test_the_index_remembers_how_it_was_split() -> None:
+    """Another size is another recipe."""
+    assert splitter(1500) != splitter(1000)

@@ -1,0 +1,159 @@
+"""Question sets: JSONL or CSV files read into cases, every mistake named with its file and line.
+
+Fields: question, doc and lang must be there; id, variant, cross, also, answer and evidence may be.
+Unknown fields are left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.errors import EvaluationError
+
+LIMIT_SEED = 0
+_TRUE = frozenset({"true", "1", "yes"})
+_FALSE = frozenset({"false", "0", "no", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question with the page that answers it.
+
+    `doc` and `also` are paths of files or pages, or whole addresses; a hit on any of them is right.
+    `variant` is a way of asking ("1" full, "2" detail, "3" hurried, "4" keywords, or any name);
+    `cross` marks a question whose page exists only in another language than the question's.
+    """
+
+    id: str
+    language: str
+    question: str
+    doc: str
+    variant: str = ""
+    cross: bool = False
+    also: tuple[str, ...] = ()
+    answer: str = ""
+    evidence: str = ""
+
+    @property
+    def relevant(self) -> tuple[str, ...]:
+        """Every document that counts as a hit, the intended one first, none twice."""
+        return tuple(dict.fromkeys((self.doc, *self.also)))
+
+
+def load_cases(path: str | Path) -> tuple[Case, ...]:
+    """The cases of a .jsonl or .csv file in its order. Raises `EvaluationError` naming file and line."""
+    path = Path(path)
+    rows = {".jsonl": _jsonl_rows, ".csv": _csv_rows}.get(path.suffix.lower())
+    if rows is None:
+        raise EvaluationError(f"{path}: a question set is a .jsonl or a .csv file.")
+    cases: list[Case] = []
+    seen: dict[str, str] = {}
+    for where, row in rows(path):
+        case = _case(where, row)
+        if case.id in seen:
+            raise EvaluationError(f"{where}: the id {case.id!r} was used before, in {seen[case.id]}.")
+        seen[case.id] = where
+        cases.append(case)
+    if not cases:
+        raise EvaluationError(f"{path}: there is no question in it.")
+    return tuple(cases)
+
+
+def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
+    """At most `limit` of the cases, drawn from the whole set but always the same ones, in their order."""
+    if limit >= len(cases):
+        return tuple(cases)
+    chosen = random.Random(LIMIT_SEED).sample(range(len(cases)), limit)  # noqa: S311 — a sample, no secret
+    return tuple(cases[i] for i in sorted(chosen))
+
+
+def read_text(path: Path) -> str:
+    """The file's text without a byte order mark. Raises `EvaluationError` where it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"{path} can't be read: {error}") from error
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each object of a .jsonl file with its place as "file:line"; empty lines are skipped."""
+    # not splitlines(): JSON strings may hold U+2028 and the like as they are
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EvaluationError(f"{where}: this line is no JSON ({error}).") from error
+        if not isinstance(value, dict):
+            raise EvaluationError(f"{where}: a JSON object is needed, this is a {type(value).__name__}.")
+        yield where, value
+
+
+def text_field(where: str, row: Mapping[str, Any], name: str, *, required: bool = False) -> str:
+    """A text field of a row, stripped; a number counts as text. Raises `EvaluationError` naming place and field."""
+    value = row.get(name)
+    if value is None:
+        value = ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise EvaluationError(f"{where}: {name!r} is {value!r}, it must be a text.")
+    if required and not value.strip():
+        raise EvaluationError(f"{where}: {name!r} is missing or empty.")
+    return value.strip()
+
+
+def _jsonl_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from json_lines(path)
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        for row in reader:
+            where = f"{path}:{reader.line_num}"
+            if None in row:
+                raise EvaluationError(f"{where}: the row has more fields than the header names.")
+            yield where, {**row, "also": [doc for doc in (row.get("also") or "").split(";") if doc.strip()]}
+    except csv.Error as error:
+        raise EvaluationError(f"{path}:{reader.line_num}: this is no valid CSV ({error}).") from error
+
+
+def _case(where: str, row: Mapping[str, Any]) -> Case:
+    question = text_field(where, row, "question", required=True)
+    return Case(
+        # by content, so that a row put in between changes no other id
+        id=text_field(where, row, "id") or hashlib.sha256(question.encode()).hexdigest()[:12],
+        language=text_field(where, row, "lang", required=True),
+        question=question,
+        doc=text_field(where, row, "doc", required=True),
+        variant=text_field(where, row, "variant"),
+        cross=_flag(where, row.get("cross")),
+        also=_also(where, row.get("also")),
+        answer=text_field(where, row, "answer"),
+        evidence=text_field(where, row, "evidence"),
+    )
+
+
+def _flag(where: str, value: Any) -> bool:
+    text = "" if value is None else str(value).strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise EvaluationError(f"{where}: 'cross' is {value!r}, it must be true or false.")
+    return text in _TRUE
+
+
+def _also(where: str, value: Any) -> tuple[str, ...]:
+    docs = [] if value is None else value
+    if not isinstance(docs, list) or not all(isinstance(doc, str) and doc.strip() for doc in docs):
+        raise EvaluationError(f"{where}: 'also' is {value!r}, it must be a list of documents.")
+    return tuple(doc.strip() for doc in docs)

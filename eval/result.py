@@ -1,0 +1,196 @@
+"""What a run of questions gave: one record per question, rows by language and variant, kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eval.cases import Case, read_text
+from eval.errors import EvaluationError
+from eval.metrics import Estimate, Scores, Values, as_values, estimate
+
+FORM = "docs-assistant retrieval 1"
+MEAN = "mean"
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What one question gave.
+
+    `ranked` are the addresses of the pages found, best first, each once. `ms` is the time of the whole
+    search, `detected` the language the assistant took the question for, `fallbacks` the steps that failed and
+    were done without, `error` what made the search fail (empty: it didn't). `in_index` is false when
+    `case.doc` is in no indexed page: the question could only be a miss.
+    """
+
+    case: Case
+    scores: Scores
+    ranked: tuple[str, ...]
+    ms: float
+    detected: str = ""
+    in_index: bool = True
+    fallbacks: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The questions of one row: positions in the results, apart where a mean of means is meant."""
+
+    language: str
+    variant: str
+    cross: bool
+    parts: tuple[tuple[int, ...], ...]
+
+    @property
+    def n(self) -> int:
+        """How many questions."""
+        return sum(len(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The measures of one group, each with its interval; `variant` is "all" for a whole language."""
+
+    language: str
+    variant: str
+    cross: bool
+    n: int
+    measures: Mapping[str, Estimate]
+
+
+def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
+    """Language by language its variants, then all of them; then the mean of the languages; then cross questions likewise."""
+    plain = _languages(cases, cross=False)
+    rows = list(plain)
+    if plain:
+        wholes = tuple(group.parts[0] for group in plain if group.variant == ALL)
+        rows.append(Group(MEAN, ALL, cross=False, parts=wholes))
+    return (*rows, *_languages(cases, cross=True))
+
+
+def _languages(cases: Sequence[Case], *, cross: bool) -> list[Group]:
+    found: list[Group] = []
+    chosen = [i for i, case in enumerate(cases) if case.cross == cross]
+    for language in sorted({cases[i].language for i in chosen}):
+        own = tuple(i for i in chosen if cases[i].language == language)
+        for variant in sorted({cases[i].variant for i in own} - {""}):
+            part = tuple(i for i in own if cases[i].variant == variant)
+            found.append(Group(language, variant, cross, (part,)))
+        found.append(Group(language, ALL, cross, (own,)))
+    return found
+
+
+def parts_of(values: Values, group: Group) -> list[Values]:
+    """The group's rows of the values, part by part."""
+    return [values[list(part)] for part in group.parts]
+
+
+@dataclass(frozen=True)
+class RetrievalResult:
+    """All that a run gave. `config` holds what it was measured with: settings, index, date, model."""
+
+    k: int
+    cases: tuple[CaseResult, ...]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The measures by language and variant, in the order of `groups`."""
+        values = as_values([one.scores for one in self.cases])
+        return tuple(
+            Row(group.language, group.variant, group.cross, group.n, estimate(parts_of(values, group)))
+            for group in groups([one.case for one in self.cases])
+        )
+
+    def row(self, language: str, variant: str = ALL, *, cross: bool = False) -> Row | None:
+        """One row, or None when the set has no such questions; `row("mean")` is the mean of the languages."""
+        return next((r for r in self.rows if (r.language, r.variant, r.cross) == (language, variant, cross)), None)
+
+    @property
+    def unmatched(self) -> tuple[CaseResult, ...]:
+        """Those whose document is in no indexed page."""
+        return tuple(one for one in self.cases if not one.in_index)
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        """Those whose search failed; they count as misses."""
+        return tuple(one for one in self.cases if one.error)
+
+    @property
+    def milliseconds(self) -> Mapping[str, float]:
+        """Median and 95th percentile of the time of a search, where one succeeded."""
+        times = [one.ms for one in self.cases if not one.error]
+        return {name: float(np.percentile(times, p)) for name, p in (("p50", 50), ("p95", 95)) if times}
+
+    @property
+    def language_right(self) -> float:
+        """Share of the questions whose language was told rightly, among those searched."""
+        right = [one.detected == one.case.language for one in self.cases if not one.error]
+        return sum(right) / len(right) if right else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """Everything but the single questions, as JSON values."""
+        return {
+            "form": FORM,
+            "k": self.k,
+            "n": len(self.cases),
+            "rows": [asdict(row) for row in self.rows],
+            "ms": self.milliseconds,
+            "language_right": self.language_right,
+            "unmatched": sorted({one.case.doc for one in self.unmatched}),
+            "unmatched_questions": len(self.unmatched),
+            "failed_questions": len(self.failed),
+            "config": dict(self.config),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
+        document = {**self.summary(), "cases": [asdict(one) for one in self.cases]}
+        try:
+            Path(path).write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise EvaluationError(f"The result can't be written: {error}") from error
+
+    def only(self, ids: frozenset[str]) -> RetrievalResult:
+        """The same run with these questions alone."""
+        return replace(self, cases=tuple(one for one in self.cases if one.case.id in ids))
+
+
+def load_result(path: str | Path) -> RetrievalResult:
+    """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    path = Path(path)
+    try:
+        document = json.loads(read_text(path))
+        if document["form"] != FORM:
+            raise EvaluationError(f"{path} has the form {document['form']!r}, needed is {FORM!r}: measure again.")
+        cases = tuple(_case_result(one) for one in document["cases"])
+        return RetrievalResult(k=int(document["k"]), cases=cases, config=dict(document["config"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(
+            f"{path} is no result of `eval retrieval --out` ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _case_result(saved: Mapping[str, Any]) -> CaseResult:
+    case, scores = saved["case"], saved["scores"]
+    return CaseResult(
+        **{
+            **_known(CaseResult, saved),
+            "case": Case(**{**_known(Case, case), "also": tuple(case["also"])}),
+            "scores": Scores(**_known(Scores, scores)),
+            "ranked": tuple(saved["ranked"]),
+            "fallbacks": tuple(saved["fallbacks"]),
+        }
+    )
+
+
+def _known(kind: type, saved: Mapping[str, Any]) -> dict[str, Any]:
+    return {one.name: saved[one.name] for one in fields(kind)}

@@ -1,0 +1,175 @@
+"""Asks every question of a set, without an answer being written, and measures the pages that come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Protocol
+
+from app.core.errors import AssistantError
+from app.core.store.base import Generation
+from app.core.types import Message, Query, Request, Turn
+from eval.cases import Case
+from eval.documents import Documents, Rule
+from eval.errors import EvaluationError
+from eval.metrics import score, unique
+from eval.result import CaseResult, RetrievalResult
+
+Progress = Callable[[int, int], None]
+EMBEDDING = "embedding of the question"
+_SEARCH_SETTINGS = (
+    "fusion",
+    "lexical_weight",
+    "vector_weight",
+    "other_language",
+    "exact",
+    "depth",
+    "limit",
+    "per_page",
+)
+
+
+class Finder(Protocol):
+    """An assistant that searches without writing an answer."""
+
+    async def find(self, request: Request) -> Turn:
+        """The turn as it is after retrieval: hits, language, trace and the generation they came from."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a set is measured: the first k pages count, `parallel` questions are under way at once.
+
+    `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one.
+    """
+
+    k: int = 5
+    parallel: int = 4
+    assistant: str = ""
+    rules: tuple[Rule, ...] = ()
+
+
+async def evaluate(
+    finder: Finder,
+    cases: Sequence[Case],
+    plan: Plan = Plan(),
+    *,
+    config: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> RetrievalResult:
+    """The measures of the finder on the cases; `progress` is told how many of how many are done.
+
+    One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Later ones
+    are recorded with their question, which counts as a miss. Raises `EvaluationError` when no document of
+    the set is in the index.
+    """
+    if not cases:
+        raise EvaluationError("There is no question to ask.")
+    run = _Run(finder, plan)
+    first = await finder.find(run.request(cases[0], "eval-warm-up"))
+    generation: Generation = first.generation
+    run.generations.add(generation.info.id)
+    urls = [page.url for page in await generation.pages()]
+    run.documents = Documents(urls, plan.rules)
+    _refuse_foreign_set(run.documents, cases, urls)
+    results = await _ask_all(run, cases, progress)
+    index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
+    return RetrievalResult(
+        k=plan.k,
+        cases=results,
+        config={
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "assistant": plan.assistant,
+            "parallel": plan.parallel,
+            "doc_map": [f"{rule.pattern.pattern}={rule.replacement}" for rule in plan.rules],
+            "index": index,
+            "steps": [record.step for record in first.trace],
+            "search": {
+                language: {name: sorted(values) for name, values in used.items()}
+                for language, used in sorted(run.searches.items())
+            },
+            **(config or {}),
+        },
+    )
+
+
+class _Run:
+    """One run's tools and what it sees on its way."""
+
+    def __init__(self, finder: Finder, plan: Plan) -> None:
+        self.finder = finder
+        self.plan = plan
+        self.documents = Documents(())
+        self.generations: set[int] = set()
+        self.searches: dict[str, dict[str, set[Any]]] = {}
+
+    def request(self, case: Case, id_: str) -> Request:
+        # the case's own id may name the page, so it stays here
+        return Request(messages=(Message("user", case.question),), assistant=self.plan.assistant, id=id_)
+
+    async def ask(self, case: Case, position: int) -> CaseResult:
+        start = perf_counter()
+        try:
+            turn = await self.finder.find(self.request(case, f"eval-{position}"))
+        except AssistantError as error:
+            return self._result(case, (), start, error=f"{type(error).__name__}: {error}")
+        self.generations.add(turn.generation.info.id)
+        if turn.search:
+            self._remember(turn.language, turn.search)
+        return self._result(
+            case,
+            unique([hit.chunk.url for hit in turn.hits]),
+            start,
+            detected=turn.language,
+            fallbacks=_fallbacks(turn),
+        )
+
+    def _remember(self, language: str, search: Query) -> None:
+        # weights differ by language, and may by question: every value that was used is kept
+        used = self.searches.setdefault(language, {name: set() for name in _SEARCH_SETTINGS})
+        for name in _SEARCH_SETTINGS:
+            used[name].add(getattr(search, name))
+
+    def _result(self, case: Case, ranked: tuple[str, ...], start: float, **known: Any) -> CaseResult:
+        ms = round((perf_counter() - start) * 1000, 3)
+        labels = [self.documents.label(url, case.relevant) for url in ranked]
+        scores = score(labels, case.relevant, self.plan.k)
+        in_index = bool(self.documents.pages(case.doc))
+        return CaseResult(case, scores, ranked, ms, in_index=in_index, **known)
+
+
+async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) -> tuple[CaseResult, ...]:
+    results: dict[int, CaseResult] = {}
+    queue: Iterator[tuple[int, Case]] = iter(enumerate(cases))
+
+    async def work() -> None:
+        for position, case in queue:  # shared: each worker takes the next one
+            results[position] = await run.ask(case, position)
+            if progress:
+                progress(len(results), len(cases))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(run.plan.parallel, len(cases))):
+            group.create_task(work())
+    return tuple(results[position] for position in range(len(cases)))
+
+
+def _fallbacks(turn: Turn) -> tuple[str, ...]:
+    failed = tuple(record.step for record in turn.trace if record.error)
+    search = turn.search
+    # an embedder that fails leaves no error in the trace: the words are searched alone
+    return (*failed, EMBEDDING) if search and search.vector_weight and search.vector is None else failed
+
+
+def _refuse_foreign_set(documents: Documents, cases: Iterable[Case], urls: Sequence[str]) -> None:
+    docs = {case.doc for case in cases}
+    if not any(documents.pages(doc) for doc in docs):
+        raise EvaluationError(
+            f"None of the set's {len(docs)} documents (as {min(docs)!r}) is one of the {len(urls)} indexed pages"
+            f" (as {min(urls, default='')!r}). Index the site they belong to, or rewrite them to its paths with"
+            " --doc-map REGEX=REPL."
+        )

@@ -1,0 +1,107 @@
+"""The scripted model: tells our prompts apart by how they begin and answers from the script."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+
+from app.core.errors import ModelError, PromptError
+from app.core.models.base import CallOptions
+from app.core.prompts import HOLES, Prompts
+from app.core.types import Completion, Done, Message, Text, Usage
+from eval.scripted.script import Line, Script
+
+NAME = "scripted"
+_CUT = "\0"
+_KINDS = ("refine_question", "refine_keywords", "synthesize")
+_ANSWERS = {
+    "cs": "Toto je předepsaná odpověď zkušebního modelu. Nejvíce k dotazu říká první úryvek [1].",
+    "en": "This is a scripted answer of a test model. The first passage says most about the question [1].",
+}
+
+
+class ScriptedModel:
+    """A `Model` that answers what the script has for the question, else raises `ModelError` as a model that failed.
+
+    `calls` counts the prompts it was asked with; `unknown` holds the questions that the script lacks.
+    """
+
+    def __init__(self, script: Script, prompts: Prompts) -> None:
+        self.name = NAME
+        self.calls: Counter[str] = Counter()
+        self.unknown: set[str] = set()
+        self._script = script
+        self._marks = _marks(prompts)
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer; nothing of the options changes it."""
+        del options
+        text = self._answer(messages)
+        return Completion(text, _usage(messages, text))
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Usage | Done, None]:
+        """The same answer, word by word."""
+        del options
+        text = self._answer(messages)
+        for word in words(text):
+            yield Text(word)
+        yield _usage(messages, text)
+        yield Done()
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _answer(self, messages: Sequence[Message]) -> str:
+        system = "\n".join(message.content for message in messages if message.role == "system")
+        kind, language = self._recognise(system)
+        self.calls[kind] += 1
+        if kind == "synthesize":
+            return _ANSWERS.get(language, _ANSWERS["en"])
+        question = next((m.content for m in reversed(messages) if m.role == "user"), "")
+        line = self._script.find(question)
+        if line is None:
+            self.unknown.add(question)
+            raise ModelError(f"The scripted model has no line for the question {question[:200]!r}.")
+        return line.refined if kind == "refine_question" else _keywords(line, system)
+
+    def _recognise(self, system: str) -> tuple[str, str]:
+        for mark, found in self._marks.items():
+            if mark in system:
+                return found
+        self.calls["unknown prompt"] += 1
+        raise ModelError(
+            f"The scripted model knows only our own prompts ({', '.join(_KINDS)}), this one begins {system[:80]!r}."
+        )
+
+
+def words(text: str) -> list[str]:
+    """The pieces that an answer is streamed in; joined they are the text."""
+    return re.findall(r"\s*\S+\s*", text)
+
+
+def _marks(prompts: Prompts) -> dict[str, tuple[str, str]]:
+    """How each prompt begins in each language: its first line up to the first hole."""
+    marks: dict[str, tuple[str, str]] = {}
+    for language in prompts.languages:
+        for kind in _KINDS:
+            text = prompts.render(language, kind, **dict.fromkeys(HOLES[kind], _CUT))
+            marks[text.splitlines()[0].split(_CUT)[0].strip()] = (kind, language)
+    clash = any(a in b for a in marks for b in marks if a is not b)
+    if clash or "" in marks or len(marks) != len(_KINDS) * len(prompts.languages):
+        raise PromptError(
+            f"The prompts {', '.join(_KINDS)} must begin differently, in each language and among the languages:"
+            " the scripted model tells them apart by their first lines."
+        )
+    return marks
+
+
+def _keywords(line: Line, system: str) -> str:
+    asked = [code for code in line.keywords if re.search(rf"^{re.escape(code)}:", system, re.MULTILINE)]
+    return "\n".join(f"{code}: {', '.join(line.keywords[code])}" for code in asked or line.keywords)
+
+
+def _usage(messages: Sequence[Message], text: str) -> Usage:
+    return Usage(sum(len(message.content.split()) for message in messages), len(text.split()))

@@ -1,0 +1,80 @@
+"""What the scripted model says: a file of outputs joined with the question set, then known by question text alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.cases import Case, json_lines, text_field
+from eval.errors import EvaluationError
+
+_NO_KEYWORDS = frozenset({"id", "refined"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What there is for one question: its wording made clear, and keywords by language code."""
+
+    refined: str
+    keywords: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Script:
+    """Lines by the text of their question. Nothing of a question but its text leads to a line."""
+
+    lines: Mapping[str, Line] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def find(self, message: str) -> Line | None:
+        """The line of the question that the message is, or that is the last of its own lines to be known."""
+        for text in (message, *reversed(message.splitlines())):
+            line = self.lines.get(normal(text))
+            if line:
+                return line
+        return None
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that it has keywords in."""
+        return tuple(sorted({code for line in self.lines.values() for code in line.keywords}))
+
+
+def normal(text: str) -> str:
+    """A question's text as it is compared: single blanks, no quotes around it."""
+    return " ".join(text.split()).strip("\"'“”„")
+
+
+def load_script(outputs: str | Path, cases: Sequence[Case]) -> Script:
+    """The outputs (JSONL: id, refined, lists of keywords under language codes) of those cases.
+
+    Raises `EvaluationError` for a wrong line, an id that the cases lack, or two questions of the same text.
+    """
+    questions = {case.id: normal(case.question) for case in cases}
+    lines: dict[str, Line] = {}
+    for where, row in json_lines(Path(outputs)):
+        id_ = text_field(where, row, "id", required=True)
+        if id_ not in questions:
+            raise EvaluationError(f"{where}: the question set has no id {id_!r}. Are the two files of one set?")
+        if questions[id_] in lines:
+            raise EvaluationError(f"{where}: there already is a line for {questions[id_]!r}.")
+        lines[questions[id_]] = Line(
+            refined=text_field(where, row, "refined", required=True), keywords=dict(_keywords(where, row))
+        )
+    if not lines:
+        raise EvaluationError(f"{outputs}: there is no line in it.")
+    return Script(lines)
+
+
+def _keywords(where: str, row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for code, words in row.items():
+        if code in _NO_KEYWORDS or not re.fullmatch(r"[a-z]{2,3}", code):
+            continue
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise EvaluationError(f"{where}: {code!r} is {words!r}, it must be a list of keywords.")
+        yield code, tuple(words)

@@ -1,0 +1,92 @@
+"""A small real search for the evaluation to measure: pages ranked by the words they share with the question."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from app.core.errors import StoreUnavailable
+from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe, Request, StepRecord, Turn
+
+SHARED = Path(__file__).parents[2] / "../shared"
+WORD = re.compile(r"\w{3,}")
+
+
+def words(text: str) -> set[str]:
+    return set(WORD.findall(text.lower()))
+
+
+@dataclass
+class Lookup:
+    """A finder over texts by address: no language model, no store, one generation."""
+
+    texts: Mapping[str, str]
+    language: str = "en"
+    limit: int = 5
+    vector_weight: float = 0.0
+    broken: frozenset[str] = frozenset()
+    trace: tuple[StepRecord, ...] = (StepRecord("retrieve", 1.0, {}),)
+    asked: list[Request] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        recipe = Recipe("none", 2, "whole", "plain")
+        info = GenerationInfo(7, recipe, "2024-05-01T00:00:00+00:00", ("en",), len(self.texts), len(self.texts))
+        self.words = {url: words(f"{url} {text}") for url, text in self.texts.items()}
+        self.generation = SimpleNamespace(info=info, pages=self.pages)
+
+    async def pages(self) -> tuple[Page, ...]:
+        return tuple(Page(url, "docs", url, "en", "", "hash") for url in self.texts)
+
+    async def find(self, request: Request) -> Turn:
+        self.asked.append(request)
+        if request.question in self.broken:
+            raise StoreUnavailable("The store is gone.")
+        asked = words(request.question)
+        ranked = sorted(self.texts, key=lambda url: (-len(asked & self.words[url]), url))
+        hits = tuple(
+            # two passages of each page, as the real retrieval may bring
+            Hit(Chunk(f"{url}#{n}", "docs", url, n, self.texts[url], "en", url))
+            for url in ranked[: self.limit]
+            if asked & self.words[url]
+            for n in range(2)
+        )
+        return Turn(
+            request=request,
+            generation=self.generation,
+            language=self.language,
+            hits=hits,
+            trace=self.trace,
+            search=Query(texts=(), limit=self.limit, vector_weight=self.vector_weight),
+        )
+
+
+@pytest.fixture
+def lookup() -> type[Lookup]:
+    """The finder's class: give it texts by address."""
+    return Lookup
+
+
+@pytest.fixture
+def write_jsonl(tmp_path):
+    """Writes rows to a .jsonl file and gives its path."""
+
+    def write(name: str, *rows: Mapping[str, object]) -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def shared_eval() -> Path:
+    """The folder of the big question set beside the checkout."""
+    if not (SHARED / "eval/questions.jsonl").is_file():
+        pytest.skip("the shared question set isn't beside this checkout")
+    return SHARED / "eval"

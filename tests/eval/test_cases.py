@@ -1,0 +1,129 @@
+"""Question sets: what is read, and what a mistake in one is told as."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from eval.cases import Case, load_cases, sample
+from eval.errors import EvaluationError
+
+ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
+
+
+def test_a_jsonl_row_becomes_a_case(write_jsonl):
+    """Every field arrives, numbers of variants as text, unknown fields are left alone."""
+    row = {**ROW, "variant": 3, "cross": True, "also": ["b", "a"], "answer": "So.", "evidence": "so", "note": 1}
+    (case,) = load_cases(write_jsonl("q.jsonl", row))
+    assert case == Case("a", "en", "How?", "en/a.md", "3", True, ("b", "a"), "So.", "so")
+
+
+def test_what_is_optional_may_be_missing(write_jsonl):
+    """Only question, doc and lang are needed; an id is made from the question and stays when rows move."""
+    bare = {"lang": "en", "question": "How?", "doc": "en/a.md"}
+    first = load_cases(write_jsonl("one.jsonl", bare))[0]
+    moved = load_cases(write_jsonl("two.jsonl", {**ROW, "question": "Why?"}, bare))[1]
+    assert first == moved
+    assert first.id
+    assert (first.variant, first.cross, first.also) == ("", False, ())
+
+
+def test_relevant_names_each_document_once():
+    """The intended document comes first, repeated ones don't lower recall."""
+    assert Case("a", "en", "?", "x", also=("y", "x", "y")).relevant == ("x", "y")
+
+
+def test_jsonl_survives_bom_blank_lines_and_line_separators(tmp_path):
+    """A file as editors save it: byte order mark, empty lines, U+2028 inside a text."""
+    path = tmp_path / "q.jsonl"
+    path.write_text('\ufeff{"lang":"cs","question":"a\u2028b","doc":"d"}\r\n\r\n', encoding="utf-8")
+    assert load_cases(path)[0].question == "a\u2028b"
+
+
+def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
+    """A spreadsheet's export reads like the JSONL form; also is divided by semicolons."""
+    path = tmp_path / "q.csv"
+    path.write_text(
+        'id,lang,variant,question,doc,cross,also\na,en,1,"How, exactly\nso?",en/a.md,true,b.md; c.md\n'
+        "b,cs,,Jak?,cs/a.md,,\n",
+        encoding="utf-8",
+    )
+    row = {**ROW, "variant": 1, "question": "How, exactly\nso?", "cross": True, "also": ["b.md", "c.md"]}
+    other = {"id": "b", "lang": "cs", "question": "Jak?", "doc": "cs/a.md"}
+    assert load_cases(path) == load_cases(write_jsonl("q.jsonl", row, other))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "JSON object"),
+        ('{"lang":"en","doc":"d"}', "'question' is missing"),
+        ('{"lang":"en","doc":"d","question":"  "}', "'question' is missing or empty"),
+        ('{"lang":"en","question":"q"}', "'doc' is missing"),
+        ('{"doc":"d","question":"q"}', "'lang' is missing"),
+        ('{"lang":"en","doc":["d"],"question":"q"}', "'doc' is ['d']"),
+        ('{"lang":"en","doc":"d","question":"q","also":"x"}', "'also' is 'x'"),
+        ('{"lang":"en","doc":"d","question":"q","also":[1]}', "'also' is [1]"),
+        ('{"lang":"en","doc":"d","question":"q","cross":"maybe"}', "'cross' is 'maybe'"),
+        ('{"id":"a","lang":"en","doc":"d","question":"q"}', "'a' was used before"),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(tmp_path, line, said):
+    """The message leads to the line."""
+    path = tmp_path / "q.jsonl"
+    path.write_text(f'{{"id":"a","lang":"en","doc":"d","question":"q"}}\n\n{line}\n', encoding="utf-8")
+    with pytest.raises(EvaluationError) as raised:
+        load_cases(path)
+    assert str(raised.value).startswith(f"{path}:3: ")
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lang,question,doc\nen,a,b,c\n", ":2: the row has more fields"),
+        ("lang,question\nen,a\n", ":2: 'doc' is missing"),
+        ('lang,question,doc\nen,"a,b\n', "no valid CSV"),
+    ],
+)
+def test_a_csv_mistake_is_named_with_file_and_line(tmp_path, text, said):
+    """The same for spreadsheets."""
+    path = tmp_path / "q.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"q\.csv") as raised:
+        load_cases(path)
+    assert said in str(raised.value)
+
+
+def test_files_that_are_no_set_are_refused(tmp_path):
+    """Missing, empty, binary, of an unknown kind: each is told by its name."""
+    (tmp_path / "empty.jsonl").write_text("\n")
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "set.txt").write_text("q")
+    for name in ("missing.jsonl", "empty.jsonl", "binary.jsonl", "set.txt"):
+        with pytest.raises(EvaluationError, match=name):
+            load_cases(tmp_path / name)
+
+
+def test_a_sample_is_always_the_same_and_from_the_whole_set():
+    """--limit draws the same questions each time, not the first ones of the file."""
+    cases = [Case(str(i), "en", f"q{i}", "d") for i in range(100)]
+    drawn = sample(cases, 10)
+    assert drawn == sample(cases, 10)
+    assert len(drawn) == 10
+    assert [int(case.id) for case in drawn] == sorted(int(case.id) for case in drawn)
+    assert int(drawn[-1].id) > 50
+    assert sample(cases, 500) == tuple(cases)
+
+
+def test_the_shared_set_is_read_whole(shared_eval):
+    """392 questions: 212 English, 120 Czech, 60 Czech ones about English pages, four variants each."""
+    cases = load_cases(shared_eval / "questions.jsonl")
+    assert Counter((case.language, case.cross) for case in cases) == {
+        ("en", False): 212,
+        ("cs", False): 120,
+        ("cs", True): 60,
+    }
+    assert {case.variant for case in cases} == {"1", "2", "3", "4"}

@@ -1,0 +1,169 @@
+"""`eval retrieval` and `eval compare` as they are typed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.settings import Settings
+from eval.commands import add_commands, run
+from eval.result import load_result
+
+SITE = "https://docs.example.org"
+TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
+ROWS = [
+    {"id": "a", "lang": "en", "variant": 1, "question": "claim size", "doc": "en/volumes.md"},
+    {"id": "b", "lang": "en", "variant": 4, "question": "password token", "doc": "en/login.md"},
+    {"id": "c", "lang": "cs", "variant": 4, "question": "heslo token", "doc": "en/login.md", "cross": True},
+]
+
+
+class Bench:
+    """Runs a command line with a finder of this test, and keeps how it was opened."""
+
+    def __init__(self, finder, folder: Path) -> None:
+        self.finder = finder
+        self.folder = folder
+        self.settings = Settings.load(env_file=None)
+        self.overrides: Mapping[str, Any] = {}
+        self.model: Any = None
+
+    @asynccontextmanager
+    async def open_finder(self, overrides, model=None):
+        self.overrides, self.model = overrides, model
+        yield self.finder
+
+    async def __call__(self, *arguments: str | Path) -> int:
+        parser = argparse.ArgumentParser()
+        add_commands(parser.add_subparsers(required=True))
+        return await run(parser.parse_args([str(word) for word in arguments]), self.settings, self.open_finder)
+
+
+@pytest.fixture
+def bench(lookup, tmp_path) -> Bench:
+    return Bench(lookup(TEXTS), tmp_path)
+
+
+@pytest.fixture
+def questions(write_jsonl) -> Path:
+    return write_jsonl("q.jsonl", *ROWS)
+
+
+async def test_retrieval_prints_a_table(bench, questions, capsys):
+    assert await bench("retrieval", questions) == 0
+    out = capsys.readouterr().out
+    assert "MRR@5" in out
+    assert "en 4 keywords" in out
+    assert "cs cross" in out
+    assert bench.overrides == {}
+
+
+async def test_json_markdown_and_the_kept_file_say_the_same(bench, questions, capsys, tmp_path):
+    """Three forms of one run; the kept one is what compare reads."""
+    assert await bench("retrieval", questions, "--json", "--out", tmp_path / "a.json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    kept = load_result(tmp_path / "a.json")
+    assert printed == json.loads(json.dumps(kept.summary()))
+    assert printed["config"]["set"] == "q.jsonl"
+    assert len(printed["config"]["code"]) == 12
+    assert await bench("retrieval", questions, "--markdown") == 0
+    assert "| **en** | **2** | **1.000** |" in capsys.readouterr().out
+
+
+async def test_options_choose_questions_and_passages(bench, questions, capsys):
+    """Fewer questions, no cross ones, deeper rankings: the assistant is opened accordingly."""
+    assert await bench("retrieval", questions, "--no-cross", "--limit", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 1
+    await bench("retrieval", questions, "--k", "10")
+    assert bench.overrides == {"top_k": 10}
+    await bench("retrieval", questions, "--k", "3")
+    assert bench.overrides == {}
+    await bench("retrieval", questions, "--passages", "20", "--no-model")
+    assert bench.overrides == {"top_k": 20, "llm_url": "", "llm_class": ""}
+
+
+async def test_documents_of_another_site_are_mapped(bench, write_jsonl, capsys):
+    """Without --doc-map the set is refused with exit code 2, with it all is found."""
+    path = write_jsonl("q.jsonl", *({**row, "doc": f"src/{row['doc']}"} for row in ROWS))
+    assert await bench("retrieval", path) == 2
+    assert "--doc-map" in capsys.readouterr().err
+    assert await bench("retrieval", path, "--doc-map", "^src/=/") == 0
+    assert "1.00 1.0–1.0" in capsys.readouterr().out
+
+
+async def test_a_scripted_model_is_handed_over(bench, questions, write_jsonl, capsys):
+    """The assistant gets it as its language model; only known questions are asked where wanted."""
+    outputs = write_jsonl("o.jsonl", {"id": "b", "refined": "x", "en": ["y"], "cs": ["z"]})
+    assert await bench("retrieval", questions, "--scripted-model", outputs, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["config"]["model"] == "scripted"
+    assert bench.model.name == "scripted"
+    assert await bench("retrieval", questions, "--scripted-model", outputs, "--known-only", "--json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["n"] == 1
+    assert "didn't know 0 of 1 questions" in printed.err
+
+
+async def test_failed_searches_end_with_1(bench, questions, capsys):
+    """The table is printed, and a script sees that it isn't whole."""
+    bench.finder.broken = frozenset({"password token"})
+    assert await bench("retrieval", questions) == 1
+    assert "1 searches failed" in capsys.readouterr().out
+
+
+async def test_compare_reads_two_results(bench, questions, lookup, capsys, tmp_path):
+    """A search that lost a page shows as worse."""
+    await bench("retrieval", questions, "--out", tmp_path / "a.json")
+    bench.finder = lookup({**TEXTS, f"{SITE}/en/login": "nothing"})
+    await bench("retrieval", questions, "--out", tmp_path / "b.json")
+    capsys.readouterr()
+    assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 0
+    assert "1 →  –  [en 4] password token" in capsys.readouterr().out
+    assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["measures"]["rr"]["estimate"]["mean"] for row in rows if row["language"] == "mean"] == [-0.5]
+
+
+async def test_compare_refuses_other_sets_with_2(bench, questions, capsys, tmp_path):
+    """Unless what they share is asked for."""
+    await bench("retrieval", questions, "--out", tmp_path / "a.json")
+    await bench("retrieval", questions, "--no-cross", "--out", tmp_path / "b.json")
+    assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 2
+    assert "1 are only in A" in capsys.readouterr().err
+    assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--common") == 0
+    assert "1 questions that only one of the two has" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("missing.jsonl",), "missing.jsonl"),
+        (("{set}", "--doc-map", "("), "--doc-map '('"),
+        (("{set}", "--known-only"), "--scripted-model"),
+        (("{set}", "--no-model", "--scripted-model", "{set}"), "exclude each other"),
+        (("{set}", "--out", "{folder}"), "--out"),
+        (("{set}", "--out", "{folder}/missing/a.json"), "--out"),
+        (("{set}", "--scripted-model", "{set}"), "'refined' is missing"),
+    ],
+)
+async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions, capsys, arguments, said):
+    """One line on standard error, no question asked."""
+    words = [word.format(set=questions, folder=bench.folder) for word in arguments]
+    assert await bench("retrieval", *words) == 2
+    assert said in capsys.readouterr().err
+    assert bench.finder.asked == []
+
+
+async def test_the_store_password_is_not_kept(bench, questions, capsys):
+    """A result is passed on and put into repositories."""
+    store = "opensearchs://admin:secret@search.example.org:9200/docs"
+    bench.settings = Settings.load(env_file=None, store=store, llm_key="secret")
+    await bench("retrieval", questions, "--json")
+    out = capsys.readouterr().out
+    assert "secret" not in out
+    assert "search.example.org:9200/docs" in json.loads(out)["config"]["store"]

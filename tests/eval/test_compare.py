@@ -1,0 +1,138 @@
+"""Two results against each other: paired differences, what is noise, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eval.cases import Case
+from eval.compare import compare
+from eval.errors import EvaluationError
+from eval.metrics import score
+from eval.report import comparison_text
+from eval.result import CaseResult, RetrievalResult
+
+
+def result(ranks: list[int], *, language: str = "en", cross: bool = False, k: int = 5, **config) -> RetrievalResult:
+    """A run in which the right page was at these ranks (0: not found)."""
+    cases = []
+    for i, rank in enumerate(ranks):
+        case = Case(f"{language}{i}", language, f"question {i}", "right", "1", cross)
+        pages = [f"other{n}" for n in range(5)]
+        if rank:
+            pages[rank - 1] = "right"
+        cases.append(CaseResult(case, score(pages, case.relevant, k), tuple(pages), 1.0))
+    return RetrievalResult(k, tuple(cases), config)
+
+
+def both(a: RetrievalResult, b: RetrievalResult) -> RetrievalResult:
+    return RetrievalResult(a.k, a.cases + b.cases, a.config)
+
+
+def row_of(comparison, language, variant="all"):
+    return next(row for row in comparison.rows if (row.language, row.variant) == (language, variant))
+
+
+def test_a_result_differs_from_itself_by_nothing():
+    comparison = compare(result([1, 2, 0] * 5), result([1, 2, 0] * 5))
+    assert comparison.worse == comparison.better == ()
+    for row in comparison.rows:
+        assert all(d.estimate.mean == d.estimate.low == d.estimate.high == 0 for d in row.measures.values())
+        assert not any(d.outside_noise for d in row.measures.values())
+
+
+def test_differences_are_b_minus_a_of_the_same_questions():
+    """The order of the questions in the files doesn't matter."""
+    a, b = result([2] * 30), result([1] * 30)
+    shuffled = RetrievalResult(5, tuple(reversed(b.cases)))
+    difference = row_of(compare(a, shuffled), "en").measures["rr"]
+    assert difference.estimate.mean == 0.5
+    assert difference.outside_noise
+    assert row_of(compare(b, a), "en").measures["rr"].estimate.mean == -0.5
+
+
+def test_pairing_sees_a_gain_that_unpaired_means_hide():
+    """Ranks spread widely, but 15 of 60 questions move up by one: outside the noise only when paired."""
+    rng = np.random.default_rng(3)
+    before = [int(rank) for rank in rng.integers(2, 6, size=60)]
+    after = [rank - 1 if i % 4 == 0 else rank for i, rank in enumerate(before)]
+    a, b = result(before), result(after)
+    assert row_of(compare(a, b), "en").measures["rr"].outside_noise
+    assert a.row("en").measures["rr"].high > b.row("en").measures["rr"].low
+
+
+def test_random_changes_are_noise():
+    """As many up as down: nothing is called better or worse."""
+    before = [1, 3] * 20
+    assert not row_of(compare(result(before), result(before[::-1])), "en").measures["rr"].outside_noise
+
+
+def test_a_handful_of_questions_never_leaves_the_noise():
+    """Nine gains out of nine have an interval of no width, which says nothing."""
+    difference = row_of(compare(result([2] * 9), result([1] * 9)), "en").measures["rr"]
+    assert difference.estimate.low == 0.5
+    assert not difference.outside_noise
+
+
+def test_the_mean_weighs_languages_alike():
+    """A gain in the small language is half of the mean's."""
+    a = both(result([2] * 40), result([2] * 10, language="cs"))
+    b = both(result([2] * 40), result([1] * 10, language="cs"))
+    comparison = compare(a, b)
+    assert row_of(comparison, "mean").measures["rr"].estimate.mean == 0.25
+    assert row_of(comparison, "mean").n == 50
+
+
+def test_the_questions_that_moved_most_come_first():
+    """With their ranks before and after, 0 is not found; losses stand apart, so that gains don't hide them."""
+    comparison = compare(result([3, 1, 1, 2, 3, *[2] * 15]), result([4, 1, 0, 1, 2, *[1] * 15]))
+    assert [(change.rank_a, change.rank_b) for change in comparison.worse] == [(1, 0), (3, 4)]
+    assert comparison.worse[0].case.question == "question 2"
+    assert {(change.rank_a, change.rank_b) for change in comparison.better} == {(2, 1)}
+    assert (comparison.n_worse, comparison.n_better, len(comparison.better)) == (2, 17, 10)
+
+
+def test_different_questions_are_refused():
+    """Other ids, other texts under the same id, other labels, another k: each is told."""
+    a = result([1, 2, 3])
+    with pytest.raises(EvaluationError, match="1 are only in A, 0 only in B"):
+        compare(a, result([1, 2]))
+    first = a.cases[0]
+    for change in ({"question": "another"}, {"doc": "elsewhere"}, {"also": ("x",)}, {"variant": "2"}):
+        changed = replace(a, cases=(replace(first, case=replace(first.case, **change)), *a.cases[1:]))
+        for common in (False, True):
+            with pytest.raises(EvaluationError, match="aren't the same"):
+                compare(a, changed, common=common)
+    with pytest.raises(EvaluationError, match="k = 5, B at k = 3"):
+        compare(a, result([1, 2, 3], k=3))
+    with pytest.raises(EvaluationError, match="no question in common"):
+        compare(a, result([1, 2, 3], language="cs"), common=True)
+
+
+def test_common_compares_what_both_have():
+    """The rest is left out and counted."""
+    comparison = compare(result([2] * 20), result([1] * 12), common=True)
+    assert (comparison.n, comparison.left_out) == (12, 8)
+    assert row_of(comparison, "en").measures["rr"].estimate.mean == 0.5
+
+
+def test_what_was_measured_differently_is_listed():
+    """Settings that changed stand beside the figures; the date doesn't."""
+    a = result([1], date="1", search={"en": {"limit": (5,), "exact": [False]}}, model="")
+    b = result([1], date="2", search={"en": {"limit": [5], "exact": [True]}}, model="gpt")
+    assert compare(a, b).config == {"search.en.exact": ([False], [True]), "model": ("", "gpt")}
+
+
+def test_the_text_marks_what_is_outside_the_noise():
+    """A star at each such figure, the moved questions below, none where none moved."""
+    text = comparison_text(compare(result([2] * 30, model="a"), result([1] * 30, model="b")))
+    assert "+0.500*" in text
+    assert " 2 →  1  [en 1] question 0" in text
+    assert "First right page better: 30 questions, the 10 biggest moves" in text
+    assert "First right page worse: 0 questions\n" in text
+    assert "model: a → b" in text
+    same = comparison_text(compare(result([2] * 30), result([2] * 30)))
+    assert "+0.000 " in same
+    assert "better: 0 questions" in same

@@ -1,0 +1,140 @@
+"""The measures against a second, plain implementation, and the intervals against theory."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from eval.metrics import MEASURES, Estimate, Scores, as_values, estimate, score, title, unique
+
+
+def plain(ranked: list[str], relevant: set[str], k: int) -> list[float]:
+    """The same measures, counted by hand."""
+    seen: list[str] = []
+    for page in ranked:
+        if page not in seen and len(seen) < k:
+            seen.append(page)
+    rr, found = 0.0, 0
+    for position in range(len(seen)):
+        if seen[position] in relevant:
+            found += 1
+            if rr == 0.0:
+                rr = 1.0 / (position + 1)
+    precision = found / len(seen) if seen else 0.0
+    recall = found / len(relevant)
+    # F1 by its other formula
+    f1 = 2 * found / (len(seen) + len(relevant))
+    first = 1.0 if ranked and ranked[0] in relevant else 0.0
+    return [rr, first, 1.0 if found else 0.0, precision, recall, f1]
+
+
+def test_measures_equal_a_second_implementation_on_random_rankings():
+    """3,000 rankings with repeated pages, short lists, many relevant pages, every k."""
+    rng = random.Random(7)
+    pages = [f"p{i}" for i in range(12)]
+    for _ in range(3000):
+        ranked = [rng.choice(pages) for _ in range(rng.randint(0, 15))]
+        relevant = set(rng.sample(pages, rng.randint(1, 5)))
+        k = rng.randint(1, 12)
+        got = score(ranked, relevant, k)
+        expected = plain(ranked, relevant, k)
+        assert [getattr(got, name) for name in MEASURES] == pytest.approx(expected), (ranked, relevant, k)
+
+
+@pytest.mark.parametrize(
+    ("ranked", "scores"),
+    [
+        ("a c d e f", Scores(1.0, 1.0, 1.0, 0.2, 0.5, 2 / 7)),
+        ("x a b", Scores(0.5, 0.0, 1.0, 2 / 3, 1.0, 0.8)),
+        ("x x x x x x a", Scores(0.5, 0.0, 1.0, 0.5, 0.5, 0.5)),
+        ("1 2 3 4 5 a", Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
+        ("", Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_measures_of_rankings_one_can_check_by_eye(ranked, scores):
+    """Repeated passages of a page take one place; beyond k nothing counts."""
+    assert astuple(score(ranked.split(), {"a", "b"}, 5)) == pytest.approx(astuple(scores))
+
+
+def test_nothing_relevant_or_no_k_is_a_mistake():
+    """There is no measure without a right page."""
+    with pytest.raises(ValueError, match="relevant"):
+        score(["a"], set(), 5)
+    with pytest.raises(ValueError, match="k must"):
+        score(["a"], {"a"}, 0)
+
+
+def test_unique_keeps_the_first_rank():
+    assert unique(["b", "a", "b", "c", "a"]) == ("b", "a", "c")
+
+
+def values_of(column: np.ndarray) -> np.ndarray:
+    """The same numbers for every measure."""
+    return np.repeat(np.asarray(column, dtype=float)[:, None], len(MEASURES), axis=1)
+
+
+def test_the_interval_is_as_wide_as_theory_says():
+    """For a mean of many questions the bootstrap comes to ± 1.96 standard errors."""
+    column = np.random.default_rng(1).random(400)
+    got = estimate([values_of(column)])["rr"]
+    error = column.std() / np.sqrt(len(column))
+    assert got.mean == pytest.approx(column.mean())
+    assert got.low == pytest.approx(column.mean() - 1.96 * error, abs=0.003)
+    assert got.high == pytest.approx(column.mean() + 1.96 * error, abs=0.003)
+
+
+def test_the_interval_equals_a_plain_loop_of_resamples():
+    """Drawing rows one by one gives the same interval but for chance."""
+    rng = random.Random(3)
+    column = [rng.choice([0.0, 0.2, 0.5, 1.0]) for _ in range(40)]
+    means = sorted(sum(rng.choice(column) for _ in column) / len(column) for _ in range(4000))
+    got = estimate([values_of(column)])["f1"]
+    assert got.low == pytest.approx(means[100], abs=0.02)
+    assert got.high == pytest.approx(means[-100], abs=0.02)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    """Of 300 samples with a known mean, about 95 % of the intervals hold it."""
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(300):
+        one = estimate([values_of(rng.binomial(1, 0.7, size=60))], resamples=400)["hit"]
+        held += one.low <= 0.7 <= one.high
+    assert 0.90 <= held / 300 <= 0.99
+
+
+def test_a_mean_of_means_weighs_each_part_the_same():
+    """A big language doesn't drown a small one, and resampling keeps each part's size."""
+    got = estimate([values_of(np.zeros(300)), values_of(np.ones(3))])["rr"]
+    assert got == Estimate(0.5, 0.5, 0.5)
+
+
+def test_the_same_numbers_give_the_same_interval():
+    """Seeded: a report can be made again."""
+    part = values_of(np.random.default_rng(2).random(50))
+    assert estimate([part]) == estimate([part])
+    assert estimate([part], seed=1) != estimate([part])
+
+
+def test_paired_differences_are_told_from_noise():
+    """A small gain on every question is outside the noise though both means' intervals overlap widely."""
+    a = np.random.default_rng(4).random(80)
+    apart = estimate([values_of(a + 0.02 + 0.01 * np.random.default_rng(5).random(80)) - values_of(a)])["rr"]
+    assert apart.excludes_zero
+    assert estimate([values_of(a)])["rr"].high > estimate([values_of(a + 0.025)])["rr"].low
+    shuffled = np.random.default_rng(6).permutation(a)
+    assert not estimate([values_of(shuffled) - values_of(a)])["rr"].excludes_zero
+
+
+def test_no_questions_have_no_mean():
+    with pytest.raises(ValueError, match="no questions"):
+        estimate([])
+    with pytest.raises(ValueError, match="no questions"):
+        estimate([as_values([])])
+
+
+def test_every_measure_has_a_title():
+    assert [title(measure, 3) for measure in MEASURES] == ["MRR@3", "hit@1", "hit@3", "P@3", "R@3", "F1@3"]

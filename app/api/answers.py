@@ -1,0 +1,124 @@
+"""What clients get, as models: they describe the API in /openapi.json; answers themselves are written by hand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class ErrorObject(BaseModel):
+    """What went wrong, for people (`message`) and for programs (`code`)."""
+
+    message: str
+    type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
+    param: str | None = Field(description="The field of the request that is wrong, as messages[0].content.")
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """An error as the OpenAI API writes it."""
+
+    error: ErrorObject
+
+
+class UsageObject(BaseModel):
+    """Tokens of all calls to language models that the answer took."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class AnswerMessage(BaseModel):
+    """The answer, Markdown with a list of links to the sections it was made from."""
+
+    role: Literal["assistant"]
+    content: str
+
+
+class Choice(BaseModel):
+    """The one answer."""
+
+    index: Literal[0]
+    message: AnswerMessage
+    finish_reason: Literal["stop", "length"]
+
+
+class ChatCompletion(BaseModel):
+    """A whole answer."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: UsageObject
+    extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
+
+
+class Delta(BaseModel):
+    """What a chunk adds."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+
+
+class ChunkChoice(BaseModel):
+    """A piece of the one answer."""
+
+    index: Literal[0]
+    delta: Delta
+    finish_reason: Literal["stop", "length"] | None
+
+
+class ChatCompletionChunk(BaseModel):
+    """One `data:` line of a stream. The last line is `data: [DONE]`; lines beginning with a colon are comments."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: list[ChunkChoice] = Field(description="Empty in the chunk that has the usage.")
+    usage: UsageObject | None = Field(None, description="Only with stream_options.include_usage; null but in the last.")
+    extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
+
+
+class ModelObject(BaseModel):
+    """An assistant as a model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    name: str = Field(description="Friendly name.")
+
+
+class ModelList(BaseModel):
+    """All assistants that are shown."""
+
+    object: Literal["list"]
+    data: list[ModelObject]
+
+
+class IndexState(BaseModel):
+    """The live generation of the index."""
+
+    generation: int
+    built_at: str
+    age_seconds: int | None
+    pages: int
+    chunks: int
+    languages: list[str]
+    embedder: str
+
+
+class HealthBody(BaseModel):
+    """Whether questions can be answered. `store` and `details` say more to those who may ask questions."""
+
+    status: Literal["ok", "unavailable"]
+    store: str
+    index: IndexState | None
+    model: str
+    embedder: str
+    details: dict[str, object]

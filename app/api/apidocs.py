@@ -1,0 +1,112 @@
+"""The description of the API: /openapi.json and, to read and try it, Swagger UI at /api-docs from files of our own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from app.api.answers import ChatCompletion, ChatCompletionChunk, ErrorBody, HealthBody, ModelList, ModelObject
+from app.api.wire import ChatRequest
+
+KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"model": ErrorBody, "description": "No key, or a wrong one, where keys are needed."},
+    "default": {"model": ErrorBody, "description": "Any other error, as the OpenAI API writes them."},
+}
+CHAT: dict[str, Any] = {
+    "name": "chat",
+    "summary": "Ask a question",
+    "description": "The last message of the user is answered from the indexed pages, in the language it is in.",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {
+            "model": ChatCompletion,
+            "description": "The answer: whole, or with `stream` as server-sent events.",
+            "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/ChatCompletionChunk"}}},
+        },
+        400: {"model": ErrorBody, "description": "The request can't be served as it is; `param` names the field."},
+        **ERRORS,
+        404: {"model": ErrorBody, "description": "There is no such model."},
+        413: {"model": ErrorBody, "description": "The request or the question is too long."},
+        429: {"model": ErrorBody, "description": "The language model has too much to do; see Retry-After."},
+        502: {"model": ErrorBody, "description": "The language model or the index failed."},
+        503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index is away."},
+        504: {"model": ErrorBody, "description": "The language model took too long."},
+    },
+    "openapi_extra": {
+        **KEY,
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}},
+        },
+    },
+}
+MODELS: dict[str, Any] = {
+    "name": "models",
+    "summary": "List the assistants",
+    "tags": ["OpenAI API"],
+    "responses": {200: {"model": ModelList, "description": "The assistants."}, **ERRORS},
+    "openapi_extra": KEY,
+}
+MODEL: dict[str, Any] = {
+    "name": "model",
+    "summary": "One assistant",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {"model": ModelObject, "description": "The assistant."},
+        **ERRORS,
+        404: {"model": ErrorBody, "description": "There is no such model."},
+    },
+    "openapi_extra": KEY,
+}
+HEALTH: dict[str, Any] = {
+    "name": "health",
+    "summary": "Can questions be answered?",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": HealthBody, "description": "Yes."},
+        503: {"model": HealthBody, "description": "No: nothing is indexed yet, or the store is away."},
+    },
+}
+
+
+def add_to(app: FastAPI) -> None:
+    """Serve the description; /openapi.json tells all that the routes take and give."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if not app.openapi_schema:
+            components = describe().setdefault("components", {})
+            components.setdefault("schemas", {}).update(_schemas())
+            components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        return describe()
+
+    async def page(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title=app.title,
+            swagger_js_url="api-docs/files/swagger-ui-bundle.js",
+            swagger_css_url="api-docs/files/swagger-ui.css",
+            swagger_favicon_url="api-docs/files/favicon-32x32.png",
+            swagger_ui_parameters={"validatorUrl": None, "defaultModelsExpandDepth": 0},
+        )
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.add_api_route("/api-docs", page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.mount("/api-docs/files", StaticFiles(directory=str(files("fastapi_swagger") / "resources")))
+
+
+def _schemas() -> dict[str, Any]:
+    _, schema = models_json_schema(
+        [(ChatRequest, "validation"), (ChatCompletionChunk, "serialization")],
+        ref_template="#/components/schemas/{model}",
+    )
+    definitions: dict[str, Any] = schema["$defs"]
+    return definitions

@@ -1,0 +1,121 @@
+"""POST /v1/chat/completions: the question in, the answer out, as a stream or whole."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.inbox import Inbox
+from app.api.requestlog import RequestInfo, info_of, log_error
+from app.api.responses import Json, json_text
+from app.api.service import Service
+from app.api.stream import Encoder, Envelope, Stream, usage_object
+from app.api.wire import read_chat, to_request
+from app.core.errors import RequestError
+from app.core.types import Done, Event, Failure, Text, Usage
+
+log = logging.getLogger("app.api")
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The route's handler."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> Response:
+        """An answer to the last question of the conversation."""
+        self.service.keys.check(request)
+        chat = read_chat(await read_body(request, self.service.settings.max_body))
+        info = info_of(request)
+        info.fields.update(model=chat.model, stream=bool(chat.stream))
+        asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
+        log.debug("question id=%s text=%r", info.id, asked.question)
+        assistant = self.service.assistants.get(chat.model)
+        envelope = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage)
+        return Answer(self.service, info, envelope, assistant.answer(asked), stream=bool(chat.stream))
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body. Raises `RequestError` with the code `too_long` as soon as it is known to have over `limit` bytes."""
+    too_long = RequestError(f"The request has over {limit} bytes, more than is taken here.", code="too_long")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise too_long
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise too_long
+    return bytes(body)
+
+
+class Answer(Response):
+    """Sends the answer's events; the client hanging up closes them at once."""
+
+    def __init__(
+        self,
+        service: Service,
+        info: RequestInfo,
+        envelope: Envelope,
+        events: AsyncIterator[Event],
+        *,
+        stream: bool,
+    ) -> None:
+        super().__init__()
+        self._service = service
+        self._info = info
+        self._stream = stream
+        self._envelope = envelope
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the answer. Raises what goes wrong before the headers are sent."""
+        async with Inbox(self._events, receive) as inbox:
+            if self._stream:
+                await self._send_stream(inbox, send)
+            else:
+                await (await self._whole(inbox))(scope, receive, send)
+
+    async def _send_stream(self, inbox: Inbox, send: Send) -> None:
+        stream = Stream(inbox, send, Encoder(self._envelope), self._info.id)
+        await stream.run(self._service.patience, self._service.keep_alive)
+        if stream.error:
+            log_error(self._info, stream.error)
+
+    async def _whole(self, inbox: Inbox) -> Response:
+        texts, usage = [], Usage()
+        while True:
+            for event in await inbox.take():
+                match event:
+                    case Text():
+                        texts.append(event.text)
+                    case Usage():
+                        usage += event
+                    case Failure():
+                        raise event.error
+                    case Done():
+                        return Json(completion(self._envelope, "".join(texts), usage, event))
+                    case _:
+                        pass  # sources are in the text
+
+
+def completion(envelope: Envelope, text: str, usage: Usage, done: Done) -> dict[str, object]:
+    """The body of a whole answer."""
+    message = {"role": "assistant", "content": orjson.Fragment(json_text(text))}
+    body: dict[str, object] = {
+        "id": envelope.id,
+        "object": "chat.completion",
+        "created": envelope.created,
+        "model": envelope.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": done.finish_reason}],
+        "usage": usage_object(usage),
+    }
+    return {**body, "extractive": True} if done.extractive else body

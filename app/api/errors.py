@@ -1,0 +1,89 @@
+"""One table from errors to HTTP: status, and the OpenAI error body that clients can read.
+
+Messages of 5xx errors name addresses and files, so clients get a sentence of ours and the request's id;
+the error's own message is in the log under that id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.core import errors
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How an error is answered: an HTTP status, the body's `error` object, and headers."""
+
+    status: int
+    error: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> bytes:
+        """`{"error": {...}}` as JSON."""
+        return orjson.dumps({"error": self.error})
+
+    def response(self) -> Response:
+        """The whole HTTP response."""
+        return Response(self.body, self.status, self.headers, "application/json")
+
+
+SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
+    {
+        errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
+        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
+        errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
+        errors.StoreError: (502, "store_error", "The index answered something unexpected."),
+        errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
+        errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
+        errors.ModelError: (502, "model_error", "The language model gave no usable answer."),
+        Exception: (500, "internal_error", "Something went wrong here."),
+    }
+)
+REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
+    {"invalid_api_key": 401, "model_not_found": 404, "too_long": 413}
+)
+HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
+    {404: "There is nothing at this address.", 405: "This address doesn't take this method."}
+)
+
+
+def answered(error: Exception, request_id: str) -> Answered:
+    """How any error at all is answered."""
+    match error:
+        case errors.RequestError():
+            status = REQUEST_CODES.get(error.code, 400)
+            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+            return Answered(status, _body(str(error), "invalid_request_error", error.code, error.param), headers)
+        case HTTPException():
+            message = HTTP_MESSAGES.get(error.status_code, error.detail)
+            kind = "invalid_request_error" if error.status_code < 500 else "server_error"
+            return Answered(error.status_code, _body(message, kind), error.headers or {})
+        case errors.ModelRateLimited():
+            return _rate_limited(error, request_id)
+        case _:
+            status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
+            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code))
+
+
+def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:
+    message, headers = "The language model has too much to do at the moment.", {}
+    if error.retry_after is not None:
+        seconds = max(1, math.ceil(error.retry_after))
+        message += f" Try again in {seconds} s."
+        headers["retry-after"] = str(seconds)
+    body = _body(f"{message} (request {request_id})", "rate_limit_error", "rate_limit_exceeded")
+    return Answered(429, body, headers)
+
+
+def _body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Mapping[str, Any]:
+    return {"message": message, "type": kind, "param": param, "code": code}

@@ -1,0 +1,117 @@
+"""The events of one answer as they come, and the client hanging up, in one place to wait at."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from app.core.errors import ModelError
+from app.core.types import Done, Event, Failure, Reasoning, Status, Text
+
+log = logging.getLogger("app.api")
+GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event
+
+
+class Inbox:
+    """Reads an answer in a task of its own, so that pieces that are there already are taken together.
+
+    Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
+    as it comes: a client that reads slowly holds a few kilobytes here, and no connection to a model.
+    """
+
+    def __init__(self, events: AsyncIterator[Event], receive: Receive) -> None:
+        self._events = events
+        self._receive = receive
+        self._waiting: list[Event] = []
+        self._hung_up = False
+        self._ended = False
+        self._wake: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._taken_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._reader = asyncio.create_task(self._read())
+        self._watcher = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._watcher.cancel()
+        if self._ended and not self._reader.done():
+            await asyncio.wait([self._reader], timeout=GRACE)
+        self._reader.cancel()
+        for result in await asyncio.gather(self._reader, self._watcher, return_exceptions=True):
+            if isinstance(result, Exception):
+                log.warning("closing an answer failed error=%r", result)
+
+    async def take(self) -> list[Event]:
+        """All events that have come, at least one, or none when `keep_awake` woke the caller.
+
+        The answer ends with `Done` or `Failure`, whatever else happens. Raises `ClientDisconnect` once the client hung up.
+        """
+        if not self._waiting and not self._hung_up:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+            self._wake = None
+        if self._hung_up:
+            raise ClientDisconnect
+        taken, self._waiting = self._waiting, []
+        self._taken_at = time.monotonic()
+        return taken
+
+    def keep_awake(self, seconds: float) -> None:
+        """From now on `take` returns after a silence of this length (at most half as much again)."""
+        if not self._timer:
+            self._taken_at = time.monotonic()
+            self._tick(seconds)
+
+    def _tick(self, seconds: float) -> None:
+        # one timer looks in now and then: a timeout of its own for each piece would cost more than the piece
+        if time.monotonic() - self._taken_at >= seconds:
+            self._rouse()
+        self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
+
+    async def _read(self) -> None:
+        said = False
+        try:
+            async for event in self._events:
+                said = said or isinstance(event, Text)
+                if isinstance(event, Done) and not said:
+                    break
+                if not self._ended:  # read on, so that the pipeline comes to its own end
+                    self._put(event)
+            if self._ended:
+                return
+            self._put(Failure(ModelError("The answer broke off." if said else "The answer was empty.")))
+        except Exception as error:  # noqa: BLE001  # every error becomes an answer to the client
+            self._put(Failure(error))
+        finally:
+            if close := getattr(self._events, "aclose", None):
+                await close()
+
+    def _put(self, event: Event) -> None:
+        if isinstance(event, Status | Reasoning):
+            return  # clients aren't sent these; they must not pass for a sign of life either
+        self._ended = isinstance(event, Done | Failure)
+        self._waiting.append(event)
+        self._rouse()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._hung_up = True
+        self._rouse()
+
+    def _rouse(self) -> None:
+        if self._wake and not self._wake.done():
+            self._wake.set_result(None)

@@ -1,0 +1,80 @@
+"""The HTTP service: routes, errors, and what happens at the end. Nothing here searches or prompts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.api import apidocs
+from app.api.chat import Chat
+from app.api.health import HealthCheck
+from app.api.keys import Keys
+from app.api.models import Models
+from app.api.requestlog import RequestLog, error_response
+from app.api.service import Assistants, Service
+from app.api.site import Site, find_docs
+from app.core.errors import AssistantError
+from app.core.settings import Settings
+
+
+def create_app(
+    assistants: Assistants,
+    settings: Settings,
+    *,
+    docs: Path | None = None,
+    patience: float = 10.0,
+    keep_alive: float = 10.0,
+) -> FastAPI:
+    """The service as an ASGI application; it closes the assistants when it ends.
+
+    `docs` is the directory of the documentation site, by default the one this package comes with. A
+    stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
+    seconds is filled with a comment.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        site.read()
+        yield
+        await assistants.close()
+
+    site = Site(docs or find_docs(), default_language=settings.default_language)
+    app = FastAPI(
+        title="Docs Assistant",
+        description="Answers questions about a documentation site from its own pages, over the OpenAI chat API.",
+        version=version("docs-assistant"),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.add_middleware(RequestLog)
+    app.add_exception_handler(AssistantError, error_response)
+    app.add_exception_handler(HTTPException, error_response)
+    service = Service(assistants, settings, Keys(settings.api_keys), patience, keep_alive)
+    _add_api(app, service)
+    site.add_to(app)
+    apidocs.add_to(app)
+    app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
+    return app
+
+
+async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
+    """To the documentation."""
+    return RedirectResponse("docs/", 307)
+
+
+def _add_api(app: FastAPI, service: Service) -> None:
+    models, health = Models(service), HealthCheck(service)
+    app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
+    app.add_api_route("/v1/models", models.listed, methods=["GET"], **apidocs.MODELS)
+    app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
+    app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
+    app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)

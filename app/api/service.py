@@ -1,0 +1,99 @@
+"""What the API needs of the assistants behind it, and what its routes share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from app.api.keys import Keys
+from app.core.settings import Settings
+from app.core.types import Event, GenerationInfo, Request
+
+
+class Assistant(Protocol):
+    """One pipeline under the name of a model (see `app.assistant.Assistant`)."""
+
+    @property
+    def id(self) -> str:
+        """The model name that clients ask for."""
+        ...
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Friendly name per language."""
+        ...
+
+    def answer(self, request: Request) -> AsyncIterator[Event]:
+        """The answer's events; an error before the first text is raised, a later one is a `Failure`."""
+        ...
+
+
+class Health(Protocol):
+    """Whether questions can be answered, and what with (see `app.assistant.Health`)."""
+
+    @property
+    def ok(self) -> bool:
+        """True when a question would be answered."""
+        ...
+
+    @property
+    def store(self) -> str:
+        """`ok`, or what is wrong with the store."""
+        ...
+
+    @property
+    def index(self) -> GenerationInfo | None:
+        """The live generation; None when there is none to read."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Name of the language model."""
+        ...
+
+    @property
+    def embedder(self) -> str:
+        """Name of the embedder that questions are embedded with."""
+        ...
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What else an operator should know."""
+        ...
+
+
+class Assistants(Protocol):
+    """All assistants of this service (see `app.assistant.Assistants`)."""
+
+    @property
+    def created(self) -> int:
+        """When they were put together, in Unix seconds."""
+        ...
+
+    def get(self, name: str, /) -> Assistant:
+        """The assistant of this name. Raises `RequestError` with the code `model_not_found`."""
+        ...
+
+    def listed(self) -> tuple[Assistant, ...]:
+        """Those that clients are shown."""
+        ...
+
+    async def health(self) -> Health:
+        """The state of what answers need."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+@dataclass(frozen=True)
+class Service:
+    """What every route is given; `patience` and `keep_alive` are in seconds (see `app.api.server.create_app`)."""
+
+    assistants: Assistants
+    settings: Settings
+    keys: Keys
+    patience: float = 10.0
+    keep_alive: float = 10.0

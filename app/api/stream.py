@@ -1,0 +1,148 @@
+"""An answer as server-sent events: exact chunks, one write for all pieces that are there already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.types import Send
+
+from app.api.errors import answered
+from app.api.inbox import Inbox
+from app.api.responses import json_text
+from app.core.types import Done, Event, Failure, Source, Text, Usage
+
+END = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # nginx would hold the pieces back
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What all chunks of one answer have in common; `created` in Unix seconds."""
+
+    id: str
+    created: int
+    model: str
+    include_usage: bool = False
+
+    @property
+    def head(self) -> bytes:
+        """The beginning of a chunk, up to its choices."""
+        about = {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
+        return b"data: " + orjson.dumps(about)[:-1]
+
+    @property
+    def tail(self) -> bytes:
+        """The end of every chunk but the one with the usage."""
+        return b',"usage":null}\n\n' if self.include_usage else b"}\n\n"
+
+
+class Encoder:
+    """Events in, bytes of the stream out; the parts that never change are put together once."""
+
+    def __init__(self, envelope: Envelope) -> None:
+        self._envelope = envelope
+        self._choice = envelope.head + b',"choices":[{"index":0,"delta":'
+        self._before = self._choice + b'{"content":'
+        self._after = b'},"finish_reason":null}]' + envelope.tail
+        self._began = False
+
+    def text(self, text: str) -> bytes:
+        """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
+        chunk = self._before + json_text(text) + self._after
+        if self._began:
+            return chunk
+        self._began = True
+        return self._choice + b'{"role":"assistant","content":""' + self._after + chunk
+
+    def done(self, event: Done, usage: Usage) -> bytes:
+        """The chunk with the finish_reason, the one with the usage where it was asked for, and the end."""
+        extractive = b',"extractive":true' if event.extractive else b""
+        reason = json_text(event.finish_reason)
+        last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extractive + self._envelope.tail
+        if not self._envelope.include_usage:
+            return last + END
+        counts = orjson.dumps(usage_object(usage))
+        return last + self._envelope.head + b',"choices":[],"usage":' + counts + b"}\n\n" + END
+
+    def failure(self, error: Exception, request_id: str) -> bytes:
+        """An error event and the end."""
+        return b"data: " + answered(error, request_id).body + b"\n\n" + END
+
+
+def usage_object(usage: Usage) -> dict[str, int]:
+    """Token counts as the OpenAI API names them."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+@dataclass
+class Stream:
+    """Writes one answer; `error` is what went wrong after the headers were sent."""
+
+    inbox: Inbox
+    send: Send
+    encoder: Encoder
+    request_id: str
+    usage: Usage = field(default_factory=Usage)
+    error: Exception | None = None
+
+    async def run(self, patience: float, keep_alive: float) -> None:
+        """Write the answer until its end. Raises what went wrong before the headers were sent."""
+        events, ended = await self._before_headers(patience), False
+        await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        self.inbox.keep_awake(keep_alive)
+        while not ended:
+            body, ended = self._encode(events)
+            if body or not events:
+                await self.send({"type": "http.response.body", "body": body or KEEP_ALIVE, "more_body": not ended})
+            if not ended:
+                events = await self.inbox.take()
+
+    async def _before_headers(self, patience: float) -> list[Event]:
+        """The events up to the first that opens the stream; none when `patience` seconds went by without one."""
+        events: list[Event] = []
+        try:
+            async with asyncio.timeout(patience):
+                while not (said := _opening(events)):
+                    events += await self.inbox.take()
+        except TimeoutError:
+            return events
+        if isinstance(said, Failure):
+            raise said.error
+        return events
+
+    def _encode(self, events: Iterable[Event]) -> tuple[bytes, bool]:
+        """The bytes of these events, and whether they are the last."""
+        out: list[bytes] = []
+        for event in events:
+            match event:
+                case Text():
+                    out.append(self.encoder.text(event.text))
+                case Usage():
+                    self.usage += event
+                case Done():
+                    out.append(self.encoder.done(event, self.usage))
+                    return b"".join(out), True
+                case Failure():
+                    self.error = event.error
+                    out.append(self.encoder.failure(event.error, self.request_id))
+                    return b"".join(out), True
+                case _:
+                    pass  # sources are in the text
+        return b"".join(out), False
+
+
+def _opening(events: Iterable[Event]) -> Event | None:
+    """The event that decides between a stream and an HTTP error."""
+    return next((event for event in events if isinstance(event, Text | Source | Failure)), None)

@@ -1,0 +1,118 @@
+"""Assistants that say what a test tells them to, and a real server to ask them over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from app.core.errors import RequestError
+from app.core.types import Done, Event, GenerationInfo, Recipe, Request, Text, Usage
+
+INFO = GenerationInfo(
+    id=3,
+    recipe=Recipe(embedder="static-1", dimension=256, splitter="s", analyzer="a"),
+    built_at="2026-01-02T03:04:05+00:00",
+    languages=("cs", "en"),
+    pages=12,
+    chunks=345,
+)
+HELLO = (Text("Ah"), Text("oj č"), Usage(7, 2), Usage(3, 1), Done())
+
+
+@dataclass
+class Scripted:
+    """An assistant whose script is events to yield, errors to raise and seconds to wait, in order."""
+
+    id: str = "docs-assistant"
+    names: Mapping[str, str] = field(default_factory=lambda: {"cs": "Asistent", "en": "Docs Assistant"})
+    script: tuple[Event | Exception | float, ...] = HELLO
+    asked: list[Request] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+
+    async def answer(self, request: Request) -> AsyncIterator[Event]:
+        self.asked.append(request)
+        end = "cancelled"
+        try:
+            for line in self.script:
+                if isinstance(line, Exception):
+                    raise line
+                if isinstance(line, int | float):
+                    await asyncio.sleep(line)
+                else:
+                    yield line
+            end = "finished"
+        finally:
+            self.closed.append(end)
+
+
+@dataclass(frozen=True)
+class State:
+    ok: bool = True
+    store: str = "ok"
+    index: GenerationInfo | None = INFO
+    model: str = "m-1"
+    embedder: str = "static-1"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class ScriptedAssistants:
+    assistants: tuple[Scripted, ...]
+    state: State = State()
+    created: int = 1_700_000_000
+    closed: bool = False
+
+    def get(self, name: str, /) -> Scripted:
+        for assistant in self.assistants:
+            if assistant.id == name:
+                return assistant
+        raise RequestError(f"There is no model {name!r} here.", param="model", code="model_not_found")
+
+    def listed(self) -> tuple[Scripted, ...]:
+        return self.assistants
+
+    async def health(self) -> State:
+        return self.state
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    """A client that calls the application in this process."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://docs.test")
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The application behind uvicorn on a free port, in a thread: its base address."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        wait_for(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Return as soon as the condition holds; fail when it doesn't in time."""
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError(f"not within {seconds} s")

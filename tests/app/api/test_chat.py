@@ -1,0 +1,358 @@
+"""POST /v1/chat/completions in this process: what is taken, what is refused, what comes back."""
+
+import logging
+
+import orjson
+import pytest
+
+from app.api.server import create_app
+from app.core.errors import ModelUnavailable
+from app.core.settings import Settings
+from app.core.types import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
+from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, client_of
+
+URL = "/v1/chat/completions"
+SOURCE = Source(1, "Volumes", "https://docs.test/volumes", "Create", "en", "snippet", 0.9)
+
+
+def ask(*messages, **fields):
+    """A request body; a plain string is a user's message."""
+    lines = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages or ("How?",)]
+    return {"model": "docs-assistant", "messages": lines, **fields}
+
+
+async def post(script=HELLO, body=None, *, headers=None, settings=None, content=None, **options):
+    assistant = Scripted(script=script)
+    app = create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None), **options)
+    async with client_of(app) as client:
+        data = {"content": content} if content is not None else {"json": body or ask()}
+        return assistant, await client.post(URL, headers=headers, **data)
+
+
+def events(response):
+    """The JSON of each data line, [DONE] as it is, comments left out."""
+    lines = [line[6:] for line in response.text.split("\n\n") if line.startswith("data: ")]
+    return [line if line == "[DONE]" else orjson.loads(line) for line in lines]
+
+
+def error(response):
+    """The error object, after a look at its shape."""
+    body = response.json()
+    assert list(body) == ["error"]
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    return body["error"]
+
+
+async def test_a_whole_answer_has_text_usage_and_reason():
+    _, response = await post(body=ask(stream=False))
+    body = response.json()
+    assert response.status_code == 200
+    assert body.pop("id") == "chatcmpl-" + response.headers["x-request-id"]
+    assert isinstance(body.pop("created"), int)
+    assert body == {
+        "object": "chat.completion",
+        "model": "docs-assistant",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Ahoj č"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13},
+    }
+
+
+@pytest.mark.parametrize("stream", [None, False, "absent"])
+async def test_an_answer_is_whole_unless_a_stream_is_asked_for(stream):
+    body = ask() if stream == "absent" else ask(stream=stream)
+    _, response = await post(body=body)
+    assert response.headers["content-type"] == "application/json"
+
+
+async def test_a_stream_has_the_chunks_of_the_openai_api():
+    _, response = await post(body=ask(stream=True))
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *chunks, end = events(response)
+    assert end == "[DONE]"
+    assert [c["choices"][0]["delta"] for c in chunks] == [
+        {"role": "assistant", "content": ""},
+        {"content": "Ah"},
+        {"content": "oj č"},
+        {},
+    ]
+    assert [c["choices"][0]["finish_reason"] for c in chunks] == [None, None, None, "stop"]
+    assert {c["object"] for c in chunks} == {"chat.completion.chunk"}
+    assert len({(c["id"], c["created"], c["model"]) for c in chunks}) == 1
+    assert not any("usage" in c for c in chunks)
+
+
+async def test_usage_comes_last_when_it_is_asked_for():
+    _, response = await post(body=ask(stream=True, stream_options={"include_usage": True}))
+    *chunks, last, _ = events(response)
+    assert last["choices"] == []
+    assert last["usage"] == {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+    assert all(c["usage"] is None for c in chunks)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_extractive_answer_says_so(stream):
+    _, response = await post((Text("a"), Done(extractive=True)), ask(stream=stream))
+    last = events(response)[-2] if stream else response.json()
+    assert last["extractive"] is True
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_was_cut_says_length(stream):
+    _, response = await post((Text("a"), Done("length")), ask(stream=stream))
+    last = events(response)[-2] if stream else response.json()
+    assert last["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_thinking_status_and_sources_are_not_in_the_text(stream):
+    script = (Status("Searching"), Reasoning("hmm"), SOURCE, Text("a"), Status("x"), Text("b"), Done())
+    _, response = await post(script, ask(stream=stream))
+    text = (
+        "".join(c["choices"][0]["delta"].get("content", "") for c in events(response)[:-1])
+        if stream
+        else response.json()["choices"][0]["message"]["content"]
+    )
+    assert text == "ab"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_half_a_surrogate_pair_does_not_break_the_answer(stream):
+    _, response = await post((Text("a\ud83db"), Done()), ask(stream=stream))
+    assert response.status_code == 200
+    assert "a?b" in response.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("script", [(Done(),), (Status("x"), Usage(1, 0), Done()), ()])
+async def test_an_answer_is_never_empty(script, stream):
+    _, response = await post(script, ask(stream=stream))
+    assert response.status_code == 502
+    assert error(response)["code"] == "model_error"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("as_event", [False, True])
+async def test_an_error_before_the_first_text_is_an_http_status(as_event, stream):
+    failed = ModelUnavailable("http://10.0.0.1 said 500")
+    _, response = await post((Status("x"), Failure(failed) if as_event else failed), ask(stream=stream))
+    assert response.status_code == 502
+    assert error(response)["code"] == "model_unavailable"
+    assert "10.0.0.1" not in response.text
+
+
+@pytest.mark.parametrize("as_event", [False, True])
+async def test_an_error_after_the_first_text_is_an_error_event(as_event):
+    failed = ModelUnavailable("http://10.0.0.1 broke off")
+    script = (Text("a"), 0.01, Failure(failed) if as_event else failed)
+    _, response = await post(script, ask(stream=True))
+    assert response.status_code == 200
+    _, text, failure, end = events(response)
+    assert text["choices"][0]["delta"] == {"content": "a"}
+    assert failure["error"]["code"] == "model_unavailable"
+    assert end == "[DONE]"
+    assert "10.0.0.1" not in response.text
+
+
+async def test_a_whole_answer_that_breaks_off_is_an_http_error():
+    _, response = await post((Text("a"), Failure(ModelUnavailable("x"))), ask())
+    assert response.status_code == 502
+
+
+async def test_a_stream_that_ends_without_an_end_says_that_it_broke_off():
+    _, response = await post((Text("a"), 0.01), ask(stream=True))
+    assert [e["error"]["code"] for e in events(response)[:-1] if "error" in e] == ["model_error"]
+
+
+async def test_a_stream_opens_when_patience_ends_and_says_it_lives():
+    script = (0.25, Text("a"), Done())
+    _, response = await post(script, ask(stream=True), patience=0.05, keep_alive=0.05)
+    comments = response.text[: response.text.index("data:")]
+    assert comments.count(": keep-alive\n\n") * len(": keep-alive\n\n") == len(comments)
+    assert comments.count(": keep-alive") >= 2
+    assert events(response)[1]["choices"][0]["delta"] == {"content": "a"}
+
+
+async def test_thinking_for_long_does_not_silence_the_comments():
+    script = (Text("a"), *(x for _ in range(20) for x in (0.01, Reasoning("hmm"), Status("still"))), Text("b"), Done())
+    _, response = await post(script, ask(stream=True), keep_alive=0.05)
+    assert 1 <= response.text.count(": keep-alive") <= 4
+
+
+async def test_after_patience_errors_are_events():
+    _, response = await post((0.1, ModelUnavailable("x")), ask(stream=True), patience=0.02)
+    assert response.status_code == 200
+    failure, end = events(response)
+    assert failure["error"]["type"] == "server_error"
+    assert end == "[DONE]"
+
+
+async def test_the_conversation_reaches_the_assistant():
+    conversation = (
+        {"role": "developer", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "x"}}],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": "42", "tool_call_id": "1"},
+        {"role": "assistant", "content": "Seen."},
+        {"role": "user", "content": [{"type": "text", "text": "And "}, {"type": "text", "text": "now?"}]},
+    )
+    assistant, response = await post(body=ask(*conversation))
+    assert response.status_code == 200
+    request = assistant.asked[0]
+    assert request.messages == (
+        Message("system", "Be brief."),
+        Message("user", "See\n[image]"),
+        Message("assistant", "Seen."),
+        Message("user", "And \nnow?"),
+    )
+    assert request.question == "And \nnow?"
+    assert request.assistant == "docs-assistant"
+    assert request.id == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sampling"),
+    [
+        ({}, Sampling()),
+        ({"temperature": None, "max_tokens": None, "stop": None, "seed": None, "n": None}, Sampling()),
+        ({"temperature": 1, "max_tokens": 5, "stop": "x", "seed": -3, "n": 1}, Sampling(1.0, 5, ("x",), -3)),
+        ({"max_tokens": 5, "max_completion_tokens": 6, "stop": ["a", "b"]}, Sampling(None, 6, ("a", "b"), None)),
+        ({"tools": [{"type": "function"}], "tool_choice": "auto", "metadata": {"a": 1}, "made_up": [1]}, Sampling()),
+    ],
+)
+async def test_sampling_is_passed_on_and_unknown_fields_are_ignored(fields, sampling):
+    assistant, response = await post(body=ask(**fields))
+    assert response.status_code == 200
+    assert assistant.asked[0].sampling == sampling
+
+
+BAD = [
+    ({"messages": []}, "messages"),
+    ({"messages": "hello"}, "messages"),
+    ({"messages": [3]}, "messages[0]"),
+    ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
+    ({"messages": [{"role": "user", "content": " \n"}]}, "messages[0].content"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": []}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+    ({"messages": [{"role": "king", "content": "x"}]}, "messages[0].role"),
+    ({"messages": [{"role": "user", "content": [{"type": "hologram"}]}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
+    ({"model": None}, "model"),
+    ({"model": 5}, "model"),
+    ({"stream": "yes"}, "stream"),
+    ({"stream_options": True}, "stream_options"),
+    ({"stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
+    ({"n": 2}, "n"),
+    ({"n": "1"}, "n"),
+    ({"temperature": True}, "temperature"),
+    ({"temperature": 2.1}, "temperature"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"max_tokens": 1.5}, "max_tokens"),
+    ({"stop": 7}, "stop"),
+    ({"stop": ["a", 7]}, "stop"),
+    ({"stop": list("abcde")}, "stop"),
+    ({"seed": 10**30}, "seed"),
+]
+
+
+@pytest.mark.parametrize(("fields", "param"), BAD, ids=[str(i) for i in range(len(BAD))])
+async def test_a_wrong_field_is_a_400_that_names_it(fields, param):
+    assistant, response = await post(body={**ask(), **fields})
+    assert response.status_code == 400
+    found = error(response)
+    assert found["param"] == param
+    assert found["type"] == "invalid_request_error"
+    assert param.split("[")[0] in found["message"]
+    assert not assistant.asked
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b'{"model": "\\ud800"}'])
+async def test_what_is_no_json_is_a_400(content):
+    _, response = await post(content=content)
+    assert response.status_code == 400
+    assert error(response)["code"] == "invalid_json"
+
+
+@pytest.mark.parametrize("content", [b"[]", b"3", b"null", b'"x"'])
+async def test_json_that_is_no_object_is_a_400(content):
+    _, response = await post(content=content)
+    assert response.status_code == 400
+    assert error(response)["message"].startswith("The body")
+
+
+async def test_an_unknown_model_is_a_404():
+    _, response = await post(body={**ask(), "model": "gpt-4o"})
+    assert response.status_code == 404
+    assert error(response)["code"] == "model_not_found"
+
+
+async def test_a_long_question_is_a_413_and_a_long_history_is_none():
+    settings = Settings.load(None, max_question=100)
+    _, response = await post(body=ask("x" * 101), settings=settings)
+    assert response.status_code == 413
+    assert error(response)["code"] == "too_long"
+    _, response = await post(
+        body=ask("x" * 500, {"role": "assistant", "content": "y" * 500}, "z" * 100), settings=settings
+    )
+    assert response.status_code == 200
+
+
+async def test_a_large_body_is_a_413_with_and_without_a_declared_length():
+    settings = Settings.load(None, max_body=1000)
+    _, declared = await post(content=b"x" * 1001, settings=settings)
+
+    async def pieces():
+        for _ in range(100):
+            yield b"x" * 100
+
+    _, undeclared = await post(content=pieces(), settings=settings)
+    assert "content-length" not in undeclared.request.headers
+    for response in (declared, undeclared):
+        assert response.status_code == 413
+        assert error(response)["code"] == "too_long"
+
+
+@pytest.mark.parametrize("id_", ["abc-1.x:y_Z", "a" * 128])
+async def test_a_client_may_name_its_request(id_):
+    _, response = await post(headers={"x-request-id": id_})
+    assert response.headers["x-request-id"] == id_
+
+
+@pytest.mark.parametrize("id_", ["", "a b", "a" * 129, "x\tstatus=200"])
+async def test_a_name_that_could_spoil_the_log_is_replaced(id_):
+    _, response = await post(headers={"x-request-id": id_})
+    assert response.headers["x-request-id"] != id_
+    assert len(response.headers["x-request-id"]) == 24
+
+
+async def test_the_question_is_logged_at_debug_only(caplog):
+    caplog.set_level(logging.INFO, "app.api")
+    _, response = await post(body=ask("secret question"))
+    line = next(r.getMessage() for r in caplog.records if r.getMessage().startswith("request "))
+    assert f"id={response.headers['x-request-id']} " in line
+    assert "status=200" in line
+    assert "model=docs-assistant stream=False" in line
+    assert "secret" not in caplog.text
+    caplog.set_level(logging.DEBUG, "app.api")
+    await post(body=ask("secret question"))
+    assert "secret question" in caplog.text
+
+
+@pytest.mark.parametrize("script", [(ModelUnavailable("x"),), (Text("a"), 0.01, ModelUnavailable("x"))])
+async def test_the_log_line_names_the_error(caplog, script):
+    caplog.set_level(logging.INFO, "app.api")
+    _, response = await post(script, ask(stream=True))
+    (line,) = (r.getMessage() for r in caplog.records if r.getMessage().startswith("request "))
+    assert line.endswith("stream=True error=ModelUnavailable")
+    assert f"status={response.status_code} " in line
+
+
+async def test_what_a_client_sends_makes_up_no_log_fields(caplog):
+    caplog.set_level(logging.INFO, "app.api")
+    await post(body={**ask(), "model": "x status=200\nrequest id=1"})
+    assert [r.getMessage() for r in caplog.records if r.getMessage().startswith("request ")] != []
+    assert r"model='x status=200\nrequest id=1'" in caplog.text

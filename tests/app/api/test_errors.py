@@ -1,0 +1,100 @@
+"""Errors as HTTP: every error of ours has its status, and nothing that clients shouldn't know gets out."""
+
+import inspect
+import logging
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from app.api.errors import answered
+from app.api.server import create_app
+from app.core import errors
+from app.core.errors import AssistantError, ModelRateLimited
+from app.core.settings import Settings
+from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+
+STATUS = {
+    "AssistantError": 500,
+    "SettingsError": 500,
+    "PromptError": 500,
+    "RequestError": 400,
+    "StoreError": 502,
+    "StoreUnavailable": 503,
+    "StoreBusy": 502,
+    "NoIndex": 503,
+    "IndexMismatch": 500,
+    "ModelError": 502,
+    "ModelUnavailable": 502,
+    "ModelRateLimited": 429,
+    "ModelTimeout": 504,
+    "CrawlError": 500,
+    "SitemapError": 500,
+    "NotPublished": 500,
+}
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, AssistantError)]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
+def test_every_error_of_ours_has_its_status(kind):
+    answer = answered(kind("secret detail"), "r1")
+    assert answer.status == STATUS[kind.__name__]
+    if answer.status >= 429:
+        assert "secret" not in answer.error["message"]
+        assert "(request r1)" in answer.error["message"]
+        assert answer.error["code"]
+    else:
+        assert answer.error["message"] == "secret detail"
+
+
+@pytest.mark.parametrize(("seconds", "header"), [(0.2, "1"), (7, "7"), (7.1, "8")])
+def test_a_rate_limit_says_when_to_come_back(seconds, header):
+    answer = answered(ModelRateLimited("x", retry_after=seconds), "r1")
+    assert answer.headers["retry-after"] == header
+    assert f"Try again in {header} s." in answer.error["message"]
+
+
+def test_a_rate_limit_without_a_time_has_no_retry_after():
+    assert "retry-after" not in answered(ModelRateLimited("x"), "r1").headers
+
+
+def test_an_http_error_keeps_its_headers():
+    answer = answered(HTTPException(405, headers={"Allow": "POST"}), "r1")
+    assert (answer.status, answer.headers) == (405, {"Allow": "POST"})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_nobody_expected_is_a_500_with_its_traceback_in_the_log(caplog, stream):
+    assistants = ScriptedAssistants((Scripted(script=(ZeroDivisionError("password=hunter2"),)),))
+    app = create_app(assistants, Settings.load(None))
+    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream}
+    with caplog.at_level(logging.ERROR):
+        async with client_of(app) as client:
+            response = await client.post("/v1/chat/completions", json=body)
+    assert response.status_code == 500
+    assert response.json()["error"]["code"] == "internal_error"
+    assert "hunter2" not in response.text
+    assert response.headers["x-request-id"] in response.json()["error"]["message"]
+    (record,) = caplog.records
+    assert response.headers["x-request-id"] in record.getMessage()
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/chat/completions", 405),
+        ("DELETE", "/v1/models", 405),
+        ("POST", "/docs/", 405),
+        ("GET", "/v1/embeddings", 404),
+        ("GET", "/v1/models/", 404),
+        ("POST", "/v1/chat/completions/", 404),
+        ("GET", "/admin", 404),
+    ],
+)
+async def test_a_wrong_address_or_method_is_an_openai_error(method, path, status):
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))
+    async with client_of(app) as client:
+        response = await client.request(method, path)
+    assert response.status_code == status
+    assert set(response.json()["error"]) == {"message", "type", "param", "code"}
+    assert ("allow" in response.headers) == (status == 405)

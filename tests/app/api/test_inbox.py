@@ -1,0 +1,103 @@
+"""Waiting for an answer and for the client at once."""
+
+import asyncio
+import logging
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from app.api import inbox as inbox_module
+from app.api.inbox import Inbox
+from app.core.types import Done, Failure, Text
+
+
+async def never():
+    await asyncio.Event().wait()
+
+
+async def gone():
+    return {"type": "http.disconnect"}
+
+
+async def test_what_came_together_is_taken_together():
+    async def answer():
+        yield Text("a")
+        yield Text("b")
+        await asyncio.sleep(0.01)
+        yield Done()
+
+    async with Inbox(answer(), never) as inbox:
+        assert await inbox.take() == [Text("a"), Text("b")]
+        assert await inbox.take() == [Done()]
+
+
+async def test_a_client_that_is_gone_is_told_before_anything_is_taken():
+    async def answer():
+        yield Text("a")
+        await asyncio.sleep(60)
+
+    async with Inbox(answer(), gone) as inbox:
+        await asyncio.sleep(0.01)
+        with pytest.raises(ClientDisconnect):
+            await inbox.take()
+
+
+async def test_a_pipeline_comes_to_its_own_end_after_its_last_event():
+    tidied = []
+
+    async def answer():
+        yield Text("a")
+        yield Done()
+        await asyncio.sleep(0.02)
+        tidied.append(True)
+
+    async with Inbox(answer(), never) as inbox:
+        assert (await inbox.take())[-1] == Done()
+    assert tidied
+
+
+async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch):
+    monkeypatch.setattr(inbox_module, "GRACE", 0.05)
+    cancelled = []
+
+    async def answer():
+        yield Text("a")
+        yield Done()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async with asyncio.timeout(2), Inbox(answer(), never) as inbox:
+        await inbox.take()
+    assert cancelled
+
+
+async def test_a_failing_close_is_logged_and_spoils_nothing(caplog):
+    class Answer:
+        def __aiter__(self):
+            return self
+
+        async def __anext__(self):
+            return await asyncio.sleep(60)
+
+        async def aclose(self):
+            raise OSError("no way to close")
+
+    with caplog.at_level(logging.WARNING, "app.api"):
+        async with Inbox(Answer(), never):
+            await asyncio.sleep(0)
+    assert "no way to close" in caplog.text
+
+
+async def test_an_error_after_the_end_changes_nothing():
+    async def answer():
+        yield Text("a")
+        yield Done()
+        raise OSError("late")
+
+    async with Inbox(answer(), never) as inbox:
+        events = await inbox.take()
+    assert events[:2] == [Text("a"), Done()]
+    assert not any(isinstance(event, Failure) for event in events[:2])

@@ -1,0 +1,207 @@
+"""Models, health, keys, the description of the API, and the end of the service."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.api import answers
+from app.api.server import create_app
+from app.core.settings import Settings
+from app.core.types import Done, Text
+from tests.app.api.scripted import INFO, Scripted, ScriptedAssistants, State, client_of
+
+QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
+
+
+def service(settings=None, state=None, **fields):
+    assistants = ScriptedAssistants((Scripted(**fields), Scripted(id="team/two:brief", names={})), state or State())
+    return create_app(assistants, settings or Settings.load(None))
+
+
+async def get(app, path, **options):
+    async with client_of(app) as client:
+        return await client.get(path, **options)
+
+
+async def test_models_are_listed_with_their_friendly_names():
+    body = (await get(service(), "/v1/models")).json()
+    assert body == {
+        "object": "list",
+        "data": [
+            {
+                "id": "docs-assistant",
+                "object": "model",
+                "created": 1_700_000_000,
+                "owned_by": "docs-assistant",
+                "name": "Docs Assistant",
+            },
+            {
+                "id": "team/two:brief",
+                "object": "model",
+                "created": 1_700_000_000,
+                "owned_by": "docs-assistant",
+                "name": "team/two:brief",
+            },
+        ],
+    }
+
+
+async def test_the_friendly_name_is_in_the_default_language():
+    response = await get(service(Settings.load(None, default_language="cs")), "/v1/models/docs-assistant")
+    assert response.json()["name"] == "Asistent"
+
+
+@pytest.mark.parametrize("path", ["team/two:brief", "team%2Ftwo%3Abrief"])
+async def test_one_model_is_found_by_its_id(path):
+    assert (await get(service(), f"/v1/models/{path}")).json()["id"] == "team/two:brief"
+
+
+async def test_an_unknown_model_is_a_404():
+    response = await get(service(), "/v1/models/gpt-4o")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_health_tells_what_is_indexed():
+    hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    info = type(INFO)(**{name: getattr(INFO, name) for name in INFO.__slots__} | {"built_at": hour_ago})
+    response = await get(service(state=State(index=info)), "/health")
+    body = response.json()
+    assert response.status_code == 200
+    assert 3600 <= body["index"].pop("age_seconds") < 3660
+    assert body == {
+        "status": "ok",
+        "store": "ok",
+        "index": {
+            "generation": 3,
+            "built_at": hour_ago,
+            "pages": 12,
+            "chunks": 345,
+            "languages": ["cs", "en"],
+            "embedder": "static-1",
+        },
+        "model": "m-1",
+        "embedder": "static-1",
+        "details": {},
+    }
+
+
+async def test_health_is_503_when_nothing_can_be_answered():
+    response = await get(service(state=State(ok=False, store="http://10.0.0.1 is away", index=None)), "/health")
+    assert response.status_code == 503
+    assert response.json()["status"] == "unavailable"
+    assert response.json()["store"] == "http://10.0.0.1 is away"
+    assert response.json()["index"] is None
+
+
+async def test_health_tells_strangers_no_addresses():
+    settings = Settings.load(None, api_keys="k1")
+    app = service(settings, State(ok=False, store="http://10.0.0.1 is away", index=None, details={"a": "10.0.0.1"}))
+    stranger = await get(app, "/health")
+    assert stranger.status_code == 503
+    assert "10.0.0.1" not in stranger.text
+    assert "10.0.0.1" in (await get(app, "/health", headers={"authorization": "Bearer k1"})).text
+
+
+@pytest.mark.parametrize("shown", [None, "Bearer wrong", "Bearer ", "Basic k1", "k1", "Bearer k1x", "Bearer čau"])
+async def test_without_a_right_key_nothing_is_answered(shown):
+    app = service(Settings.load(None, api_keys="k1, klíč"))
+    headers = {"authorization": shown.encode()} if shown else {}
+    async with client_of(app) as client:
+        for response in (
+            await client.post("/v1/chat/completions", json=QUESTION, headers=headers),
+            await client.get("/v1/models", headers=headers),
+            await client.get("/v1/models/docs-assistant", headers=headers),
+        ):
+            assert response.status_code == 401
+            assert response.json()["error"]["code"] == "invalid_api_key"
+            assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("key", ["k1", "klíč"])
+async def test_each_key_opens(key):
+    app = service(Settings.load(None, api_keys="k1, klíč"))
+    async with client_of(app) as client:
+        headers = {"authorization": f"Bearer {key}".encode()}
+        assert (await client.post("/v1/chat/completions", json=QUESTION, headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/docs/", "/api-docs", "/openapi.json"])
+async def test_health_and_documentation_need_no_key(path):
+    assert (await get(service(Settings.load(None, api_keys="k1")), path)).status_code in (200, 307)
+
+
+async def test_the_description_knows_every_route_and_never_says_422():
+    schema = (await get(service(), "/openapi.json")).json()
+    assert set(schema["paths"]) == {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/health"}
+    assert "422" not in str(schema["paths"])
+    assert "HTTPValidationError" not in schema["components"]["schemas"]
+
+
+def references(node):
+    if isinstance(node, dict):
+        yield from ([node["$ref"]] if "$ref" in node else [])
+        node = list(node.values())
+    for child in node if isinstance(node, list) else ():
+        yield from references(child)
+
+
+async def test_the_description_refers_only_to_what_it_has():
+    schema = (await get(service(), "/openapi.json")).json()
+    found = set(references(schema))
+    assert "#/components/schemas/ChatRequest" in found
+    for reference in found:
+        assert reference.removeprefix("#/components/schemas/") in schema["components"]["schemas"]
+
+
+async def test_answers_are_as_described():
+    app = service(script=(Text("a"), Done(extractive=True)))
+    unhealthy = service(state=State(ok=False, store="away", index=None))
+    async with client_of(app) as client:
+        whole = await client.post("/v1/chat/completions", json=QUESTION)
+        stream = await client.post(
+            "/v1/chat/completions", json={**QUESTION, "stream": True, "stream_options": {"include_usage": True}}
+        )
+        described = [
+            (answers.ChatCompletion, whole.content),
+            (answers.ErrorBody, (await client.get("/nothing")).content),
+            (answers.ErrorBody, (await client.post("/v1/chat/completions", json={})).content),
+            (answers.ModelList, (await client.get("/v1/models")).content),
+            (answers.ModelObject, (await client.get("/v1/models/docs-assistant")).content),
+            (answers.HealthBody, (await client.get("/health")).content),
+            (answers.HealthBody, (await get(unhealthy, "/health")).content),
+            *((answers.ChatCompletionChunk, x[6:]) for x in stream.content.split(b"\n\n")[:-2]),
+        ]
+    for model, content in described:
+        strict = TypeAdapter(model).validate_json(content, extra="forbid")
+        assert isinstance(strict, model)
+
+
+async def test_swagger_ui_comes_from_here_alone():
+    app = service()
+    async with client_of(app) as client:
+        page = (await client.get("/api-docs")).text
+        assert "http://" not in page.replace("http://docs.test", "")
+        assert "https://" not in page
+        for name, kind in (
+            ("swagger-ui-bundle.js", "javascript"),
+            ("swagger-ui.css", "css"),
+            ("favicon-32x32.png", "png"),
+        ):
+            assert f"api-docs/files/{name}" in page
+            response = await client.get(f"/api-docs/files/{name}")
+            assert response.status_code == 200
+            assert kind in response.headers["content-type"]
+
+
+async def test_the_front_door_leads_to_the_documentation():
+    response = await get(service(), "/")
+    assert (response.status_code, response.headers["location"]) == (307, "docs/")
+
+
+async def test_the_end_of_the_service_closes_what_it_holds():
+    assistants = ScriptedAssistants((Scripted(),))
+    app = create_app(assistants, Settings.load(None))
+    async with app.router.lifespan_context(app):
+        assert not assistants.closed
+    assert assistants.closed

@@ -1,0 +1,235 @@
+"""Over a real socket: the bytes of a stream, clients that hang up, and the official client."""
+
+import re
+import socket
+import time
+from urllib.parse import urlsplit
+
+import openai
+import orjson
+import pytest
+
+from app.api.server import create_app
+from app.core.errors import ModelTimeout, NoIndex
+from app.core.settings import Settings
+from app.core.types import Done, Text, Usage
+from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, serving, wait_for
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def serve():
+    """Starts a service with a script: (assistant, base address)."""
+    running = []
+
+    def start(*script, settings=None, **options):
+        assistant = Scripted(script=script)
+        context = serving(create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None), **options))
+        running.append(context)
+        return assistant, context.__enter__()
+
+    yield start
+    for context in running:
+        context.__exit__(None, None, None)
+
+
+def connect(base):
+    address = urlsplit(base)
+    return socket.create_connection((address.hostname, address.port), timeout=5)
+
+
+def request(stream, *, headers=b""):
+    body = orjson.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream})
+    start = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: r-1\r\n" + headers
+    return start + b"content-length: %d\r\n\r\n" % len(body) + body
+
+
+def read_all(connection):
+    data = b""
+    while piece := connection.recv(65536):
+        data += piece
+    return data
+
+
+def dechunked(body):
+    """The bytes inside HTTP chunks, each chunk apart."""
+    pieces = []
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        n = int(size, 16)
+        pieces.append(body[:n])
+        body = body[n + 2 :]
+    assert pieces.pop() == b""
+    return pieces
+
+
+def test_the_bytes_of_a_stream_are_exact(serve):
+    _, base = serve(Text('a"č'), 0.05, Text("b\n"), Usage(1, 2), Done())
+    with connect(base) as connection:
+        connection.sendall(request(stream=True, headers=b"connection: close\r\n"))
+        head, _, body = read_all(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    for line in (b"content-type: text/event-stream; charset=utf-8", b"cache-control: no-cache", b"x-request-id: r-1"):
+        assert line in head.split(b"\r\n")
+    created = re.search(rb'"created":(\d+)', body)[1]
+    about = (
+        b'data: {"id":"chatcmpl-r-1","object":"chat.completion.chunk","created":%s,"model":"docs-assistant",' % created
+    )
+
+    def chunk(delta, reason=b"null"):
+        return about + b'"choices":[{"index":0,"delta":' + delta + b',"finish_reason":' + reason + b"}]}\n\n"
+
+    assert dechunked(body) == [
+        chunk(b'{"role":"assistant","content":""}') + chunk('{"content":"a\\"č"}'.encode()),
+        chunk(b'{"content":"b\\n"}') + chunk(b"{}", b'"stop"') + b"data: [DONE]\n\n",
+    ]
+
+
+def test_pieces_that_are_there_already_go_out_in_one_write(serve):
+    _, base = serve(*(Text(str(i)) for i in range(100)), Done())
+    with connect(base) as connection:
+        connection.sendall(request(stream=True, headers=b"connection: close\r\n"))
+        _, _, body = read_all(connection).partition(b"\r\n\r\n")
+    (write,) = dechunked(body)
+    assert write.count(b"data: ") == 103
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("script", [(30.0, Text("late"), Done()), (Text("a"), 30.0, Done())], ids=["silent", "begun"])
+def test_hanging_up_cancels_the_work_at_once(serve, stream, script, caplog):
+    assistant, base = serve(*script)
+    caplog.set_level("INFO", "app.api")
+    with connect(base) as connection:
+        connection.sendall(request(stream=stream))
+        wait_for(lambda: assistant.asked)
+    began = time.monotonic()
+    wait_for(lambda: assistant.closed)
+    assert time.monotonic() - began < 1
+    assert assistant.closed == ["cancelled"]
+    wait_for(lambda: "status=499" in caplog.text)
+    assert not [r for r in caplog.records if r.levelname == "ERROR"]
+
+
+def test_hanging_up_after_patience_cancels_too(serve):
+    assistant, base = serve(30.0, Done(), patience=0.05, keep_alive=0.1)
+    with connect(base) as connection:
+        connection.sendall(request(stream=True))
+        assert b": keep-alive" in connection.recv(4096) + connection.recv(4096)
+    wait_for(lambda: assistant.closed == ["cancelled"])
+
+
+def test_hanging_up_before_the_body_is_sent_asks_nothing(serve, caplog):
+    assistant, base = serve(*HELLO)
+    caplog.set_level("INFO", "app.api")
+    with connect(base) as connection:
+        connection.sendall(request(stream=True)[:-5])
+        time.sleep(0.05)
+    wait_for(lambda: "status=499" in caplog.text)
+    assert not assistant.asked
+
+
+def test_a_client_that_does_not_read_keeps_no_model_busy(serve):
+    assistant, base = serve(*(Text("x" * 10_000) for _ in range(2000)), Done())
+    with connect(base) as connection:
+        connection.sendall(request(stream=True))
+        wait_for(lambda: assistant.closed == ["finished"])
+
+
+def test_a_connection_serves_many_answers(serve):
+    assistant, base = serve(*HELLO)
+    with connect(base) as connection:
+        for n in range(1, 4):
+            connection.sendall(request(stream=n != 2))
+            data = b""
+            while not (data.endswith(b"0\r\n\r\n") if n != 2 else data.endswith(b"}")):
+                data += connection.recv(65536)
+            assert len(assistant.asked) == n
+    assert assistant.closed == ["finished"] * 3
+
+
+def test_a_large_body_is_refused_while_it_is_still_coming(serve):
+    assistant, base = serve(*HELLO, settings=Settings.load(None, max_body=2000))
+    with connect(base) as connection:
+        start = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        connection.sendall(start + b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
+    assert not assistant.asked
+
+
+@pytest.fixture
+def official():
+    clients = []
+
+    def client(base, key="none"):
+        clients.append(openai.OpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=5))
+        return clients[-1]
+
+    yield client
+    for c in clients:
+        c.close()
+
+
+MESSAGES = [{"role": "user", "content": "How?"}]
+
+
+def test_the_official_client_reads_a_whole_answer(serve, official):
+    _, base = serve(*HELLO)
+    answer = official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES)
+    assert answer.choices[0].message.content == "Ahoj č"
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens == 13
+
+
+def test_the_official_client_reads_a_stream(serve, official):
+    _, base = serve(Text("Ah"), 0.03, Text("oj"), Usage(1, 2), Done(extractive=True))
+    options = {"include_usage": True}
+    chunks = list(
+        official(base).chat.completions.create(
+            model="docs-assistant", messages=MESSAGES, stream=True, stream_options=options
+        )
+    )
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "Ahoj"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-2].extractive is True
+    assert chunks[-1].usage.total_tokens == 3
+
+
+def test_the_official_client_reads_keep_alive_comments_over(serve, official):
+    _, base = serve(0.2, Text("a"), Done(), patience=0.02, keep_alive=0.05)
+    chunks = official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES, stream=True)
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "a"
+
+
+@pytest.mark.parametrize(
+    ("script", "model", "key", "kind"),
+    [
+        (HELLO, "gpt-4o", "k1", openai.NotFoundError),
+        (HELLO, "docs-assistant", "k2", openai.AuthenticationError),
+        ((NoIndex("x"),), "docs-assistant", "k1", openai.InternalServerError),
+        ((ModelTimeout("x"),), "docs-assistant", "k1", openai.InternalServerError),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_official_client_knows_our_errors(serve, official, script, model, key, kind, stream):
+    _, base = serve(*script, settings=Settings.load(None, api_keys="k1"))
+    with pytest.raises(kind) as raised:
+        official(base, key).chat.completions.create(model=model, messages=MESSAGES, stream=stream)
+    assert raised.value.code
+
+
+def test_the_official_client_raises_an_error_in_mid_answer(serve, official):
+    _, base = serve(Text("a"), 0.03, ModelTimeout("x"))
+    read = []
+    with pytest.raises(openai.APIError, match="took too long"):
+        for chunk in official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES, stream=True):
+            read.append(chunk.choices[0].delta.content)
+    assert "".join(filter(None, read)) == "a"
+
+
+def test_the_official_client_lists_models(serve, official):
+    _, base = serve(*HELLO)
+    (model,) = official(base).models.list()
+    assert (model.id, model.name) == ("docs-assistant", "Docs Assistant")
+    assert official(base).models.retrieve("docs-assistant").id == "docs-assistant"

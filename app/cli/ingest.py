@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -29,7 +28,6 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("site", nargs="*", help="address of a sitemap or a site (default: DOCS_SITES)")
     parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
-    parser.add_argument("--details", action="store_true", help="every page in the report, also those without problems")
     parser.set_defaults(handler=ingest)
 
 
@@ -44,9 +42,9 @@ def ingest(arguments: argparse.Namespace) -> int:
         )
     report = asyncio.run(index(settings, sites, only=arguments.only))
     if arguments.json:
-        print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+        print(report.to_json())
     else:
-        print(report.text(details=arguments.details), file=sys.stdout)
+        print(report.text)
     return report.exit_code
 
 
@@ -58,11 +56,11 @@ async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Repo
     from ingestion.run import ingest as ingest_sites
 
     store, embedder = open_store(settings), open_embedder(settings)
+    progress = open_progress(sys.stderr)
     try:
-        with open_progress(sys.stderr) as progress:
-            return await ingest_sites(
-                sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only
-            )
+        return await ingest_sites(
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only
+        )
     finally:
         await store.close()
         await embedder.close()

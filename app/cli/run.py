@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         sites = arguments.site or settings.sites or [f"{base}/docs/sitemap.xml"]
         try:
             report = asyncio.run(index(settings, sites, only=True))
-            print(report.text(), file=sys.stderr)
+            print(report.text, file=sys.stderr)
         except AssistantError as error:
             print(f"docs-assistant: {error}", file=sys.stderr)
             if not _answers(base):

@@ -1,0 +1,321 @@
+"""The documentation says what is true of the code: settings, commands, links, messages, requests, deployment files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+import lxml.html
+import pytest
+import yaml
+from pydantic import SecretStr
+
+from app.api import errors as api_errors
+from app.api.sitepages import HOME, render
+from app.api.wire import read_chat
+from app.assistant import build
+from app.cli import _parser
+from app.core.prompts import HOLES
+from app.core.settings import Settings
+from app.pipeline.registry import STEPS
+from ingestion.report import OUTCOMES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+LANGUAGES = sorted(folder.name for folder in DOCS.iterdir() if folder.is_dir())
+PAGES = sorted(DOCS.glob("*/*.md"))
+EMPTY = {"en": "empty", "cs": "prázdné"}
+DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
+TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
+SETTING = re.compile(r"\bDOCS_(?!TEST_)[A-Z][A-Z_]*[A-Z]\b")
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+CODE_SPAN = re.compile(r"`([^`\n]+)`")
+COMMAND = re.compile(r"docs-assistant(?: --debug)? ([a-z]+)( [^\n`|;&>]*)?")
+OTHER_PROGRAMS = {"--profile"}  # of docker compose
+
+
+def ids(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def page(language: str, name: str) -> str:
+    return read(DOCS / language / f"{name}.md")
+
+
+def section(text: str, anchor: str) -> str:
+    """The text below the heading with this id, up to the next one of the same level."""
+    return re.split(r"^## ", text.split(f"{{#{anchor}}}\n")[1], flags=re.MULTILINE)[0]
+
+
+def blocks(text: str, kind: str) -> list[str]:
+    return [body for name, body in FENCE.findall(text) if name == kind]
+
+
+def code(text: str) -> Iterator[str]:
+    """Everything that is set as code."""
+    for _, body in FENCE.findall(text):
+        yield from body.splitlines()
+    yield from CODE_SPAN.findall(FENCE.sub("", text))
+
+
+def parsers(
+    parser: argparse.ArgumentParser, path: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], argparse.ArgumentParser]:
+    """A parser and all its commands' parsers, by their words."""
+    found = {path: parser}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, child in action.choices.items():
+                found |= parsers(child, (*path, name))
+    return found
+
+
+def shown_default(value: Any, language: str) -> str:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return f"`{value}`" if value not in ("", {}) else EMPTY[language]
+
+
+def test_there_are_english_and_czech_pages():
+    """The tests below would pass over nothing."""
+    assert LANGUAGES == ["cs", "en"]
+    assert len(PAGES) >= 12
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_setting_is_documented_once_with_its_default(language: str):
+    """The tables of settings.md name each setting once, with the default that it has."""
+    rows = SETTING_ROW.findall(page(language, "settings"))
+    documented = dict(rows)
+    true = {
+        f"DOCS_{name.upper()}": shown_default(field.get_default(call_default_factory=True), language)
+        for name, field in Settings.model_fields.items()
+    }
+    assert documented == true
+    assert len(rows) == len(documented)
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=ids)
+def test_no_setting_is_named_that_does_not_exist(file: Path):
+    """Whatever looks like a setting is one."""
+    known = {f"DOCS_{name.upper()}" for name in Settings.model_fields}
+    assert set(SETTING.findall(read(file))) - known == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_pages_exist_in_every_language_with_the_same_sections(language: str):
+    """A page has the same name in each language, and the same headings by level and id, in the same order."""
+
+    def outline(folder: Path) -> dict[str, list[tuple[str, str]]]:
+        heading = re.compile(r"^(#+) .*?(?:\{#([\w-]+)\})?$", re.MULTILINE)
+        return {file.name: heading.findall(FENCE.sub("", read(file))) for file in folder.glob("*.md")}
+
+    assert outline(DOCS / language) == outline(DOCS / "en")
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_a_page_begins_with_its_front_matter_and_title(file: Path):
+    """Title, description and place in the navigation are there; the title is the only heading of the first level."""
+    meta, body = frontmatter.parse(read(file))
+    assert set(meta) == {"title", "description", "order"}
+    assert re.findall(r"^# (.*)$", FENCE.sub("", body), re.MULTILINE) == [meta["title"]]
+    assert meta["order"] == frontmatter.load(str(DOCS / "en" / file.name))["order"]
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_every_section_has_an_id(file: Path):
+    """Headings below the title say their id, so that the index knows it from the Markdown too."""
+    headings = re.findall(r"^##+ .*$", FENCE.sub("", read(file)), re.MULTILINE)
+    assert headings
+    assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings)
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_links_lead_to_pages_and_sections_that_exist(file: Path):
+    """Links between pages, and their #anchors, resolve as the site renders them."""
+    for href in hrefs(read(file)):
+        if re.match(r"[a-z]+:", href):
+            continue
+        name, _, anchor = href.partition("#")
+        target = file if not name else file.parent / f"{HOME if name == './' else name}.md"
+        assert target.is_file(), href
+        if anchor:
+            assert anchor in anchors(read(target)), href
+
+
+def hrefs(markdown: str) -> list[str]:
+    return [str(link.get("href")) for link in html(markdown).iter("a")]
+
+
+def anchors(markdown: str) -> set[str]:
+    return {str(element.get("id")) for element in html(markdown).iter() if element.get("id")}
+
+
+def html(markdown: str) -> Any:
+    return lxml.html.fromstring(f"<div>{render(frontmatter.parse(markdown)[1])[0]}</div>")
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=ids)
+def test_commands_exist_with_the_options_they_are_shown_with(file: Path):
+    """Every `docs-assistant COMMAND --option` can be typed."""
+    known = parsers(_parser())
+    text = read(file)
+    for line in code(text) if file.suffix == ".md" else text.splitlines():
+        for command, rest in COMMAND.findall(line):
+            words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command == "eval" else ()
+            assert (command, *words) in known, line
+            options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
+            assert options <= set(known[command, *words]._option_string_actions), line
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_options_named_alone_exist_too(file: Path):
+    """An option in the running text belongs to some command."""
+    known = {option for parser in parsers(_parser()).values() for option in parser._option_string_actions}
+    spans = CODE_SPAN.findall(FENCE.sub("", read(file)))
+    assert {span.split()[0] for span in spans if span.startswith("--")} <= known | OTHER_PROGRAMS
+
+
+@pytest.mark.parametrize("file", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=ids)
+def test_make_words_and_files_exist(file: Path):
+    """Every `make WORD` is a target, and every file of deploy/ that is named is there."""
+    targets = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
+    for line in code(read(file)):
+        assert set(re.findall(r"(?:^|\s)make ([a-z-]+)", line)) <= targets, line
+        for name in re.findall(r"\bdeploy/[\w.-]+", line):
+            assert name == "deploy/.env" or (ROOT / name).is_file(), line
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_messages_in_the_trouble_table_are_the_real_ones(language: str):
+    """What a reader compares with the screen is what the code says."""
+    source = read(ROOT / "Makefile") + "".join(
+        read(f) for room in ("app", "ingestion") for f in (ROOT / room).rglob("*.py")
+    )
+    messages = [
+        span
+        for line in section(page(language, "start"), "trouble").splitlines()
+        if line.startswith("|")
+        for span in CODE_SPAN.findall(line.split(" | ")[0])
+    ]
+    parts = [part.strip() for message in messages for part in re.split(r"8000 on 127\.0\.0\.1|…|:", message)]
+    shown = [part for part in parts if len(part) > 8]
+    assert len(shown) >= 7
+    assert [part for part in shown if part not in source] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statuses_and_error_codes_are_those_of_the_api(language: str):
+    """The table of errors lists every status that the API gives, and no code that it doesn't know."""
+    errors = section(page(language, "clients"), "errors")
+    statuses = {int(status) for status in re.findall(r"^\| (\d{3}) \|", errors, re.MULTILINE)}
+    given = {status for status, _, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES.values())
+    assert statuses == given | {400, 429}
+    codes = {code for _, code, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES)
+    assert set(re.findall(r"\(`([a-z_]+)`\)", errors)) <= codes
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_of_the_report_are_the_real_ones(language: str):
+    """The table of the report has every outcome of a page, in the report's order."""
+    rows = re.findall(r"^\| ([a-z]+) \|", section(page(language, "indexing"), "report"), re.MULTILINE)
+    assert tuple(row for row in rows if row not in {"word", "slovo"}) == OUTCOMES
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_steps_are_the_real_ones(language: str):
+    """Both lists of steps name all of them and nothing else."""
+    table = re.findall(r"^\| `(\w+)` \|", section(page(language, "how-it-works"), "steps"), re.MULTILINE)
+    assert table == list(STEPS)
+    listed = CODE_SPAN.findall(section(page(language, "settings"), "assistants"))
+    assert set(STEPS) <= set(listed)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_prompts_and_their_holes_are_the_real_ones(language: str):
+    """The table of prompts names every file with the holes that it must have."""
+    rows = re.findall(
+        r"^\| `en/(\w+)\.(?:md|toml)` \| (.*) \|$", section(page(language, "settings"), "prompts"), re.MULTILINE
+    )
+    shown = {name: frozenset(re.findall(r"`\$(\w+)`", holes)) for name, holes in rows}
+    assert shown == {**HOLES, "language": frozenset()}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_example_of_an_assistant_can_be_started(language: str, tmp_path: Path):
+    """The TOML in settings.md makes an assistant, with a language model and without."""
+    file = tmp_path / "assistants.toml"
+    (example,) = blocks(section(page(language, "settings"), "assistants"), "toml")
+    file.write_text(example, encoding="utf-8")
+    for model in ({}, {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}):
+        settings = Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"), **model)
+        assert build(settings).get("handbook").collections == ("handbook",)
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_requests_in_curl_lines_are_valid(file: Path):
+    """What is sent by the curl lines is read by the API."""
+    for block in blocks(read(file), "sh"):
+        for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
+            assert read_chat(body.encode()).model == "docs-assistant"
+
+
+@pytest.mark.parametrize("file", PAGES, ids=ids)
+def test_examples_in_json_and_python_can_be_read(file: Path):
+    """Examples to copy have no slip in them."""
+    text = read(file)
+    for example in blocks(text, "json"):
+        json.loads(example)
+    for example in blocks(text, "python"):
+        compile(example, ids(file), "exec")
+
+
+def test_the_example_environment_can_be_loaded(tmp_path: Path):
+    """Every setting in env.example, without the # before it, is accepted."""
+    lines = re.findall(r"^#?([A-Z_]+=.*)$", read(ROOT / "deploy/env.example"), re.MULTILINE)
+    file = tmp_path / "settings.env"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    settings = Settings.load(env_file=file)
+    assert settings.vector_weight == {"*": 0.5}
+    assert settings.embedding_query_prefix == "query: "
+    assert len(settings.sites) == len(settings.api_keys) == 2
+
+
+def test_compose_files_say_which_of_their_variables_can_be_set():
+    """Variables of the compose files are in env.example, and the files are YAML that builds from our Dockerfile."""
+    example = set(re.findall(r"^#?([A-Z_]+)=", read(ROOT / "deploy/env.example"), re.MULTILINE))
+    files = {file.name: yaml.safe_load(read(file)) for file in DEPLOY if file.match("compose*.yaml")}
+    assert set(files) == {"compose.yaml", "compose.opensearch.yaml"}
+    for name in files:
+        assert set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", read(ROOT / "deploy" / name))) <= example
+    services = files["compose.yaml"]["services"]
+    assert {
+        (ROOT / "deploy" / s["build"]["context"] / s["build"]["dockerfile"]).resolve() for s in services.values()
+    } == {ROOT.resolve() / "deploy/Dockerfile"}
+    assert set(files["compose.opensearch.yaml"]["services"]) == {*services, "opensearch"}
+
+
+def test_the_image_is_built_from_files_that_exist():
+    """What .dockerignore lets through and the Dockerfile copies is in the repository."""
+    let_through = re.findall(r"^!(\S+)$", read(ROOT / ".dockerignore"), re.MULTILINE)
+    copied = re.findall(r"^COPY ([^-\n.].*) \S+$", read(ROOT / "deploy/Dockerfile"), re.MULTILINE)
+    named = [name for line in copied for name in line.split()]
+    assert named
+    assert set(named) <= set(let_through)
+    assert [name for name in let_through if not (ROOT / name).exists()] == []

@@ -1,0 +1,171 @@
+"""Prompts are whole in every language: the proof that a new folder of prompts/ needs no Python."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import prompts
+from app.core.errors import PromptError
+from app.core.language import LanguageDetector, fold
+from app.core.prompts import HOLES, load_prompts
+
+FOLDER = Path(prompts.__file__).parent
+LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
+FILES = {f"{name}.md" for name in HOLES} | {"language.toml"}
+
+
+def values(language: str) -> dict[str, str]:
+    return tomllib.loads((FOLDER / language / "language.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def override(tmp_path: Path) -> Callable[[str, str], str]:
+    """Writes one file of an override directory; gives the directory."""
+
+    def write(name: str, text: str) -> str:
+        file = tmp_path / "own" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return str(tmp_path / "own")
+
+    return write
+
+
+def test_czech_and_english_are_there():
+    """The tests below would pass over nothing."""
+    assert {"cs", "en"} <= set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_exactly_the_files_that_are_used(language: str):
+    """No file is missing, and none lies there that nobody reads."""
+    assert {file.name for file in (FOLDER / language).iterdir()} == FILES
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_loads_and_every_prompt_renders(language: str):
+    """Holes are those that the steps fill; what is put in arrives, and no hole is left open."""
+    loaded = load_prompts([language])
+    for name, holes in HOLES.items():
+        text = loaded.render(language, name, **{hole: f"<{hole} filled>" for hole in holes})
+        assert len(text) > 20
+        assert "$" not in text
+        assert all(f"<{hole} filled>" in text for hole in holes)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_of_a_language_are_complete(language: str):
+    """language.toml has every key, none empty, and enough words to tell a short question by."""
+    texts = values(language)
+    assert set(texts) == {"name", "sources", "extractive_intro", "no_section", "words"}
+    assert all(text.strip() for text in texts.values())
+    assert "\n" not in texts["sources"]
+    assert len(set(texts["words"].split())) >= 100
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_are_folded_and_none_is_listed_twice(language: str):
+    """Questions are compared without diacritics and in small letters, so the words must be so too."""
+    words = values(language)["words"].split()
+    assert [word for word in words if fold(word) != word] == []
+    assert sorted(word for word in set(words) if words.count(word) > 1) == []
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(LANGUAGES, 2)))
+def test_no_word_is_shared_by_two_languages(one: str, other: str):
+    """A word of two languages decides nothing and only hides that it doesn't."""
+    assert set(values(one)["words"].split()) & set(values(other)["words"].split()) == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_prompt_is_told_to_be_of_its_own_language(language: str):
+    """A folder that was copied and not translated is noticed: its texts are in its language."""
+    loaded = load_prompts(LANGUAGES)
+    detector = LanguageDetector(loaded.languages, "en")
+    for name, holes in HOLES.items():
+        assert detector.detect(loaded.render(language, name, **dict.fromkeys(holes, ""))) == language, name
+
+
+def test_names_and_headings_differ_between_languages():
+    """Readers and the search of old source lists tell languages by them."""
+    for key in ("name", "sources", "extractive_intro"):
+        assert len({values(language)[key] for language in LANGUAGES}) == len(LANGUAGES)
+
+
+def test_a_file_of_the_override_directory_replaces_the_shipped_one(override: Callable[[str, str], str]):
+    """One own file is used, all others stay as shipped."""
+    loaded = load_prompts(["cs", "en"], override("en/nothing_found.md", "Ask the help desk.\n"))
+    assert loaded.render("en", "nothing_found") == "Ask the help desk."
+    assert loaded.render("cs", "nothing_found") == load_prompts(["cs"]).render("cs", "nothing_found")
+
+
+def test_a_language_may_live_in_the_override_directory_alone(override: Callable[[str, str], str]):
+    """A new language needs a folder and its code in the settings, nothing else."""
+    for file in (FOLDER / "en").iterdir():
+        own = override(f"xx/{file.name}", file.read_text(encoding="utf-8").replace("Sources", "Xources"))
+    assert load_prompts(["en", "xx"], own).language("xx").sources == "Xources"
+
+
+def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
+    """$$ is the sign itself."""
+    own = override("en/nothing_found.md", "Nothing about it, not for 5 $$.")
+    assert load_prompts(["en"], own).render("en", "nothing_found") == "Nothing about it, not for 5 $."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("en/synthesize.md", "Answer from $passage.", "passage"),
+        ("en/synthesize.md", "Answer.", "passages"),
+        ("en/nothing_found.md", "Nothing, $name.", "name"),
+        ("en/nothing_found.md", "It costs 5 $ a month.", "stray"),
+        ("en/language.toml", 'name = "English"', "lacks"),
+        ("en/language.toml", 'name = "English', "TOML"),
+        ("en/language.toml", (FOLDER / "en/language.toml").read_text(encoding="utf-8") + '\ncolour = "red"', "colour"),
+    ],
+)
+def test_a_wrong_file_is_an_error_that_names_it(override: Callable[[str, str], str], name: str, text: str, said: str):
+    """A wrong hole, a stray $ or an incomplete language.toml stops the start, and the message says which file."""
+    with pytest.raises(PromptError, match=said) as error:
+        load_prompts(["en"], override(name, text))
+    assert name in str(error.value)
+
+
+def test_a_missing_file_is_an_error_that_names_it():
+    """A configured language without prompts stops the start."""
+    with pytest.raises(PromptError, match=r"prompts/xx/\w+\.md"):
+        load_prompts(["en", "xx"])
+
+
+def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[str, str], str]):
+    """Bytes that aren't UTF-8 are told like any other wrong file."""
+    own = override("en/nothing_found.md", "")
+    Path(own, "en/nothing_found.md").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PromptError, match=r"en/nothing_found\.md"):
+        load_prompts(["en"], own)
+
+
+def test_an_override_directory_that_is_none_is_an_error(tmp_path: Path):
+    """A mistyped DOCS_PROMPTS doesn't silently mean the shipped prompts."""
+    with pytest.raises(PromptError, match="no directory"):
+        load_prompts(["en"], str(tmp_path / "absent"))
+
+
+def test_no_language_is_an_error():
+    """Without languages there is nothing to answer in."""
+    with pytest.raises(PromptError, match="DOCS_LANGUAGES"):
+        load_prompts([])
+
+
+def test_filling_other_holes_than_a_prompt_has_is_an_error():
+    """A step that changed and a prompt that didn't are noticed."""
+    loaded = load_prompts(["en"])
+    with pytest.raises(PromptError, match="synthesize"):
+        loaded.render("en", "synthesize", texts="x")
+    with pytest.raises(PromptError, match="cs"):
+        loaded.render("cs", "nothing_found")

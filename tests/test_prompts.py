@@ -62,16 +62,16 @@ def test_a_language_loads_and_every_prompt_renders(language: str):
 def test_texts_of_a_language_are_complete(language: str):
     """language.toml has every key, none empty, and enough words to tell a short question by."""
     texts = values(language)
-    assert set(texts) == {"name", "sources", "extractive_intro", "no_section", "words"}
+    assert set(texts) == {"name", "sources", "extractive_intro", "words", "stopwords"}
     assert all(text.strip() for text in texts.values())
     assert "\n" not in texts["sources"]
-    assert len(set(texts["words"].split())) >= 100
+    assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_are_folded_and_none_is_listed_twice(language: str):
     """Questions are compared without diacritics and in small letters, so the words must be so too."""
-    words = values(language)["words"].split()
+    words = values(language)["words"].split() + values(language)["stopwords"].split()
     assert [word for word in words if fold(word) != word] == []
     assert sorted(word for word in set(words) if words.count(word) > 1) == []
 

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
+import string
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from app.core.analysis import fold
 from app.core.prompts import Language
 
 _WORD = re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S*[/@\\=<>{}]\S*|\S+[._]\S+", re.DOTALL)
 SEED = 0
+_PUNCTUATION = string.punctuation + "„“”’…–—"
 FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
 
 
-def fold(text: str) -> str:
-    """Lower case without diacritics."""
-    return "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
+def without_stopwords(text: str, language: Language) -> str:
+    """The words of a question that say what it is about; all of them when it has no others.
+
+    Where few pages are in a language, an index counts its "how" and "the" as rare and telling words.
+    """
+    words = text.split()
+    telling = [word for word in words if fold(word).strip(_PUNCTUATION) not in language.stopwords]
+    return " ".join(telling or words)
 
 
 class LanguageDetector:

@@ -22,16 +22,22 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
+TEXTS = ("name", "sources", "extractive_intro", "words", "stopwords")
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What `language.toml` says: the language's own name, words that tell it apart, texts readers see."""
+    """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
+
+    `words` are folded; `stopwords`, which are among them, say nothing of what a question is about.
+    """
 
     code: str
     name: str
     words: frozenset[str]
+    stopwords: frozenset[str]
     sources: str
     extractive_intro: str
-    no_section: str
 
 
 class Prompts:
@@ -103,12 +109,13 @@ def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
     try:
         values = tomllib.loads(_read(name, override))
-        texts = {key: str(values.pop(key)) for key in ("name", "sources", "extractive_intro", "no_section", "words")}
+        texts = {key: str(values.pop(key)) for key in TEXTS}
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
         raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
-    words = frozenset(texts.pop("words").split())
-    return Language(code=code, words=words, **texts)
+    stopwords = frozenset(texts.pop("stopwords").split())
+    words = stopwords | frozenset(texts.pop("words").split())
+    return Language(code=code, words=words, stopwords=stopwords, **texts)

@@ -74,10 +74,15 @@ class Settings(BaseSettings):
     per_page: int = Field(2, ge=1, description="How many of them one page may have.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two legs become one ranking.")
     vector_weight: dict[str, float] = Field(
-        default_factory=dict, description='JSON, share of the vector leg per question language; "*" for the rest.'
+        default_factory=dict,
+        description='JSON, share of the vector leg per question language; "*" for the rest. '
+        "Unset: 0.2 with static vectors, 0.5 with an embedding model.",
     )
     other_language: float = Field(
-        0.7, ge=0, le=1, description="Factor on passages that aren't in the question's language; 1 is no preference."
+        0.7, ge=0, le=1, description="Factor on passages in another language than the question's; 1 is no preference."
+    )
+    other_language_keywords: float = Field(
+        0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."
     )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
@@ -112,7 +117,8 @@ class Settings(BaseSettings):
 
     def vector_share(self, language: str) -> float:
         """Weight of the vector leg for a question in this language, 0..1; the lexical leg has the rest."""
-        return self.vector_weight.get(language, self.vector_weight.get("*", DEFAULT_VECTOR_WEIGHT))
+        default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
+        return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod
     def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
@@ -129,4 +135,5 @@ class Settings(BaseSettings):
             raise SettingsError(f"Wrong settings: {error}") from error
 
 
-DEFAULT_VECTOR_WEIGHT = 0.3
+STATIC_VECTOR_WEIGHT = 0.2
+MODEL_VECTOR_WEIGHT = 0.5

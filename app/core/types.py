@@ -56,9 +56,12 @@ class Chunk:
 
     @property
     def link(self) -> str:
-        """The address a reader is sent to: the chunk's first section, or the page."""
-        anchor = self.sections[0].anchor if self.sections else ""
-        return f"{self.url}#{anchor}" if anchor else self.url
+        """The address of the chunk's first section."""
+        return self.link_to(self.sections[0] if self.sections else None)
+
+    def link_to(self, section: Section | None) -> str:
+        """The section's address, or the page's where its anchor isn't known."""
+        return f"{self.url}#{section.anchor}" if section and section.anchor else self.url
 
     @property
     def context(self) -> str:
@@ -66,7 +69,8 @@ class Chunk:
         path_words = " ".join(
             part.replace("-", " ").replace("_", " ") for part in unquote(urlsplit(self.url).path).split("/") if part
         )
-        return "\n".join(line for line in (self.title, path_words, " > ".join(self.heading_path)) if line)
+        headings = self.heading_path[1:] if self.heading_path[:1] == (self.title,) else self.heading_path
+        return "\n".join(line for line in (self.title, path_words, " > ".join(headings)) if line)
 
     @property
     def embedded_text(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from app.core.prompts import Prompts
 from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
+from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
 SNIPPET = 300
@@ -23,7 +24,7 @@ class Cite:
     prompts: Prompts
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ()
+    uses = ("refined", "keywords")
     writes = ("events",)
     optional = False
 
@@ -32,7 +33,7 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        citations = Citations(turn.hits)
+        citations = Citations(_sources(turn))
         assert turn.events is not None
         async with aclosing(turn.events) as events:
             async for event in events:
@@ -58,7 +59,7 @@ class Cite:
 class Citations:
     """Rewrites [n] as the text goes by; holds back only what may be the beginning of one."""
 
-    hits: tuple[Hit, ...]
+    passages: tuple[Source, ...]
     _order: list[int] = field(default_factory=list)
     _held: str = ""
     _code: str = ""  # the backticks that opened the code we are in
@@ -94,10 +95,10 @@ class Citations:
 
     def _number(self, passage: int) -> int:
         """The number that a reader sees for a passage: by section, in order of first use; 0 when there is no such passage."""
-        if not 1 <= passage <= len(self.hits):
+        if not 1 <= passage <= len(self.passages):
             return 0
-        link = self.hits[passage - 1].chunk.link
-        first = next(i for i, hit in enumerate(self.hits) if hit.chunk.link == link)
+        url = self.passages[passage - 1].url
+        first = next(i for i, source in enumerate(self.passages) if source.url == url)
         if first not in self._order:
             self._order.append(first)
         return self._order.index(first) + 1
@@ -105,19 +106,26 @@ class Citations:
     def sources(self) -> tuple[Source, ...]:
         """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
         if not self._order:
-            for passage in range(1, len(self.hits) + 1):
+            for passage in range(1, len(self.passages) + 1):
                 self._number(passage)
-        return tuple(_source(number, self.hits[index]) for number, index in enumerate(self._order, start=1))
+        return tuple(replace(self.passages[index], number=number) for number, index in enumerate(self._order, start=1))
 
 
-def _source(number: int, hit: Hit) -> Source:
+def _sources(turn: Turn) -> tuple[Source, ...]:
+    """Each passage with the section of it that speaks most of the question."""
+    wanted = stems(f"{turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
+    return tuple(_source(number, hit, wanted) for number, hit in enumerate(turn.hits, start=1))
+
+
+def _source(number: int, hit: Hit, wanted: set[str]) -> Source:
     chunk = hit.chunk
-    section = chunk.heading_path[-1] if chunk.heading_path else ""
+    section = best_section(chunk, wanted)
+    name = section.path[-1] if section and section.path else ""
     return Source(
         number=number,
         title=chunk.title,
-        url=chunk.link,
-        section="" if section == chunk.title else section,
+        url=chunk.link_to(section),
+        section="" if name == chunk.title else name,
         language=chunk.language,
         snippet=chunk.text[:SNIPPET],
         score=hit.fused,

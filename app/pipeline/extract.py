@@ -5,29 +5,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.core.language import fold
 from app.core.prompts import Language
 from app.core.types import Hit, Turn
+from app.pipeline.sections import STEM, stems
 
 PASSAGES = 3
 LONGEST_PASSAGE = 700
-STEM = 5  # Czech and English endings change after about as many letters
-_WORD = re.compile(r"[^\W_]+")
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
 
 def extract(turn: Turn, language: Language) -> str:
     """Markdown with the best parts of up to three passages, each with its number and a line that says what this is."""
-    wanted = _stems(turn.question) - {word[:STEM] for word in language.words}
+    wanted = stems(turn.question) - {word[:STEM] for word in language.stopwords}
     parts = [language.extractive_intro]
     for number, hit in enumerate(turn.hits[:PASSAGES], start=1):
         heading = " > ".join(dict.fromkeys((hit.chunk.title, *hit.chunk.heading_path)))
         parts.append(f"**{heading}** [{number}]\n\n{_best_part(hit, wanted)}")
     return "\n\n".join(parts)
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:STEM] for word in _WORD.findall(fold(text)) if len(word) > 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +31,7 @@ class _Block:
 
 
 def _best_part(hit: Hit, wanted: set[str]) -> str:
-    blocks = [_Block(text, len(_stems(text) & wanted)) for text in _blocks(hit.chunk.text)]
+    blocks = [_Block(text, len(stems(text) & wanted)) for text in _blocks(hit.chunk.text)]
     if not blocks:
         return hit.chunk.text
     first = last = max(range(len(blocks)), key=lambda i: (blocks[i].score, -i))

@@ -46,11 +46,11 @@ def _keywords(tools: Tools) -> Step | None:
 
 
 def _probe(tools: Tools) -> Step:
-    return Probe(tools.embedder, tools.settings)
+    return Probe(tools.embedder, tools.prompts, tools.settings)
 
 
 def _retrieve(tools: Tools) -> Step:
-    return Retrieve(tools.embedder, tools.settings)
+    return Retrieve(tools.embedder, tools.prompts, tools.settings)
 
 
 def _synthesize(tools: Tools) -> Step:

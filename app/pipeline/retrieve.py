@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.core.errors import IndexMismatch, ModelError
+from app.core.language import without_stopwords
 from app.core.models.base import Embedder
+from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.store.search import rank
@@ -22,6 +24,7 @@ class Probe:
     """Embeds the question and searches with it as it is, while the helper calls are still under way."""
 
     embedder: Embedder
+    prompts: Prompts
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
@@ -32,7 +35,7 @@ class Probe:
     async def __call__(self, turn: Turn) -> Changes:
         """The question's vector (None when the embedder failed) and both legs with raw scores."""
         vector = await _embed(turn, self.embedder)
-        query = _query(turn, self.settings, vector)
+        query = _query(turn, self, vector)
         return {"vector": vector, "legs": await turn.generation.search(query)}
 
 
@@ -41,6 +44,7 @@ class Retrieve:
     """Fuses the legs into the best passages; keywords, where there are any, are searched together with the question."""
 
     embedder: Embedder
+    prompts: Prompts
     settings: Settings
     name = "retrieve"
     reads = ("question", "language", "generation")
@@ -54,7 +58,7 @@ class Retrieve:
         legs, vector = turn.legs, turn.vector
         if legs is None:
             vector = await _embed(turn, self.embedder)
-        query = _query(turn, self.settings, vector, turn.keywords)
+        query = _query(turn, self, vector, turn.keywords)
         if legs is None:
             legs = await generation.search(query)
         elif turn.keywords:
@@ -83,8 +87,12 @@ async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
     return vector
 
 
-def _query(turn: Turn, settings: Settings, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
-    texts = [LexicalText(turn.language, turn.question)]
+def _query(
+    turn: Turn, step: Probe | Retrieve, vector: Vector | None, keywords: Mapping[str, str] | None = None
+) -> Query:
+    settings = step.settings
+    question = without_stopwords(turn.question, step.prompts.language(turn.language))
+    texts = [LexicalText(turn.language, question)]
     texts += [LexicalText(code, text) for code, text in (keywords or {}).items()]
     share = settings.vector_share(turn.language)
     return Query(
@@ -94,7 +102,8 @@ def _query(turn: Turn, settings: Settings, vector: Vector | None, keywords: Mapp
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
-        other_language=settings.other_language,
+        # keywords carry the question into the other language, so that a hit there says as much
+        other_language=settings.other_language_keywords if keywords else settings.other_language,
         fusion=settings.fusion,
         exact=settings.exact,
         limit=settings.top_k,

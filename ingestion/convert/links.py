@@ -24,8 +24,7 @@ def public_url(url: str) -> str:
 
 
 def absolute_links(text: str, base: str) -> str:
-    """The text with every relative link joined to `base`; links from raw Markdown to raw Markdown lose the suffix."""
-    raw = urlsplit(base).path.endswith(RAW_SUFFIXES)
+    """The text with every relative link joined to `base`; those to raw Markdown of the same site lead to the page instead."""
 
     def join(match: re.Match[str]) -> str:
         written = match[2]
@@ -37,7 +36,7 @@ def absolute_links(text: str, base: str) -> str:
         except ValueError:  # no address at all
             return match[0]
         path, mark, fragment = joined.partition("#")
-        if raw and urlsplit(path).netloc == urlsplit(base).netloc:
+        if urlsplit(path).netloc == urlsplit(base).netloc:
             path = public_url(path)
         joined = path + mark + fragment
         return match[1] + (f"<{joined}>" if written.startswith("<") else joined)

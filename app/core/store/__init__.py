@@ -34,7 +34,7 @@ def open_store(settings: Settings) -> Store:
         return _own(module, name, settings)
     from app.core.store.embedded import EmbeddedStore
 
-    return EmbeddedStore(address, languages=settings.languages, keep=settings.generations)
+    return EmbeddedStore(address, keep=settings.generations)
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:
@@ -58,11 +58,11 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
     return OpenSearchStore(
         f"{scheme}://{host}:{port}",
         index=index,
-        languages=settings.languages,
         keep=settings.generations,
         ca=settings.store_ca,
         timeout=settings.store_timeout,
         auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
+        notice_seconds=NOTICE_SECONDS,
     )
 
 
@@ -79,6 +79,8 @@ def masked(address: str) -> str:
     parts = urlsplit(address)
     return address.replace(f":{parts.password}@", ":…@") if parts.password else address
 
+
+NOTICE_SECONDS = 1.0  # how long a service may go on with an index after another process published a newer one
 
 STORES: Mapping[str, Callable[[SplitResult, Settings], Store]] = MappingProxyType(
     {"opensearch": _opensearch, "opensearchs": _opensearch}

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.language import LanguageDetector, fold
+from app.core.analysis import fold
+from app.core.language import LanguageDetector, without_stopwords
 from app.core.prompts import load_prompts
 
-DETECTOR = LanguageDetector(load_prompts(("cs", "en")).languages, "en")
+LANGUAGES = load_prompts(("cs", "en")).languages
+DETECTOR = LanguageDetector(LANGUAGES, "en")
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,19 @@ def test_over_the_question_set(shared: Path) -> None:
     assert right / len(questions) >= 0.97
     czech = [question for question, language in questions if language == "cs"]
     assert sum(DETECTOR.detect(fold(question)) == "cs" for question in czech) / len(czech) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "left"),
+    [
+        ("How do I mount the storage?", "en", "mount storage?"),
+        ("Jak si můžu připojit úložiště?", "cs", "připojit úložiště?"),
+        ("jak si muzu pripojit uloziste", "cs", "pripojit uloziste"),
+        ("who is it", "en", "who is it"),
+        ("what is to-be", "en", "to-be"),
+        ("(what) „is“ rbd?", "en", "rbd?"),
+    ],
+)
+def test_a_question_loses_its_function_words(question: str, language: str, left: str) -> None:
+    """What says nothing of the subject is not searched; a question of function words alone keeps them."""
+    assert without_stopwords(question, LANGUAGES[language]) == left

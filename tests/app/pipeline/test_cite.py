@@ -1,10 +1,12 @@
 """Citing by code: numbers as they are read, links to what was used, nothing invented."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.types import Done, Event, Events, Failure, Hit, Source, Text
+from app.core.types import Done, Event, Events, Failure, Hit, Section, Source, Text
 from app.pipeline.cite import Cite
 from tests.app.pipeline.turns import hit, text_of, turn
 
@@ -73,3 +75,14 @@ async def test_text_that_cannot_be_a_citation_is_not_delayed() -> None:
     """Only what may still become a number waits for the next piece."""
     events = await say(["Use ", "array[", "x] and [", "1", "]."])
     assert [e.text for e in events if isinstance(e, Text)][:3] == ["Use ", "array", "[x] and "]
+
+
+async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> None:
+    """A chunk of several short sections is linked where the question's words are."""
+    chunk = replace(
+        hit(1).chunk,
+        text="## Disks\n\nTen GB.\n\n## Memory\n\nYou can get 4 GB.\n",
+        sections=(Section(0, ("Limits", "Disks"), "disks"), Section(21, ("Limits", "Memory"), "memory")),
+    )
+    events = await say(["Four [1]."], hits=(replace(hit(1), chunk=chunk),))
+    assert "1. [Page 1 – Memory](https://docs.example.org/page-1#memory)" in text_of(events)

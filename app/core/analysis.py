@@ -1,0 +1,96 @@
+"""Text to the tokens that BM25 counts, in a language: words, their stems and first letters, identifiers whole and in parts.
+
+Passages and questions go the same way, and diacritics go first, so that a hurried question without them has the
+same tokens as the page. Every store indexes these tokens, so all of them find the same.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+ANALYZER = "stem-prefix5-1"  # part of the index's recipe: raise the number when the tokens of a text change
+
+PREFIX = 5
+PREFIX_MARK, STEM_MARK = "*", "~"  # never part of a word or an identifier, so no kind can be taken for another
+LONGEST = 64  # longer runs are encoded data; nobody asks for them, and they would fill the index
+
+STEMMERS: Mapping[str, str] = MappingProxyType(
+    {
+        "cs": "czech", "da": "danish", "de": "german", "en": "english", "es": "spanish", "et": "estonian",
+        "fi": "finnish", "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian",
+        "pl": "polish", "pt": "portuguese", "ro": "romanian", "sk": "czech", "sv": "swedish",
+    }
+)  # fmt: skip
+"""Language codes and Snowball's stemmers; Slovak has none of its own, and Czech endings are the nearest."""
+
+_RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def analyse(text: str, language: str) -> list[str]:
+    """The tokens of a text, in its order; a language without a stemmer has words and first letters only."""
+    return [token for run in _runs(text) for token in _tokens(run, language)]
+
+
+def fold(text: str) -> str:
+    """The text in small letters without diacritics."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def _runs(text: str) -> list[str]:
+    # composed, because the dictionaries are and because a lone accent isn't part of a word
+    return _RUN.findall(unicodedata.normalize("NFC", text))
+
+
+@lru_cache(maxsize=50_000)
+def _tokens(run: str, language: str) -> tuple[str, ...]:
+    """The tokens of one run without spaces: of its words, and of itself when it is made of several."""
+    words = _WORD.findall(run)
+    if len(words) == 1:
+        return tuple(token for part in _humps(run) for token in _word_tokens(part, language))
+    whole = (fold(run),) if len(run) <= LONGEST else ()
+    return (*whole, *(token for word in words for token in _tokens(word, language)))
+
+
+def _humps(word: str) -> Iterator[str]:
+    """The word, and its parts where capitals mark them: ImagePullBackOff is asked for as "image pull"."""
+    yield word
+    parts = _HUMP.split(word)
+    if len(parts) > 1:
+        yield from parts
+
+
+def _word_tokens(word: str, language: str) -> Iterator[str]:
+    if len(word) > LONGEST:
+        return
+    folded = fold(word)
+    yield folded
+    if folded.isdigit():
+        return
+    yield _stem(folded, language) + STEM_MARK
+    if len(folded) >= PREFIX:
+        yield folded[:PREFIX] + PREFIX_MARK
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str, language: str) -> str:
+    name = STEMMERS.get(language)
+    if name is None:
+        return word
+    stemmers: dict[str, Any] = _own.__dict__
+    if name not in stemmers:
+        import snowballstemmer
+
+        stemmers[name] = snowballstemmer.stemmer(name)
+    return str(stemmers[name].stemWord(word))
+
+
+_own = threading.local()  # a stemmer keeps the word it is at, so threads can't share one

@@ -1,0 +1,133 @@
+"""One published state of the embedded store, read at fixed table versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.core.analysis import analyse
+from app.core.store.embedded_pointer import Entry
+from app.core.store.lance_rows import condition, quoted, to_chunk, to_page, unit
+from app.core.store.lance_tables import Tables, lance_errors
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
+
+MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
+CANDIDATE = ["id", "url", "language", "modified"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedGeneration:
+    """A pinned generation; its tables don't change under it."""
+
+    info: GenerationInfo
+    chunks: Any
+    texts: Any
+    records: Any
+
+    @classmethod
+    async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
+        """The generation of this entry."""
+        chunks, texts, pages = [await tables.at(table) for table in entry.tables]
+        return cls(entry.info, chunks, texts, pages)
+
+    async def search(self, query: Query) -> Legs:
+        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
+        where = condition(query.filters)
+        lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
+        return Legs(lexical, vector)
+
+    async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
+        """The chunks of these ids in their order; an id that this generation lacks is left out."""
+        if not ids:
+            return ()
+        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
+        found = {row["id"]: row["record"] for row in rows}
+        return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+
+    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
+        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
+        page = await self._record(chunk.url)
+        if page is None or chunk.id not in page.chunk_ids:
+            return ()
+        at = page.chunk_ids.index(chunk.id)
+        return await self.fetch((*page.chunk_ids[max(0, at - n) : at], *page.chunk_ids[at + 1 : at + 1 + n]))
+
+    async def page(self, url: str) -> Page | None:
+        """A page with its Markdown, by its public address."""
+        page = await self._record(url)
+        if page is None:
+            return None
+        rows = await self._rows(self.texts, f"url = {quoted([url])}", ["markdown"])
+        return replace(page, markdown=rows[0]["markdown"] if rows else "")
+
+    async def pages(self) -> tuple[Page, ...]:
+        """All pages, by address, without Markdown."""
+        rows = await self._rows(self.records, "", ["url", "record"])
+        return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
+
+    async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
+        """One column of the chunks by id; of all of them when no ids are given."""
+        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", name])
+        return {row["id"]: row[name] for row in rows}
+
+    async def _record(self, url: str) -> Page | None:
+        rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
+        return to_page(rows[0]["record"]) if rows else None
+
+    async def _rows(self, table: Any, where: str, columns: list[str]) -> list[dict[str, Any]]:
+        scan = table.query().select(columns)
+        return await _fetched(scan.where(where) if where else scan)
+
+    async def _lexical(self, query: Query, where: str) -> tuple[Candidate, ...]:
+        words = _words(query.texts)
+        if words is None:
+            return ()
+        search = self.chunks.query().nearest_to_text(words).select([*CANDIDATE, "_score"]).limit(query.depth)
+        rows = await _fetched(search.where(where) if where else search)
+        return _candidates(rows, [float(row["_score"]) for row in rows])
+
+    async def _vector(self, query: Query, where: str) -> tuple[Candidate, ...]:
+        if query.vector is None:
+            return ()
+        vector = unit(query.vector, self.info.recipe.dimension, "the question")
+        if not any(vector):
+            return ()
+        # Vectors have length 1, so LanceDB's "dot" distance is 1 - cosine, also where one is all zeros.
+        search = self.chunks.query().nearest_to(vector).distance_type("dot").select([*CANDIDATE, "_distance"])
+        search = search.limit(query.depth)
+        search = search.bypass_vector_index() if query.exact else search.nprobes(_probes(self.info.chunks))
+        rows = await _fetched(search.where(where) if where else search)
+        return _candidates(rows, [1.0 - float(row["_distance"]) for row in rows])
+
+
+def _probes(rows: int) -> int:
+    """A fifth of the index's partitions (there are about the root of the rows)."""
+    return max(1, int(rows**0.5 / 5))
+
+
+def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tuple[Candidate, ...]:
+    candidates = [
+        Candidate(id=row["id"], url=row["url"], language=row["language"], score=score, modified=row["modified"])
+        for row, score in zip(rows, scores, strict=True)
+    ]
+    return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))
+
+
+def _words(texts: Sequence[LexicalText]) -> Any:
+    """LanceDB's query for these texts: each analysed in its own language, scores summed."""
+    from lancedb.query import BooleanQuery, MatchQuery, Occur
+
+    clauses = []
+    for text in texts:
+        terms = " ".join(list(dict.fromkeys(analyse(text.text, text.language)))[:MAX_TERMS])
+        if terms and text.weight > 0:
+            clauses.append((Occur.SHOULD, MatchQuery(terms, "tokens", boost=text.weight)))
+    return BooleanQuery(clauses) if clauses else None
+
+
+async def _fetched(search: Any) -> list[dict[str, Any]]:
+    with lance_errors("search the index"):
+        rows: list[dict[str, Any]] = (await search.to_arrow()).to_pylist()
+    return rows

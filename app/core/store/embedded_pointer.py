@@ -1,0 +1,200 @@
+"""The embedded store's pointer: one small file that says which tables, at which versions, are which generation.
+
+It is replaced as a whole or not at all, so whatever a killed run left beside it doesn't count.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.core.errors import NoIndex, StoreBusy, StoreError, StoreUnavailable
+from app.core.types import GenerationInfo, Recipe
+
+FILE = "index.json"
+LOCK = "write.lock"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A table at one version."""
+
+    name: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A generation and where its rows are."""
+
+    info: GenerationInfo
+    chunks: Pinned
+    texts: Pinned
+    pages: Pinned
+
+    @property
+    def tables(self) -> tuple[Pinned, ...]:
+        """All that must not be cleaned up while this generation may be read."""
+        return (self.chunks, self.texts, self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """Tables of a generation that is no longer kept, but may still be read by requests under way."""
+
+    tables: tuple[Pinned, ...]
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """All generations, newest first: the first is live. `last_id` also counts those rolled back."""
+
+    last_id: int = 0
+    generations: tuple[Entry, ...] = ()
+    retired: tuple[Retired, ...] = ()
+
+    @property
+    def live(self) -> Entry:
+        """The published generation. Raises `NoIndex` when there is none."""
+        if not self.generations:
+            raise NoIndex("Nothing has been indexed yet: run `docs-assistant ingest` first.")
+        return self.generations[0]
+
+    @property
+    def tables(self) -> frozenset[Pinned]:
+        """Everything that a reader may hold."""
+        holders: Iterable[Entry | Retired] = (*self.generations, *self.retired)
+        return frozenset(table for holder in holders for table in holder.tables)
+
+    def with_generation(self, entry: Entry, keep: int, now: float) -> Pointer:
+        """This one with a new live generation, and only `keep` in all."""
+        kept = (entry, *self.generations)
+        return replace(self, last_id=entry.info.id, generations=kept[:keep]).retiring(kept[keep:], now)
+
+    def with_live(self, entry: Entry, now: float) -> Pointer:
+        """This one with other tables for the live generation."""
+        return replace(self, generations=(entry, *self.generations[1:])).retiring((self.live,), now)
+
+    def without_live(self, now: float) -> Pointer:
+        """This one with the generation before the live one. Raises `NoIndex` when none is kept."""
+        if len(self.generations) < 2:
+            raise NoIndex("There is no earlier generation to go back to: only one is kept.")
+        return replace(self, generations=self.generations[1:]).retiring(self.generations[:1], now)
+
+    def retiring(self, entries: Iterable[Entry], now: float) -> Pointer:
+        """This one with the tables of these generations readable for a while."""
+        return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
+
+    def forgetting(self, before: float) -> Pointer:
+        """This one without what was retired before that time."""
+        return replace(self, retired=tuple(r for r in self.retired if r.since >= before))
+
+
+def stamp(directory: Path) -> tuple[int, int, int] | None:
+    """What changes whenever the pointer does; None before the first publish."""
+    try:
+        stat = (directory / FILE).stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(f"The index in {directory} can't be read: {error}.") from error
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def read(directory: Path) -> Pointer:
+    """The pointer as it is now; an empty one before the first publish."""
+    file = directory / FILE
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return Pointer()
+    except OSError as error:
+        raise StoreUnavailable(f"The index in {directory} can't be read: {error}.") from error
+    try:
+        values = orjson.loads(content)
+        if values["format"] != FORMAT:
+            raise StoreError(
+                f"{file} has format {values['format']}, this version reads {FORMAT}: "
+                "use the version that wrote it, or another directory."
+            )
+        return _pointer(values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{file} is damaged ({error!r}): restore it from a backup, or delete the directory and ingest again."
+        ) from error
+
+
+def write(directory: Path, pointer: Pointer) -> None:
+    """Make this the pointer in one step that a crash can't split."""
+    content = orjson.dumps({"format": FORMAT, **asdict(pointer)}, option=orjson.OPT_INDENT_2)
+    file, draft = directory / FILE, directory / f"{FILE}.new"
+    try:
+        with draft.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+        sync(directory)
+    except OSError as error:
+        raise StoreError(f"{file} can't be written: {error}. The index is as it was before.") from error
+
+
+def lock(directory: Path) -> BufferedWriter:
+    """The right to write, until the file is closed or the process ends. Raises `StoreBusy` when another has it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        stream = (directory / LOCK).open("wb")
+    except OSError as error:
+        raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        stream.close()
+        raise StoreBusy(f"Another run is writing to the index in {directory}: try again when it is done.") from error
+    except OSError as error:
+        stream.close()
+        raise StoreUnavailable(f"The index in {directory} can't be locked: {error}.") from error
+    return stream
+
+
+def sync(path: Path) -> None:
+    """Have a file or directory on the disk itself; file systems that can't are left alone."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _pointer(values: dict[str, Any]) -> Pointer:
+    return Pointer(
+        last_id=int(values["last_id"]),
+        generations=tuple(_entry(entry) for entry in values["generations"]),
+        retired=tuple(
+            Retired(tuple(Pinned(**table) for table in retired["tables"]), float(retired["since"]))
+            for retired in values["retired"]
+        ),
+    )
+
+
+def _entry(values: dict[str, Any]) -> Entry:
+    info = values["info"]
+    return Entry(
+        info=GenerationInfo(
+            **(info | {"recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
+        ),
+        chunks=Pinned(**values["chunks"]),
+        texts=Pinned(**values["texts"]),
+        pages=Pinned(**values["pages"]),
+    )

@@ -1,0 +1,94 @@
+"""Two legs become one ranking. Pure, and the same code for every store, so that raw scores stay comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.core.types import Candidate, Legs, Query
+
+RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate's place: its raw score in each leg (None: that leg didn't bring it) and the fused one in 0..1."""
+
+    id: str
+    url: str
+    language: str
+    lexical: float | None
+    cosine: float | None
+    fused: float
+
+
+def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
+    """The best candidates of both legs, best first.
+
+    Never more than `query.limit`, and never more than `query.per_page` of one page, even where that
+    leaves fewer. Equal scores are ordered by id.
+    """
+    lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
+    fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
+    raw_lexical, raw_vector = _scores(lexical), _scores(vector)
+    ranked = [
+        Ranked(
+            id=candidate.id,
+            url=candidate.url,
+            language=candidate.language,
+            lexical=raw_lexical.get(candidate.id),
+            cosine=raw_vector.get(candidate.id),
+            fused=fused[candidate.id] * _preference(candidate, query),
+        )
+        for candidate in {c.id: c for c in (*vector, *lexical)}.values()
+    ]
+    ranked.sort(key=lambda r: (-r.fused, r.id))
+    return tuple(_spread(ranked, query))
+
+
+def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
+    return {candidate.id: candidate.score for candidate in leg}
+
+
+def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
+    fused: dict[str, float] = {}
+    for leg, weight in ((lexical, query.lexical_weight), (vector, query.vector_weight)):
+        for id_, score in _min_max(_scores(leg)).items():
+            fused[id_] = fused.get(id_, 0.0) + weight * score
+    return fused
+
+
+def _min_max(scores: Mapping[str, float]) -> Mapping[str, float]:
+    """Scores stretched to 0..1; a leg whose candidates are all equal says yes to each of them."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
+
+
+def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[str, float]:
+    """Reciprocal ranks, scaled so that first in both legs is 1; the legs count alike, whatever their weights."""
+    fused: dict[str, float] = {}
+    for leg in (lexical, vector):
+        for rank, candidate in enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1):
+            fused[candidate.id] = fused.get(candidate.id, 0.0) + (RRF_K + 1) / 2 / (RRF_K + rank)
+    return fused
+
+
+def _preference(candidate: Candidate, query: Query) -> float:
+    other = bool(query.language) and candidate.language != query.language
+    return query.other_language if other else 1.0
+
+
+def _spread(ranked: Sequence[Ranked], query: Query) -> list[Ranked]:
+    kept: list[Ranked] = []
+    of_page: dict[str, int] = {}
+    for candidate in ranked:
+        if len(kept) >= query.limit:
+            break
+        if of_page.get(candidate.url, 0) < query.per_page:
+            of_page[candidate.url] = of_page.get(candidate.url, 0) + 1
+            kept.append(candidate)
+    return kept

@@ -1,0 +1,32 @@
+"""Which of a chunk's sections a reader should be sent to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from app.core.analysis import fold
+from app.core.types import Chunk, Section
+
+STEM = 5  # Czech and English endings change after about as many letters
+_WORD = re.compile(r"[^\W_]+")
+
+
+def stems(text: str) -> set[str]:
+    """The first letters of the text's words, folded: what survives inflection."""
+    return {word[:STEM] for word in _WORD.findall(fold(text)) if len(word) > 2}
+
+
+def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
+    """The section that has most of the wanted stems, its heading counted with its text; the first one on a tie."""
+    if len(chunk.sections) < 2:
+        return chunk.sections[0] if chunk.sections else None
+    ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
+    stems_wanted = set(wanted)
+
+    def score(index: int) -> tuple[int, int]:
+        section = chunk.sections[index]
+        text = " ".join(section.path[-1:]) + " " + chunk.text[section.offset : ends[index]]
+        return len(stems(text) & stems_wanted), -index
+
+    return chunk.sections[max(range(len(chunk.sections)), key=score)]

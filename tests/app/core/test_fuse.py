@@ -1,0 +1,95 @@
+"""Two legs become one ranking."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from app.core.store.fuse import fuse
+from app.core.types import Candidate, Legs, Query
+
+
+def leg(*scored: tuple[str, float], language: str = "en") -> tuple[Candidate, ...]:
+    return tuple(Candidate(id=id_, url=f"https://x/{id_}", language=language, score=score) for id_, score in scored)
+
+
+def query(**values) -> Query:
+    return Query(texts=(), **({"limit": 10, "lexical_weight": 0.7, "vector_weight": 0.3} | values))
+
+
+def test_no_candidates_are_no_ranking():
+    assert fuse(Legs(), query()) == ()
+
+
+def test_weighted_sum_of_min_max_normalised_scores():
+    legs = Legs(leg(("a", 12.0), ("b", 7.0), ("c", 2.0)), leg(("c", 0.9), ("d", 0.5), ("b", 0.1)))
+    ranked = fuse(legs, query())
+    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [("a", 0.7), ("b", 0.35), ("c", 0.3), ("d", 0.15)]
+
+
+def test_raw_scores_stay_and_none_says_that_a_leg_did_not_bring_it():
+    ranked = {r.id: r for r in fuse(Legs(leg(("a", 12.0), ("b", 7.0)), leg(("b", -0.2), ("c", -0.5))), query())}
+    assert {id_: (r.lexical, r.cosine) for id_, r in ranked.items()} == {
+        "a": (12.0, None),
+        "b": (7.0, -0.2),
+        "c": (None, -0.5),
+    }
+
+
+def test_equal_scores_of_a_leg_all_count_in_full():
+    assert [r.fused for r in fuse(Legs(leg(("a", 3.0), ("b", 3.0))), query())] == [pytest.approx(0.7)] * 2
+    assert fuse(Legs(leg(("a", 3.0))), query())[0].fused == pytest.approx(0.7)
+
+
+def test_the_weights_decide():
+    legs = Legs(leg(("a", 2.0), ("b", 1.0)), leg(("b", 0.9), ("a", 0.1)))
+    assert fuse(legs, query(lexical_weight=0.6, vector_weight=0.4))[0].id == "a"
+    assert fuse(legs, query(lexical_weight=0.4, vector_weight=0.6))[0].id == "b"
+
+
+def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
+    legs = Legs(leg(("a", 1000.0), ("b", 1.0), ("c", 0.5)), leg(("b", 0.9), ("c", 0.89)))
+    ranked = fuse(legs, query(fusion="rrf"))
+    scale = 61 / 2
+    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [
+        ("b", scale * (1 / 62 + 1 / 61)),
+        ("c", scale * (1 / 63 + 1 / 62)),
+        ("a", scale / 61),
+    ]
+    assert fuse(Legs(leg(("a", 1.0)), leg(("a", 1.0))), query(fusion="rrf"))[0].fused == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_other_languages_are_multiplied(fusion):
+    legs = Legs(lexical=leg(("a", 2.0), language="en") + leg(("b", 1.9), ("c", 1.0), language="cs"))
+    plain = {r.id: r.fused for r in fuse(legs, query(fusion=fusion))}
+    czech = {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=0.5))}
+    assert czech == {"a": plain["a"] / 2, "b": plain["b"], "c": plain["c"]}
+    assert {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=1.0))} == plain
+
+
+def test_never_more_of_one_page_than_allowed_even_if_less_remains():
+    same = tuple(Candidate(id=f"a{i}", url="https://x/a", language="en", score=9.0 - i) for i in range(5))
+    ranked = fuse(Legs(lexical=same + leg(("b", 0.5))), query(limit=5, per_page=2))
+    assert [r.id for r in ranked] == ["a0", "a1", "b"]
+
+
+def test_the_limit_cuts():
+    legs = Legs(leg(*((f"c{i:02}", 50.0 - i) for i in range(50))))
+    assert [r.id for r in fuse(legs, query(limit=3))] == ["c00", "c01", "c02"]
+
+
+def test_candidates_beyond_the_depth_do_not_count():
+    legs = Legs(leg(("a", 3.0), ("b", 2.0), ("c", -100.0)))
+    assert {r.id: r.fused for r in fuse(legs, query(depth=2))} == {"a": pytest.approx(0.7), "b": 0.0}
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_ties_are_ordered_by_id_whatever_the_order_they_came_in(fusion):
+    scored = [(id_, 1.0) for id_ in "edcba"]
+    expected = fuse(Legs(leg(*scored), leg(*scored)), query(fusion=fusion))
+    assert [r.id for r in expected] == ["a", "b", "c", "d", "e"]
+    for seed in range(5):
+        random.Random(seed).shuffle(scored)
+        assert fuse(Legs(leg(*scored), leg(*reversed(scored))), query(fusion=fusion)) == expected

@@ -1,0 +1,73 @@
+"""The stores that the contract suite runs on; a new store adds one opener to `OPENERS`."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.core.store.base import Store
+
+OpenStore = Callable[[], Awaitable[Store]]
+
+
+@asynccontextmanager
+async def embedded(directory: Path) -> AsyncIterator[OpenStore]:
+    from app.core.store.embedded import EmbeddedStore
+
+    async with AsyncExitStack() as stores:
+
+        async def open_store() -> Store:
+            store = EmbeddedStore(directory / "index", keep=2)
+            stores.push_async_callback(store.close)
+            return store
+
+        yield open_store
+
+
+@asynccontextmanager
+async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
+    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
+    if not address:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    from app.core.store.opensearch import OpenSearchStore
+
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    async with AsyncExitStack() as stores:
+
+        async def open_store() -> Store:
+            store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=10.0, auth=None)
+            stores.push_async_callback(store.close)
+            return store
+
+        try:
+            yield open_store
+        finally:
+            async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+                indices = (await client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all")).text.split()
+                for index in indices:
+                    await client.delete(f"/{index}")
+
+
+OPENERS = {"embedded": embedded, "opensearch": opensearch}
+
+
+@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+async def open_store(request, tmp_path) -> AsyncIterator[OpenStore]:
+    """Opens the same index once more each time it is called, as another process would."""
+    async with OPENERS[request.param](tmp_path) as opener:
+        yield opener
+
+
+@pytest.fixture
+async def store(open_store) -> Store:
+    """An empty index."""
+    return await open_store()

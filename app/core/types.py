@@ -256,9 +256,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer."""
+    """A piece of the answer. `quoted`: word for word from a page, so that nothing in it is a citation of ours."""
 
     text: str
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from app.core.prompts import Prompts
 from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
+from app.pipeline.links import LinkFilter
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
@@ -19,7 +20,9 @@ _UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`{1,2})$")
 
 @dataclass(frozen=True)
 class Cite:
-    """Renumbers citations in the order of their first use, drops those without a passage, and appends the links."""
+    """Renumbers citations in the order of their first use, drops those without a passage and addresses that no passage
+    has, and appends the links.
+    """
 
     prompts: Prompts
     name = "cite"
@@ -34,21 +37,24 @@ class Cite:
 
     async def _cited(self, turn: Turn) -> Events:
         citations = Citations(_sources(turn))
+        links = LinkFilter(text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url))
         assert turn.events is not None
         async with aclosing(turn.events) as events:
             async for event in events:
                 if not isinstance(event, Text):
-                    for closing in self._closing(event, citations, turn.language):
+                    for closing in self._closing(event, citations, links, turn.language):
                         yield closing
                     yield event
-                elif text := citations.rewrite(event.text):
+                elif event.quoted:
+                    yield Text(citations.rewrite(links.rest()) + citations.rest() + event.text)
+                elif text := citations.rewrite(links.feed(event.text)):
                     yield Text(text)
 
-    def _closing(self, event: Event, citations: Citations, language: str) -> list[Event]:
+    def _closing(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest = citations.rest()
+        rest = citations.rewrite(links.rest()) + citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
         if sources:
             rest += source_list(sources, self.prompts.language(language).sources)

@@ -65,7 +65,7 @@ class Synthesize:
                 yield event
 
     def _extracted(self, turn: Turn) -> list[Event]:
-        return [Text(extract(turn, self.prompts.language(turn.language))), Done(extractive=True)]
+        return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn) -> Events:
         sampling, settings = turn.request.sampling, self.settings

@@ -46,8 +46,8 @@ class Assistant:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn as it is once the passages are found; nothing is synthesized."""
-        return await run(upto(self.plan, "hits"), await self._turn(request))
+        """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
+        return await run(upto(self.plan, "search"), await self._turn(request))
 
     async def _turn(self, request: Request) -> Turn:
         if self.collections:

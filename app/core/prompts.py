@@ -22,7 +22,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-TEXTS = ("name", "sources", "extractive_intro", "words", "stopwords")
+TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Language:
     stopwords: frozenset[str]
     sources: str
     extractive_intro: str
+    related: str
 
 
 class Prompts:

@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     other_language_keywords: float = Field(
         0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."
     )
+    min_evidence: float = Field(
+        0.34, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
+    )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion

@@ -336,7 +336,8 @@ class StepRecord:
 class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
-    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end.
+    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `evidence`
+    (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
     """
 
     request: Request
@@ -349,5 +350,7 @@ class Turn:
     legs: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
+    evidence: float | None = None
+    related: tuple[Hit, ...] = ()
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote
 
 from app.core.prompts import Prompts
 from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
-from app.pipeline.links import LinkFilter
+from app.pipeline.links import LinkFilter, markdown_link
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
@@ -143,9 +142,5 @@ def source_list(sources: tuple[Source, ...], heading: str) -> str:
     lines = [f"\n\n**{heading}**\n"]
     for source in sources:
         name = " – ".join(part for part in (source.title, source.section) if part) or source.url
-        name = re.sub(r"([\\\[\]])", r"\\\1", name)
-        lines.append(f"{source.number}. [{name}]({quote(source.url, safe=SAFE_IN_LINK)})")
+        lines.append(f"{source.number}. {markdown_link(name, source.url)}")
     return "\n".join(lines)
-
-
-SAFE_IN_LINK = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded

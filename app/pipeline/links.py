@@ -1,9 +1,10 @@
-"""Takes addresses that no passage has out of an answer as it streams by: a model's links are often invented."""
+"""Links in answers: ours written safely, and a model's own taken out where no passage has them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import quote
 
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _LINK = re.compile(
@@ -55,3 +56,12 @@ class LinkFilter:
 def _plain(url: str) -> str:
     """The address without what a sentence puts behind it, without fragment and last slash, for comparing."""
     return url.rstrip(_TRAILING + ")").partition("#")[0].rstrip("/").casefold()
+
+
+def markdown_link(name: str, url: str) -> str:
+    """A Markdown link that neither the name's brackets nor the address' can break."""
+    return f"[{_BRACKET.sub(_ESCAPED, name)}]({quote(url, safe=_SAFE)})"
+
+
+_BRACKET, _ESCAPED = re.compile(r"([\\\[\]])"), r"\\\1"
+_SAFE = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded

@@ -13,12 +13,14 @@ from app.core.settings import Settings
 from app.core.types import Done, Event, Events, Failure, Hit, Message, Text, Turn
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
+from app.pipeline.links import markdown_link
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
 
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
+RELATED_PAGES = 3
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("refined",)
+    uses = ("refined", "related")
     writes = ("events",)
     optional = False
 
@@ -40,8 +42,8 @@ class Synthesize:
 
     async def _answer(self, turn: Turn) -> Events:
         if not turn.hits:
-            yield Text(self.prompts.render(turn.language, "nothing_found"))
-            yield Done()
+            for event in self._nothing(turn):
+                yield event
         elif self.model is None:
             for event in self._extracted(turn):
                 yield event
@@ -63,6 +65,16 @@ class Synthesize:
             log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
             for event in [Failure(error)] if said else self._extracted(turn):
                 yield event
+
+    def _nothing(self, turn: Turn) -> list[Event]:
+        """Says so, and names the nearest pages: no model is asked to make something of too little."""
+        said = [Text(self.prompts.render(turn.language, "nothing_found"))]
+        pages = {hit.chunk.url: hit.chunk.title or hit.chunk.url for hit in turn.related}
+        if pages:
+            lines = [f"- {markdown_link(title, url)}" for url, title in list(pages.items())[:RELATED_PAGES]]
+            heading = self.prompts.language(turn.language).related
+            said.append(Text(f"\n\n{heading}\n\n" + "\n".join(lines), quoted=True))
+        return [*said, Done()]
 
     def _extracted(self, turn: Turn) -> list[Event]:
         return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]

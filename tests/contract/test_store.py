@@ -944,3 +944,17 @@ async def test_a_search_without_evidence_finds_nothing(store):
     await publish(store, {"/a": ["storage"]})
     assert await search(await store.live(), lexical("unheard")) == ()
     assert await search(await store.live(), Query(texts=())) == ()
+
+
+async def test_frequencies_count_the_chunks_of_the_pinned_generation(store):
+    await publish(store, {"/a": ["disk quota quota", "disks and files"], "/b": ["file"]})
+    first = await store.live()
+    asked = ["disk~", "quota", "file~", "a", "nothing", 'od"d \\ (', "file~"]
+    assert await first.frequencies(asked) == {"disk~": 2, "quota": 1, "file~": 2, "a": 3, "nothing": 0, 'od"d \\ (': 0}
+    await publish(store, {"/c": ["quota"]})
+    assert (await first.frequencies(["quota"]))["quota"] == 1
+    assert (await (await store.live()).frequencies(["quota"]))["quota"] == 2
+    assert await first.frequencies([]) == {}
+    live = await store.live()
+    counts = await asyncio.gather(*(live.frequencies(["quota"]) for _ in range(5)))
+    assert all(count == {"quota": 2} for count in counts)

@@ -106,6 +106,17 @@ async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
     assert llm.calls == []
 
 
+async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
+    """Under "nothing found" stand at most three nearest pages, each once."""
+    related = (hit(1), hit(1), hit(2), hit(3), hit(4))
+    text = text_of(await answer(llm, turn(related=related)))
+    assert text.startswith(PROMPTS.render("en", "nothing_found"))
+    assert text.count("page-1") == 1
+    assert "- [Page 3](https://docs.example.org/page-3)" in text
+    assert "page-4" not in text
+    assert llm.calls == []
+
+
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> None:
     """A reader who leaves costs the model nothing more."""
     import asyncio

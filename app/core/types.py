@@ -336,7 +336,8 @@ class StepRecord:
 class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
-    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `evidence`
+    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
+    an earlier question that this one needs to be understood. `evidence`
     (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
     """
 
@@ -344,6 +345,7 @@ class Turn:
     generation: Any = None
     question: str = ""
     language: str = ""
+    referred: str = ""
     refined: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None

@@ -26,7 +26,7 @@ class Cite:
     prompts: Prompts
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("refined", "keywords")
+    uses = ("referred", "refined", "keywords")
     writes = ("events",)
     optional = False
 
@@ -118,7 +118,7 @@ class Citations:
 
 def _sources(turn: Turn) -> tuple[Source, ...]:
     """Each passage with the section of it that speaks most of the question."""
-    wanted = stems(f"{turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
+    wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
     return tuple(_source(number, hit, wanted) for number, hit in enumerate(turn.hits, start=1))
 
 

@@ -16,7 +16,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
 def extract(turn: Turn, language: Language) -> list[Text]:
     """The best parts of up to three passages, each under its heading and number, below a line that says what this is."""
-    wanted = stems(turn.question) - {word[:STEM] for word in language.stopwords}
+    wanted = stems(f"{turn.referred} {turn.question}") - {word[:STEM] for word in language.stopwords}
     said = [Text(language.extractive_intro)]
     for number, hit in enumerate(turn.hits[:PASSAGES], start=1):
         heading = " > ".join(dict.fromkeys((hit.chunk.title, *hit.chunk.heading_path)))

@@ -35,7 +35,7 @@ class Tools:
 
 
 def _detect(tools: Tools) -> Step:
-    return Detect(tools.detector)
+    return Detect(tools.detector, tools.prompts)
 
 
 def _refine(tools: Tools) -> Step | None:

@@ -30,14 +30,15 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("keywords",)
+    uses = ("referred", "keywords")
     writes = ("evidence", "hits", "related")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below `min_evidence` no hits are left."""
         generation: Generation = turn.generation
-        texts = [_words(without_stopwords(turn.question, self.prompts.language(turn.language)), turn.language)]
+        asked = f"{turn.referred} {turn.question}".strip()
+        texts = [_words(without_stopwords(asked, self.prompts.language(turn.language)), turn.language)]
         texts += [_words(text, language) for language, text in turn.keywords.items()]
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word))
         counts = await generation.frequencies(tokens)

@@ -32,7 +32,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("refined", "related")
+    uses = ("referred", "refined", "related")
     writes = ("events",)
     optional = False
 

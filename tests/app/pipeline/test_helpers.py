@@ -32,7 +32,7 @@ async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
 
 
 async def detect(*messages: tuple[str, str]) -> dict:
-    step = Detect(LanguageDetector(PROMPTS.languages, "en"))
+    step = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)
     return dict(await step(Turn(request=Request(tuple(Message(*m) for m in messages)))))
 
 
@@ -43,11 +43,35 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     ) == {
         "question": "How long does it take?",
         "language": "en",
+        "referred": "Jak si požádám o projekt?",
     }
     assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
         "question": "512",
         "language": "cs",
+        "referred": "Jak si požádám o projekt?",
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "refers"),
+    [
+        ("And how much memory can I get there?", True),
+        ("Can these be extended?", True),
+        ("For how long?", True),
+        ("A kolik paměti?", True),
+        ("Jde to zvýšit?", True),
+        ("Proč ne přes kubectl?", True),
+        ("Which storage classes does kuba-cluster offer?", False),
+        ("gpu quota namespace", False),
+        ("Jak vytvořím projekt v Rancheru?", False),
+        ("kvóty úložiště projektu", False),
+    ],
+)
+async def test_a_question_refers_to_the_one_before_only_when_it_says_so(question: str, refers: bool) -> None:
+    """A change of topic carries no old words; a question that can't stand alone takes them along."""
+    changes = await detect(("user", "Co je JupyterHub?"), ("assistant", "Notebooky."), ("user", question))
+    assert bool(changes["referred"]) is refers
+    assert (await detect(("user", question)))["referred"] == ""
 
 
 async def test_detect_refuses_a_conversation_without_a_question() -> None:

@@ -18,11 +18,12 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "refine_keywords": frozenset({"languages", "form"}),
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
+        "smalltalk": frozenset(),
     }
 )
 
 
-TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords", "references", "openers")
+TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords", "references", "openers", "smalltalk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Language:
     """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
 
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
-    point to the question before, `openers` do so as a question's first word.
+    point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
     """
 
     code: str
@@ -39,6 +40,7 @@ class Language:
     stopwords: frozenset[str]
     references: frozenset[str]
     openers: frozenset[str]
+    smalltalk: frozenset[str]
     sources: str
     extractive_intro: str
     related: str
@@ -120,7 +122,9 @@ def _language(code: str, override: str) -> Language:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
         raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
-    words = {key: frozenset(texts.pop(key).split()) for key in ("words", "stopwords", "references", "openers")}
+    words = {
+        key: frozenset(texts.pop(key).split()) for key in ("words", "stopwords", "references", "openers", "smalltalk")
+    }
     return Language(
         code=code,
         name=texts["name"],
@@ -131,4 +135,5 @@ def _language(code: str, override: str) -> Language:
         stopwords=words["stopwords"],
         references=words["references"],
         openers=words["openers"],
+        smalltalk=words["smalltalk"],
     )

@@ -346,6 +346,7 @@ class Turn:
     question: str = ""
     language: str = ""
     referred: str = ""
+    smalltalk: bool = False
     refined: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None

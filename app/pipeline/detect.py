@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.errors import RequestError
-from app.core.language import LanguageDetector
+from app.core.language import LanguageDetector, is_smalltalk
 from app.core.prompts import Prompts
 from app.core.types import Turn
 from app.pipeline.history import referred
@@ -21,11 +21,11 @@ class Detect:
     name = "detect"
     reads = ("request",)
     uses = ()
-    writes = ("question", "language", "referred")
+    writes = ("question", "language", "referred", "smalltalk")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question, its language, and the earlier question that it refers to."""
+        """The question, its language, the earlier question that it refers to, and whether it is small talk."""
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
@@ -34,5 +34,10 @@ class Detect:
             if message.role == "user" and message.content.strip() != question:
                 prior = self.detector.detect(message.content, prior)
         language = self.detector.detect(question, prior)
-        referred_to = referred(turn.request.messages, self.prompts.language(language))
-        return {"question": question, "language": language, "referred": referred_to}
+        words = self.prompts.language(language)
+        return {
+            "question": question,
+            "language": language,
+            "referred": referred(turn.request.messages, words),
+            "smalltalk": is_smalltalk(question, words),
+        }

@@ -25,12 +25,14 @@ class Keywords:
     settings: Settings
     name = "keywords"
     reads = ("question", "language")
-    uses = ()
+    uses = ("smalltalk",)
     writes = ("keywords",)
     optional = True
 
     async def __call__(self, turn: Turn) -> Changes:
         """Keywords by language code; `ModelError` when the answer has none that can be read."""
+        if turn.smalltalk:
+            return {}
         codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
         system = self.prompts.render(
             turn.language,

@@ -24,12 +24,14 @@ class Refine:
     settings: Settings
     name = "refine"
     reads = ("question", "language")
-    uses = ()
+    uses = ("smalltalk",)
     writes = ("refined",)
     optional = True
 
     async def __call__(self, turn: Turn) -> Changes:
         """The rewritten question; `ModelError` for an answer that can't be one."""
+        if turn.smalltalk:
+            return {}
         history = earlier(turn.request.messages, self.prompts)
         messages = [
             Message("system", self.prompts.render(turn.language, "refine_question")),

@@ -30,12 +30,14 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "keywords")
+    uses = ("referred", "smalltalk", "keywords")
     writes = ("evidence", "hits", "related")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below `min_evidence` no hits are left."""
+        if turn.smalltalk:  # nothing was asked, so no passage is an answer
+            return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
         asked = f"{turn.referred} {turn.question}".strip()
         texts = [_words(without_stopwords(asked, self.prompts.language(turn.language)), turn.language)]

@@ -32,7 +32,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "refined", "related")
+    uses = ("referred", "smalltalk", "refined", "related")
     writes = ("events",)
     optional = False
 
@@ -41,7 +41,10 @@ class Synthesize:
         return {"events": self._answer(turn)}
 
     async def _answer(self, turn: Turn) -> Events:
-        if not turn.hits:
+        if turn.smalltalk:
+            yield Text(self.prompts.render(turn.language, "smalltalk"))
+            yield Done()
+        elif not turn.hits:
             for event in self._nothing(turn):
                 yield event
         elif self.model is None:

@@ -45,6 +45,18 @@ class Choice(BaseModel):
     finish_reason: Literal["stop", "length"]
 
 
+class SourceObject(BaseModel):
+    """A section that the answer used; `number` is the [n] of the text."""
+
+    number: int
+    title: str = Field(description="Of the page.")
+    url: str = Field(description="Of the section, where its anchor is known.")
+    section: str = Field(description="The section's heading; empty at the start of a page.")
+    language: str
+    snippet: str = Field(description="The passage's first 300 characters.")
+    score: float = Field(description="0 to 1, relative to the other passages of this answer.")
+
+
 class ChatCompletion(BaseModel):
     """A whole answer."""
 
@@ -54,6 +66,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: UsageObject
+    sources: list[SourceObject] = Field(description="The sections that the text links to; empty when it links to none.")
     extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
 
 
@@ -81,6 +94,9 @@ class ChatCompletionChunk(BaseModel):
     model: str
     choices: list[ChunkChoice] = Field(description="Empty in the chunk that has the usage.")
     usage: UsageObject | None = Field(None, description="Only with stream_options.include_usage; null but in the last.")
+    sources: list[SourceObject] | None = Field(
+        None, description="As in a whole answer; in the chunk with the finish_reason."
+    )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin, urlsplit
@@ -15,70 +16,27 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import stamina
 
-from app.core.errors import CrawlError
 from app.core.settings import Settings
+from ingestion.exchange import (
+    Fetched,
+    PageError,
+    PageGone,
+    PageSkipped,
+    Wanted,
+    linked_markdown,
+    refuses_ai_input,
+)
+from ingestion.guard import AddressRefused, Guard
 from ingestion.pace import Pace
 from ingestion.robots import Robots, read_robots
+from ingestion.transport import CrawlTransport
 
-ACCEPT = "text/markdown, text/html;q=0.8, */*;q=0.1"
-PAGE_TYPES = frozenset(
-    {"text/html", "application/xhtml+xml", "text/markdown", "text/x-markdown", "text/mdx", "text/plain", ""}
-)
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
 SILENT_PAGES = 5
-
-
-class PageError(CrawlError):
-    """A page could not be fetched; what is indexed of it stays. `status` is what the site answered, or 0."""
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class PageSkipped(PageError):
-    """A page that rules or limits keep from being fetched."""
-
-
-class PageGone(PageError):
-    """A page that its site says is no longer there (404, 410)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """An answer of 200 or 304. `url` is where it came from after `redirects`, each of them an address that moved."""
-
-    url: str
-    status: int
-    body: bytes = b""
-    media_type: str = ""
-    charset: str = ""
-    etag: str = ""
-    last_modified: str = ""
-    language: str = ""
-    redirects: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
-
-    url: str
-    etag: str = ""
-    last_modified: str = ""
-    types: frozenset[str] | None = PAGE_TYPES
-    max_bytes: int = 0
-    robots: bool = True
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Request headers."""
-        told = {"Accept": ACCEPT, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in told.items() if value}
 
 
 class _TryAgainError(Exception):
@@ -103,23 +61,30 @@ def host(url: str) -> str:
 
 @dataclass
 class Fetcher:
-    """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds."""
+    """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds.
+
+    `refusing` has the sites that don't want their pages as input of AI answers.
+    """
 
     settings: Settings
     transport: httpx.AsyncBaseTransport | None = None
     retry_wait: float = 0.5
+    guard: Guard | None = None
+    refusing: Counter[str] = field(default_factory=Counter)
     _hosts: set[str] = field(default_factory=set)
+    _patterns: set[str] = field(default_factory=set)
     _robots: dict[str, Robots] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _paces: dict[str, Pace] = field(default_factory=dict)
     _silent: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        self.guard = self.guard or Guard(self.settings.crawl_allow)
+        self._patterns.update(self.guard.hosts)
         self._client = httpx.AsyncClient(
             headers={"User-Agent": self.settings.user_agent},
             timeout=self.settings.crawl_timeout,
-            transport=self.transport,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            transport=self.transport or CrawlTransport(self.guard),
         )
 
     async def __aenter__(self) -> Self:
@@ -134,16 +99,33 @@ class Fetcher:
         """Let go of connections."""
         await self._client.aclose()
 
-    def allow(self, urls: Iterable[str]) -> None:
-        """Allow the hosts of these addresses; redirects to any other are not followed."""
-        self._hosts.update(host(url) for url in urls)
+    def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
+        """Allow the hosts of these addresses, which the operator named, and public hosts like `*.example.org`.
+
+        Redirects to any other are not followed.
+        """
+        assert self.guard is not None
+        for url in urls:
+            parts = urlsplit(url)
+            self._hosts.add(host(url))
+            self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
+        self._patterns.update(pattern.lower() for pattern in patterns)
 
     def allows(self, url: str) -> bool:
         """True for a web address on an allowed host."""
         try:
-            return urlsplit(url).scheme in ("http", "https") and host(url) in self._hosts
+            name = host(url)
+            told = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+            return urlsplit(url).scheme in ("http", "https") and told
         except ValueError:  # no address at all
             return False
+
+    def slow_down(self, url: str, parallel: int | None, delay: float | None) -> None:
+        """Ask the address's host at another pace than the settings say; None leaves it as it is."""
+        if origin(url) not in self._paces:
+            settings = self.settings
+            parallel = settings.crawl_parallel if parallel is None else parallel
+            self._paces[origin(url)] = Pace(parallel, settings.crawl_delay if delay is None else delay)
 
     async def robots(self, url: str) -> Robots:
         """The rules of the address's host, fetched once."""
@@ -213,6 +195,8 @@ class Fetcher:
                 self._client.stream("GET", url, headers=wanted.headers) as response,
             ):
                 return await self._read(response, url, wanted)
+        except AddressRefused as error:
+            raise PageSkipped(str(error)) from error
         except TimeoutError as error:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
@@ -235,6 +219,9 @@ class Fetcher:
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if wanted.types is not None and media_type not in wanted.types:
             raise PageSkipped(f"is {media_type}, not text")
+        signal = headers.get("content-signal", "")
+        if refuses_ai_input(signal):
+            self.refusing[origin(url)] += 1
         body = await _limited(response.aiter_bytes(), wanted.max_bytes or self.settings.crawl_max_bytes)
         return Fetched(
             url,
@@ -245,6 +232,8 @@ class Fetcher:
             etag=headers.get("etag", ""),
             last_modified=headers.get("last-modified", ""),
             language=headers.get("content-language", ""),
+            markdown_url=linked_markdown(headers.get("link", "")),
+            signal=signal,
         )
 
     async def _read_robots(self, site: str) -> Robots:
@@ -256,15 +245,15 @@ class Fetcher:
         except PageError as error:
             return read_robots(error.status, b"", "") if error.status else Robots(refusal=f"robots.txt: {error}")
         rules = read_robots(200, answer.body, self.settings.user_agent)
+        if refuses_ai_input(rules.signal):
+            self.refusing[site] += 1
         pace = self._pace(site)
         pace.delay = max(pace.delay, rules.delay)
         return rules
 
     def _pace(self, url: str) -> Pace:
-        key = origin(url)
-        if key not in self._paces:
-            self._paces[key] = Pace(self.settings.crawl_parallel, self.settings.crawl_delay)
-        return self._paces[key]
+        self.slow_down(url, None, None)
+        return self._paces[origin(url)]
 
 
 async def _limited(parts: AsyncIterator[bytes], most: int) -> bytes:
@@ -285,3 +274,6 @@ def retry_after(value: str) -> float | None:
     except ValueError:
         return None
     return max(0.0, (moment - dt.datetime.now(moment.tzinfo)).total_seconds())
+
+
+__all__ = ["Fetched", "Fetcher", "PageError", "PageGone", "PageSkipped", "Wanted", "host", "origin", "retry_after"]

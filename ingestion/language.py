@@ -18,7 +18,7 @@ MIN_WORDS = 40
 SURE = 0.95
 LONGEST_SAMPLE = 4000
 
-_ALWAYS_KNOWN = ("cs", "sk", "en")
+ALWAYS_KNOWN = ("cs", "sk", "en")
 _NAMES = {"cz": "cs", "sl-sk": "sk"}
 _MARKUP = (
     re.compile(r"`[^`\n]*`"),
@@ -45,7 +45,7 @@ def page_language(
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
     told = _declared(url, declared, configured)
-    found = detect(prose(markdown), (*configured, *_ALWAYS_KNOWN))
+    found = detect(prose(markdown), (*configured, *ALWAYS_KNOWN))
     code = found or (told[1] if told else default)
     notes: list[str] = []
     if found and told and found != told[1]:
@@ -95,7 +95,7 @@ def normal(code: str) -> str:
 def _declared(url: str, declared: Mapping[str, str], configured: Sequence[str]) -> tuple[str, str] | None:
     """(where it is said, language) of the first place that says one."""
     places = dict(declared)
-    known = {*configured, *_ALWAYS_KNOWN, "cz"}
+    known = {*configured, *ALWAYS_KNOWN, "cz"}
     path = unquote(urlsplit(url).path)
     ordered = [("front matter", places.pop("front matter", ""))]
     if match := re.search(r"\.([a-z]{2})(?:\.[a-z]+)?$", path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -13,50 +14,61 @@ from typing import Self, TypeVar
 
 from app.core.settings import Settings
 from app.core.types import Page
-from ingestion.convert import ConversionError, Document
-from ingestion.convert.links import public_url
-from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, Wanted
+from ingestion.addresses import Addresses, own_address
+from ingestion.convert import ConversionError
+from ingestion.directory import read_file
+from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped
 from ingestion.language import not_configured
-from ingestion.prepare import Prepared, dated_as, document, prepare
-from ingestion.raw import prefer_raw
+from ingestion.own_markdown import OwnMarkdown
+from ingestion.prepare import Prepared, dated_as, prepare
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
+from ingestion.sources import Source
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one address means for the index: pages to put or touch, and an address to remove. `report` tells people."""
+    """What one address means for the index: pages to put or touch, and an address to remove. `report` tells people.
+
+    `page` is what the index will have at the listed `entry`, where that is known for certain.
+    """
 
     report: PageReport | None
     put: Prepared | None = None
     touch: Page | None = None
     remove: str = ""
+    page: Page | None = None
+    entry: Entry | None = None
 
 
 @dataclass
 class Reader:
     """Reads addresses against what is known; use it as `async with`.
 
-    `known` holds the collection's pages by public address, `taken` those of other collections. With `fresh` every
-    page is read anew and put, because nothing of the index can be used again.
+    `states` holds the pages of the index by public address. With `fresh` every page is read anew and put, because
+    nothing of the index can be used again. `notes` counts, by text, what the operator should know.
     """
 
     fetcher: Fetcher
     settings: Settings
-    known: Mapping[str, Page]
-    taken: Mapping[str, Page]
+    states: Mapping[str, Page]
     listed: frozenset[str]
     fresh: bool = False
-    _by_fetched: dict[str, Page] = field(init=False)
-    _moved: dict[str, str] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+    _by_fetched: dict[tuple[str, str], Page] = field(init=False)
+    _addresses: Addresses = field(init=False)
+    _within: dict[Source, Settings] = field(default_factory=dict)
+    _again: set[str] = field(default_factory=set)
     _thread: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
-        self._by_fetched = {page.fetched_url: page for page in self.known.values()}
+        self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
+        self._addresses = Addresses(self.listed, self.states)
         # one thread: conversion keeps pace with polite fetching, and a service beside it keeps a core
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convert")
+        self._own = OwnMarkdown(self.fetcher, self._off_loop)
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,7 +81,7 @@ class Reader:
     async def read(self, entry: Entry) -> Change:
         """What the address means for the index; never raises for what is wrong with the page."""
         began = time.monotonic()
-        known = self._by_fetched.get(entry.url) or self.known.get(public_url(entry.url))
+        known = self._known(entry)
         try:
             change = await self._read(entry, known)
         except PageGone as error:
@@ -79,55 +91,62 @@ class Reader:
         except PageError as error:
             change = self._kept(entry, known, "failed", str(error), error.status)
         assert change.report is not None
-        return replace(change, report=replace(change.report, seconds=round(time.monotonic() - began, 3)))
+        seconds = round(time.monotonic() - began, 3)
+        return replace(change, entry=entry, report=replace(change.report, seconds=seconds))
+
+    def again(self, entries: Iterable[Entry]) -> None:
+        """Read these as a whole, whatever is known of them."""
+        self._again.update(entry.url for entry in entries)
+
+    def disputed(self) -> list[tuple[Entry, str]]:
+        """Pages to read again under their own address, and the one that they were read under."""
+        return self._addresses.disputed()
+
+    def _known(self, entry: Entry) -> Page | None:
+        collection = self._settings(entry).collection
+        known = self._by_fetched.get((collection, entry.url)) or self.states.get(own_address(entry))
+        return known if known is not None and known.collection == collection else None
+
+    def _settings(self, entry: Entry) -> Settings:
+        if entry.site not in self._within:
+            self._within[entry.site] = entry.site.within(self.settings)
+        return self._within[entry.site]
 
     async def _read(self, entry: Entry, known: Page | None) -> Change:
         fetched = await self._fetch(entry, known)
         if fetched is None:
             assert known is not None
             return self._unchanged(entry, known)
-        if reason := self._claimed(entry, fetched):
+        settings = self._settings(entry)
+        if reason := self._addresses.claimed(entry, fetched, settings.collection):
             return self._left(entry, known, reason)
-        read = await self._off_loop(lambda: document(fetched))
-        if read.markdown_url:
-            read = await self._with_raw(read)
-        made = await self._off_loop(lambda: prepare(read, fetched, entry, self.settings))
+        read = await self._own.document(fetched, entry)
+        if read.note:
+            self.notes[f"{entry.site.url}: {read.note}"] += 1
+        addressed = self._addresses.addressed(entry, fetched, read)
+        made = await self._off_loop(lambda: prepare(read, addressed, entry, settings))
+        made = replace(made, page=replace(made.page, reading=entry.site.reading))
         return self._compared(made, fetched, entry, known)
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
-        if known is not None and not self.fresh and known.fetched_url == entry.url:
-            wanted = Wanted(entry.url, etag=known.etag, last_modified=known.last_modified)
-            fetched = await self.fetcher.get(wanted)
+        usable = not self.fresh and entry.url not in self._again
+        if usable and known is not None and known.fetched_url == entry.url and known.reading == entry.site.reading:
+            fetched = await self._get(entry, known.etag, known.last_modified)
             if fetched.status != 304:
                 return fetched
-            if _public(entry, fetched) == known.url:
+            if self._addresses.holds(entry, fetched, known):
                 return None
             # it moved since: validators of one address say nothing of another
-        fetched = await self.fetcher.get(Wanted(entry.url))
+        fetched = await self._get(entry)
         if fetched.status == 304:
             raise PageError("answered 304 though nothing was known of it", 304)
         return fetched
 
-    def _claimed(self, entry: Entry, fetched: Fetched) -> str:
-        """Why a page that moved, or whose address is another collection's, isn't indexed under it."""
-        url = _public(entry, fetched)
-        if fetched.redirects:
-            if url != public_url(entry.url) and url in self.listed:
-                return f"redirects to {url}, which is listed too"
-            if self._moved.setdefault(url, entry.url) != entry.url:
-                return f"redirects to {url}, as {self._moved[url]} does"
-        if url in self.taken:
-            return f"is in the index already, in the collection {self.taken[url].collection}"
-        return ""
-
-    async def _with_raw(self, read: Document) -> Document:
-        """The page's own Markdown where it names some and that is as rich as its HTML."""
-        try:
-            raw = await self.fetcher.get(Wanted(read.markdown_url))
-            return prefer_raw(read, await self._off_loop(lambda: document(raw)))
-        except (PageError, ConversionError):  # the HTML is there
-            return read
+    async def _get(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
+        if entry.file:
+            return await asyncio.to_thread(read_file, entry, etag, self.settings.crawl_max_bytes)
+        return await self._own.fetch(entry, etag, last_modified)
 
     def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
@@ -145,10 +164,10 @@ class Reader:
             redirects=fetched.redirects,
         )
         shown = known is not None and (known.title, known.language) == (page.title, page.language)
-        if same and shown and not self.fresh:
-            return Change(report, touch=page)
+        if same and shown and not (self.fresh or (known is not None and known.same_as)):
+            return Change(report, touch=page, page=page)
         moved = known is not None and known.url != page.url
-        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "")
+        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "", page=page)
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""
@@ -157,7 +176,7 @@ class Reader:
 
     def _leaving(self, entry: Entry, known: Page | None) -> str:
         """The address to remove with a page, unless another entry stands for it now."""
-        if known is None or (known.url in self.listed and known.url != public_url(entry.url)):
+        if known is None or (known.url in self.listed and known.url != own_address(entry)):
             return ""
         return known.url
 
@@ -170,7 +189,7 @@ class Reader:
             note=not_configured(known.language, self.settings.languages),
             chunks=len(known.chunk_ids),
         )
-        return Change(report, touch=now if now != known else None)
+        return Change(report, touch=now if now != known else None, page=now)
 
     def _kept(self, entry: Entry, known: Page | None, outcome: Outcome, reason: str, status: int = 0) -> Change:
         """A page that can't be read: what is indexed of it stays, marked as stale from the first time on."""
@@ -182,11 +201,8 @@ class Reader:
         return Change(
             PageReport(known.url, outcome, reason, language=known.language, kept=True, chunks=len(known.chunk_ids)),
             touch=touched if touched != known else None,
+            page=touched,
         )
 
     async def _off_loop(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-
-def _public(entry: Entry, fetched: Fetched) -> str:
-    return public_url(fetched.url if fetched.redirects else entry.url)

@@ -26,7 +26,7 @@ class PageReport:
     """What became of one address.
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
-    older state of it stays in the index.
+    older state of it stays in the index; `same_as` which page with the same text is searched instead of it.
     """
 
     url: str
@@ -35,14 +35,23 @@ class PageReport:
     language: str = ""
     note: str = ""
     kept: bool = False
+    same_as: str = ""
     chunks: int = 0
     redirects: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def read(self) -> bool:
+        """True when the site gave the page in this run, be it as a copy of another one."""
+        return self.outcome in READ or bool(self.same_as)
+
 
 @dataclass
 class Report:
-    """What a run did; `published` is the live generation after it, `seconds` the whole time."""
+    """What a run did; `published` is the live generation after it, `seconds` the whole time.
+
+    `warnings` are what the operator should know of whole sites.
+    """
 
     sites: tuple[str, ...]
     pages: list[PageReport] = field(default_factory=list)
@@ -50,6 +59,7 @@ class Report:
     embedding_calls: int = 0
     embedded_texts: int = 0
     seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -84,6 +94,7 @@ class Report:
         ):
             lines += _listed(title, [f"{p.url}: {p.reason}{' (older state kept)' if p.kept else ''}" for p in pages])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
+        lines += _listed("To know", self.warnings)
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -93,6 +104,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "exit_code": self.exit_code,
             "counts": self.counts,
+            "warnings": self.warnings,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "published": asdict(self.published) if self.published else None,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from protego import Protego
 
 LONGEST_DELAY = 30.0
 MAX_BYTES = 512_000
+_SIGNAL = re.compile(r"(?im)^[ \t]*content-signal[ \t]*:[ \t]*([^\n#]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The rules of one host for one crawler. `refusal` is set when the host's rules can't be known: ask for nothing."""
+    """The rules of one host for one crawler. `refusal` is set when the host's rules can't be known: ask for nothing.
+
+    `signal` is what its Content-Signal lines say.
+    """
 
     rules: Protego | None = None
     agent: str = "*"
     refusal: str = ""
+    signal: str = ""
 
     def allows(self, url: str) -> bool:
         """True when the crawler may ask for the address."""
@@ -39,7 +45,7 @@ def read_robots(status: int, body: bytes, user_agent: str) -> Robots:
     if status == 200:
         text = body[:MAX_BYTES].decode("utf-8-sig", "replace")  # a BOM would hide the first group
         agent = next(iter(user_agent.partition("/")[0].split()), "*")
-        return Robots(Protego.parse(text), agent)
+        return Robots(Protego.parse(text), agent, signal=", ".join(_SIGNAL.findall(text)))
     if status >= 500 or status == 429:
         return Robots(refusal=f"robots.txt answered {status}, so nothing may be asked of the host")
     return Robots()

@@ -1,4 +1,4 @@
-"""The whole flow: sitemaps -> fetch -> convert -> language -> split -> embed -> draft -> publish, with its report."""
+"""The whole flow: sources -> fetch -> convert -> language -> split -> embed -> draft -> publish, with its report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from app.core.analysis import ANALYZER
 from app.core.errors import NoIndex, NotPublished
@@ -16,16 +15,19 @@ from app.core.models.base import Embedder
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
 from app.core.types import Page, Recipe
+from ingestion.addresses import own_address
 from ingestion.convert import VERSION
-from ingestion.convert.links import public_url
 from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher, host
+from ingestion.listing import list_pages
 from ingestion.prepare import Prepared
 from ingestion.progress import Progress, Silent
 from ingestion.read import Change, Reader
-from ingestion.report import READ, PageReport, Report
-from ingestion.sitemap import Entry, Sitemaps, read_sitemaps
+from ingestion.report import PageReport, Report
+from ingestion.sitemap import Entry, Sitemaps
+from ingestion.sources import Source, as_sources
 from ingestion.split import split, splitter
+from ingestion.twins import Twins
 from ingestion.write import Writer
 
 READAHEAD = 16
@@ -33,7 +35,7 @@ READAHEAD = 16
 
 
 async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
-    sites: Sequence[str],
+    sites: Sequence[str | Source],
     *,
     store: Store,
     embedder: Embedder,
@@ -42,39 +44,47 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     fetcher: Fetcher | None = None,
     only: bool = False,
 ) -> Report:
-    """Bring the index in line with what the sites' sitemaps list, in one atomic step, and say what was done.
+    """Bring the index in line with what the sources list, in one atomic step, and say what was done.
 
-    Pages of other sitemaps and collections stay as they are; with `only`, the collection's pages of sitemaps that
-    aren't given leave it. Raises `SitemapError` or `NotPublished` when the
-    sites can't be read, and what the store or embedder raise; the live index is then as it was.
+    A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
+    stay as they are; with `only`, the pages of the sources' collections that aren't theirs leave the index. Raises
+    `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, and what the store or embedder
+    raise; the live index is then as it was.
     """
     began, progress = time.monotonic(), progress or Silent()
-    report = Report(tuple(sites))
+    sources = as_sources(sites)
+    report = Report(tuple(source.directory or source.url for source in sources))
     async with AsyncExitStack() as stack:
         stack.callback(progress.close)
         client = fetcher if fetcher is not None else await stack.enter_async_context(Fetcher(settings))
         progress.stage("Reading sitemaps", 0)
-        sitemaps = await read_sitemaps(sites, client)
+        listed = await list_pages(sources, client)
+        report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
         draft = await stack.enter_async_context(await store.draft(await recipe_for(embedder, settings)))
         base = await _Base.read(draft, store)
-        entries = _unique(sitemaps, report)
-        reader = await stack.enter_async_context(base.reader(client, settings, entries))
+        reader = await stack.enter_async_context(base.reader(client, settings, listed.entries))
 
         def written(page: PageReport) -> None:
             report.pages.append(page)
             progress.advance(note=page.url)
 
         embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
-        writer = Writer(draft, embedding, written)
-        progress.stage("Pages", len(entries))
-        await _flow(entries, reader, writer)
+        flow = _Flow(reader, Writer(draft, embedding, written), Twins.of(listed.entries, base.states.values()))
+        progress.stage("Pages", len(listed.entries))
+        await flow.run(listed.entries)
         _refuse_nothing(report)
-        for gone in _gone(reader.known, sitemaps, report, only=only):
+        collections = {source.within(settings).collection for source in sources}
+        known = [page for page in base.states.values() if page.collection in collections]
+        for gone in _gone(known, listed, report, only=only):
             await draft.remove(gone.url)
+            flow.twins.forget(gone.url)
             report.pages.append(gone)
-        await base.carry_over(writer, report, settings)
+        await flow.read_again(draft, report)
+        await base.carry_over(flow.writer, report, settings)
         progress.stage("Publishing", 0)
         report.published = await draft.publish()
+    report.pages = [flow.twins.told(page) for page in report.pages]
+    report.warnings = _warnings(client, reader)
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
     report.seconds = time.monotonic() - began
     return report
@@ -109,79 +119,85 @@ class _Base:
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
     def reader(self, fetcher: Fetcher, settings: Settings, entries: Sequence[Entry]) -> Reader:
-        known = {url: page for url, page in self.states.items() if page.collection == settings.collection}
-        taken = {url: page for url, page in self.states.items() if url not in known}
-        listed = frozenset(public_url(entry.url) for entry in entries)
-        return Reader(fetcher, settings, known, taken, listed, fresh=self.rebuilds)
+        listed = frozenset(own_address(entry) for entry in entries)
+        return Reader(fetcher, settings, self.states, listed, fresh=self.rebuilds)
 
     async def carry_over(self, writer: Writer, report: Report, settings: Settings) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""
         if self.live is None:
             return
-        done = {p.url for p in report.pages if p.outcome == "removed" or p.outcome in READ}
+        done = {p.url for p in report.pages if p.outcome == "removed" or p.read}
         for url in self.states:
             page = await self.live.page(url) if url not in done else None
             if page is not None:
-                await writer.write(Change(None, put=Prepared(page, split(page, settings.chunk_size))))
+                chunks = () if page.same_as else split(page, settings.chunk_size)
+                await writer.write(Change(None, put=Prepared(page, chunks)))
         await writer.flush()
 
 
-def _unique(sitemaps: Sitemaps, report: Report) -> list[Entry]:
-    """Each page once, as raw Markdown where it's listed in both forms; the report tells the rest."""
-    chosen: dict[str, Entry] = {}
-    for entry in sitemaps.entries:
-        key = unquote(public_url(entry.url))
-        other = chosen.setdefault(key, entry)
-        if other is entry:
-            continue
-        raw_is_new = public_url(other.url) == other.url
-        chosen[key], left = (entry, other) if raw_is_new else (other, entry)
-        report.pages.append(PageReport(left.url, "skipped", f"is the same page as {chosen[key].url}"))
-    report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in sitemaps.skipped]
-    return list(chosen.values())
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """Entries -> the draft: reading, merging of equal texts, writing."""
 
+    reader: Reader
+    writer: Writer
+    twins: Twins
 
-async def _flow(entries: Sequence[Entry], reader: Reader, writer: Writer) -> None:
-    """Read and write all entries side by side."""
-    queue: asyncio.Queue[Change | None] = asyncio.Queue(READAHEAD)
-    waiting = iter(entries)
-    hosts = len({host(entry.url) for entry in entries})
+    async def run(self, entries: Sequence[Entry]) -> None:
+        """Read and write all entries side by side."""
+        queue: asyncio.Queue[Change | None] = asyncio.Queue(READAHEAD)
+        waiting = iter(entries)
+        hosts = len({host(entry.url) for entry in entries})
 
-    async def read() -> None:
-        for entry in waiting:
-            await queue.put(await reader.read(entry))
+        async def read() -> None:
+            for entry in waiting:
+                await queue.put(await self.reader.read(entry))
 
-    async def write() -> None:
-        while (change := await queue.get()) is not None:
-            await writer.write(change)
-        await writer.flush()
+        async def write() -> None:
+            while (change := await queue.get()) is not None:
+                for merged in self.twins.merged(change):
+                    await self.writer.write(merged)
+            await self.writer.flush()
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(write())
-            # two more than may fetch: they wait for conversion meanwhile
-            await asyncio.gather(
-                *(group.create_task(read()) for _ in range(reader.settings.crawl_parallel * hosts + 2))
-            )
-            await queue.put(None)
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(write())
+                # two more than may fetch: they wait for conversion meanwhile
+                count = self.reader.settings.crawl_parallel * hosts + 2
+                await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
+                await queue.put(None)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+
+    async def read_again(self, draft: Draft, report: Report) -> None:
+        """Read the pages whose place in the index turned out wrong when all others were known."""
+        disputed = self.reader.disputed()
+        for _, url in disputed:
+            await draft.remove(url)
+            self.twins.forget(url)
+        again = [*disputed, *self.twins.orphans()]
+        if again:
+            urls = {url for _, url in again}
+            report.pages[:] = [page for page in report.pages if page.url not in urls]
+            entries = [entry for entry, _ in again]
+            self.reader.again(entries)
+            await self.run(entries)
 
 
 def _refuse_nothing(report: Report) -> None:
-    if any(page.outcome in READ for page in report.pages):
+    if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
     told = "; ".join(f"{reason} ({count})" for reason, count in reasons)
     raise NotPublished(f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.")
 
 
-def _gone(known: Mapping[str, Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:
+def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:
     """Pages that their own sitemap, read as a whole, no longer lists, that moved, or (`only`) of other sitemaps."""
-    seen = {page.url for page in report.pages if page.outcome in READ or page.kept or page.outcome == "removed"}
+    seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
     moved = {passed: page.url for page in report.pages for passed in page.redirects}
     gone: list[PageReport] = []
-    for page in known.values():
+    for page in known:
         foreign = page.source not in sitemaps.sources
         if page.url in seen or not (only if foreign else page.source in sitemaps.complete):
             continue
@@ -190,3 +206,12 @@ def _gone(known: Mapping[str, Page], sitemaps: Sitemaps, report: Report, *, only
             reason = f"moved to {moved[page.fetched_url]}"
         gone.append(PageReport(page.url, "removed", reason, language=page.language))
     return gone
+
+
+def _warnings(fetcher: Fetcher, reader: Reader) -> list[str]:
+    """What the operator should know of whole sites."""
+    refusing = [
+        f"{site} asks that its pages aren't used for AI answers (Content-Signal: ai-input=no); they were indexed all the same"
+        for site in sorted(fetcher.refusing)
+    ]
+    return refusing + [f"{note} on {count} pages" for note, count in sorted(reader.notes.items())]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
 from ingestion.fetch import Fetched, Fetcher, PageError, Wanted
 from ingestion.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+from ingestion.sources import Source
 
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
@@ -17,12 +18,19 @@ MAX_SITEMAPS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page that a sitemap lists. `source` is the address of the sitemap that the operator's site begins with."""
+    """A page that a sitemap or a directory lists.
+
+    `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
+    `file`, and readers are sent to `public`.
+    """
 
     url: str
     source: str
+    site: Source
     lastmod: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    public: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +57,36 @@ class Sitemaps:
 
 @dataclass
 class _Reading:
+    """One site while its sitemaps are read; `listed` counts what they list, good or not."""
+
     fetcher: Fetcher
-    entries: dict[str, Entry] = field(default_factory=dict)
+    site: Source
+    within: str
+    entries: list[Entry] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     incomplete: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
+    listed: int = 0
 
 
-async def read_sitemaps(urls: Sequence[str], fetcher: Fetcher) -> Sitemaps:
-    """What these sitemaps, or the sitemaps of these sites (addresses ending in a slash, or bare hosts), list.
+async def read_sitemaps(site: Source, fetcher: Fetcher) -> Sitemaps:
+    """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
 
-    Raises `SitemapError` when one can't be read, isn't a sitemap, or lists no page.
+    Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
     """
-    fetcher.allow(urls)
-    reading = _Reading(fetcher)
-    sources: list[str] = []
-    for url in urls:
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-            raise SitemapError(f"{url!r} is no web address: give one like https://docs.example.org/sitemap.xml")
-        within = "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url
-        roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
-        for root in roots:
-            before = len(reading.entries) + len(reading.skipped)
-            answer = await _fetch(root, fetcher)
-            await _read(reading, answer, root, 0, within)
-            sources.append(root)
-            if len(reading.entries) + len(reading.skipped) == before and root not in reading.incomplete:
-                raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
+    url = site.url
+    reading = _Reading(fetcher, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
+    roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
+    for root in roots:
+        before = reading.listed
+        reading.seen.add(root)
+        await _read(reading, await _fetch(root, fetcher), root, 0)
+        if reading.listed == before and root not in reading.incomplete:
+            raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
     if not reading.entries:
-        raise SitemapError(f"None of the pages that {', '.join(urls)} list can be read: {_first_reason(reading)}")
-    began_with = frozenset(sources)
-    return Sitemaps(
-        tuple(reading.entries.values()), tuple(reading.skipped), began_with, began_with - reading.incomplete
-    )
+        raise SitemapError(f"None of the pages that {url} lists is to be read: {_first_reason(reading)}")
+    sources = frozenset(roots)
+    return Sitemaps(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
 
 
 def _is_site(url: str) -> bool:
@@ -116,15 +121,15 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
         raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
 
 
-async def _read(reading: _Reading, answer: Fetched, source: str, depth: int, within: str) -> None:
+async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
     """Add what one sitemap lists, and what the sitemaps that it lists do."""
     try:
         parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
     except NoSitemap as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
-    for wrong, reason in parsed.wrong:
-        reading.skipped.append(Skipped(wrong, reason))
-    _add(reading, parsed, source, within)
+    reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
+    reading.listed += len(parsed.pages) + len(parsed.wrong)
+    _add(reading, parsed, source)
     for child in parsed.children:
         if reason := _refused(reading, child, depth):
             reading.skipped.append(Skipped(child, reason))
@@ -133,7 +138,7 @@ async def _read(reading: _Reading, answer: Fetched, source: str, depth: int, wit
             continue
         reading.seen.add(child)
         try:
-            await _read(reading, await _fetch(child, reading.fetcher), source, depth + 1, within)
+            await _read(reading, await _fetch(child, reading.fetcher), source, depth + 1)
         except SitemapError as error:
             # one dead part doesn't stop the rest, but then absence proves nothing
             reading.skipped.append(Skipped(child, str(error)))
@@ -150,12 +155,18 @@ def _refused(reading: _Reading, child: str, depth: int) -> str:
     return f"more than {MAX_SITEMAPS} sitemaps" if len(reading.seen) >= MAX_SITEMAPS else ""
 
 
-def _add(reading: _Reading, parsed: ParsedSitemap, source: str, within: str) -> None:
+def _add(reading: _Reading, parsed: ParsedSitemap, source: str) -> None:
     for page in parsed.pages:
-        if not reading.fetcher.allows(page.url):
-            reading.skipped.append(Skipped(page.url, "on a host that isn't one of the given sites"))
-        elif not page.url.startswith(within):
-            reading.skipped.append(Skipped(page.url, f"not under {within}"))
-        elif (key := unquote(page.url)) not in reading.entries:
-            alternates = {k: v for k, v in page.alternates.items() if reading.fetcher.allows(v)}
-            reading.entries[key] = Entry(page.url, source, page.lastmod, alternates)
+        if reason := _left_out(reading, page.url):
+            reading.skipped.append(Skipped(page.url, reason))
+            continue
+        alternates = {k: v for k, v in page.alternates.items() if reading.fetcher.allows(v)}
+        reading.entries.append(Entry(page.url, source, reading.site, page.lastmod, alternates))
+
+
+def _left_out(reading: _Reading, url: str) -> str:
+    if not reading.fetcher.allows(url):
+        return "on a host that isn't one of the given sites"
+    if not url.startswith(reading.within):
+        return f"not under {reading.within}"
+    return reading.site.left_out(url)

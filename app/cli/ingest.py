@@ -25,7 +25,11 @@ def add_command(commands: Commands) -> None:
         description="Indexes sites and publishes the new index in one step; pages of other sites stay as they are.",
         epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 1 nothing was published.",
     )
-    parser.add_argument("site", nargs="*", help="address of a sitemap or a site (default: DOCS_SITES)")
+    parser.add_argument(
+        "site",
+        nargs="*",
+        help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
+    )
     parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     parser.set_defaults(handler=ingest)
@@ -33,12 +37,14 @@ def add_command(commands: Commands) -> None:
 
 def ingest(arguments: argparse.Namespace) -> int:
     """Index the sites; the exit code is the report's."""
+    from ingestion.sources import configured
+
     settings = Settings.load()
     logs.configure(settings)
-    sites = arguments.site or settings.sites
+    sites = arguments.site or configured(settings)
     if not sites:
         raise SettingsError(
-            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES."
+            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
         )
     report = asyncio.run(index(settings, sites, only=arguments.only))
     if arguments.json:

@@ -30,7 +30,9 @@ def add_command(commands: Commands) -> None:
         description="Starts the service, indexes the sites (default: this product's own documentation) and keeps serving.",
     )
     parser.add_argument(
-        "site", nargs="*", help="address of a sitemap or a site (default: DOCS_SITES, else our own docs)"
+        "site",
+        nargs="*",
+        help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else our own docs)",
     )
     parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
     parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
@@ -39,12 +41,14 @@ def add_command(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped; 1 when nothing could be indexed and nothing was before."""
+    from ingestion.sources import configured
+
     settings = Settings.load(**serve.overrides(arguments))
     logs.configure(settings)
     base = _base(settings)
     with _service(settings, base) as service:
         print(f"Serving on {base}", file=sys.stderr)
-        sites = arguments.site or settings.sites or [f"{base}/docs/sitemap.xml"]
+        sites = arguments.site or configured(settings) or [f"{base}/docs/sitemap.xml"]
         try:
             report = asyncio.run(index(settings, sites, only=True))
             print(report.text, file=sys.stderr)

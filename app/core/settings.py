@@ -26,6 +26,7 @@ class Settings(BaseSettings):
     store_timeout: float = Field(10.0, gt=0, description="How long one call to the store may take.")
     generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
+    sources: str = Field("", description="TOML file of sources with settings of their own, read besides the sites.")
     collection: str = Field("docs", description="Name that the indexed pages are kept under.")
 
     # languages
@@ -98,6 +99,9 @@ class Settings(BaseSettings):
     crawl_parallel: int = Field(4, ge=1, le=64, description="Requests under way at once to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Least time between two requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Longest time for one page.")
+    crawl_allow: Words = Field(
+        (), description="More hosts (also *.example.org) that pages may lead to, and networks (10.0.0.0/8) to reach."
+    )
     crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Largest page.")
 
     # service
@@ -113,7 +117,7 @@ class Settings(BaseSettings):
     )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
-    @field_validator("sites", "languages", "api_keys", mode="before")
+    @field_validator("sites", "languages", "crawl_allow", "api_keys", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

@@ -84,7 +84,8 @@ class Page:
 
     `url` is the public address that readers are sent to; `fetched_url` is what was downloaded (may end
     in .mdx), `source` the sitemap that lists it. `hash` is of the cleaned Markdown. Times are ISO 8601 in
-    UTC, or empty. `markdown` is empty where pages are only listed.
+    UTC, or empty. `markdown` is empty where pages are only listed. `same_as` is the address of a page with the same
+    text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
     """
 
     url: str
@@ -106,6 +107,8 @@ class Page:
     last_ok: str = ""
     status: int = 200
     stale_since: str = ""
+    same_as: str = ""
+    reading: str = ""
     chunk_ids: tuple[str, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.convert.base import ConversionError, Converter, Document, Source
+from ingestion.convert.base import ConversionError, Converter, Document, NeedsJavaScript, Source
 from ingestion.convert.html import HtmlConverter
 from ingestion.convert.markdown import MarkdownConverter
 
@@ -26,4 +26,4 @@ def convert(source: Source) -> Document:
     raise ConversionError(f"{source.url} is {source.media_type or 'of no known type'}: no converter reads that")
 
 
-__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "Source", "convert"]
+__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "NeedsJavaScript", "Source", "convert"]

@@ -21,13 +21,22 @@ class ConversionError(CrawlError):
     """A downloaded body holds nothing that could be indexed."""
 
 
+class NeedsJavaScript(ConversionError):
+    """A page is an empty shell that a browser's scripts fill."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters."""
+    """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.
+
+    The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content.
+    """
 
     url: str
     text: str
     media_type: str = "text/html"
+    content_selector: str = ""
+    drop_selectors: tuple[str, ...] = ()
 
     @property
     def is_mdx(self) -> bool:
@@ -40,7 +49,8 @@ class Document:
     """A page as Markdown that starts with its h1; headings end in ` {#id}` where their anchor is known.
 
     `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
-    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty.
+    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty. `note` says what of the
+    source's settings didn't fit.
     """
 
     title: str
@@ -51,6 +61,7 @@ class Document:
     markdown_url: str = ""
     published: str = ""
     modified: str = ""
+    note: str = ""
 
 
 class Converter(Protocol):

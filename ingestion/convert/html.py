@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from urllib.parse import urljoin, urlsplit
 
 import html_to_markdown
 import lxml.html
+from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
-from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
+from ingestion.convert.base import HTML_TYPES, ConversionError, Document, NeedsJavaScript, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
+from ingestion.convert.dom import drop
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -22,6 +25,21 @@ _OPTIONS = html_to_markdown.ConversionOptions(
 )
 _PUBLISHED = ("article:published_time", "datepublished", "dcterms.created", "date")
 _MODIFIED = ("article:modified_time", "datemodified", "dcterms.modified", "og:updated_time", "last-modified")
+SHELL_WORDS = 20
+"""A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
+
+_SEEN_TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
+# where the usual frameworks put what they make, empty in the HTML
+_MOUNTS = (
+    "//*[not(.//*[self::h1 or self::p]) and (self::app-root or @ng-app or @data-reactroot or"
+    " contains(' root app __next __nuxt __docusaurus gatsby-focus-wrapper main-app app-root svelte vue-app redoc"
+    " swagger-ui docsify ', concat(' ', @id, ' ')))]|//redoc|//rapi-doc"
+)
+_ASKS_FOR_SCRIPT = re.compile(
+    r"(?:enable|requir|need|turn on|povol|zapn|vyžad)[^.]{0,60}javascript"
+    r"|javascript[^.]{0,60}(?:enabled|required|needed|disabled|turned off|povol|zapn|vyžad|vypnut)",
+    re.IGNORECASE,
+)
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -36,14 +54,19 @@ class HtmlConverter:
     def convert(self, source: Source) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
-        scripted = bool(page.xpath("//script"))
-        root = find_root(page)
+        chosen = _chosen(page, source.content_selector)
+        root = chosen[0] if chosen else find_root(page)
+        for selector in source.drop_selectors:
+            for element in _chosen(root, selector):
+                drop(element)
         base = urljoin(source.url, next(iter(page.xpath("//base/@href")), ""))
         clean_root(root, base)
         markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
-        if not re.search(r"\w", markdown):
-            reason = "it is made by JavaScript" if scripted else "it is empty"
-            raise ConversionError(f"{source.url} holds no text: {reason}")
+        words = len(re.findall(r"\w+", markdown))
+        if words < SHELL_WORDS and needs_script(_parse(source)):  # anew: cleaning took the scripts away
+            raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell that scripts fill in a browser")
+        if not words:
+            raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _title(page, root)
         if title and not re.search(r"(?m)^# \S", markdown):
             markdown = f"# {title}\n\n{markdown}"
@@ -57,7 +80,28 @@ class HtmlConverter:
             markdown_url=_markdown_url(page, source.url),
             published=next((meta[key] for key in _PUBLISHED if key in meta), ""),
             modified=next((meta[key] for key in _MODIFIED if key in meta), ""),
+            note=f"content_selector {source.content_selector!r} found nothing"
+            if source.content_selector and not chosen
+            else "",
         )
+
+
+def needs_script(page: lxml.html.HtmlElement) -> bool:
+    """True when the page has scripts and, but for what it says to browsers without them, a place where they put the content."""
+    if not page.xpath("//script[@src or not(@type) or contains(@type, 'javascript') or @type='module']"):
+        return False
+    words = sum(len(re.findall(r"\w+", text)) for text in page.xpath(_SEEN_TEXT))
+    told = " ".join(page.xpath("//body//text()"))
+    return words == 0 or bool(page.xpath(_MOUNTS)) or _ASKS_FOR_SCRIPT.search(told) is not None
+
+
+def _chosen(root: lxml.html.HtmlElement, selector: str) -> list[lxml.html.HtmlElement]:
+    return list(_selector(selector)(root)) if selector else []
+
+
+@cache
+def _selector(selector: str) -> CSSSelector:
+    return CSSSelector(selector, translator="html")
 
 
 def _parse(source: Source) -> lxml.html.HtmlElement:

@@ -26,9 +26,10 @@ class Answer:
 
 @dataclass
 class LocalSite:
-    """The paths of a site; `log` has (path, status, request headers) of every request."""
+    """The paths of a site; `log` has (path, status, request headers) of every request, `accepting` the last Accept."""
 
     url: str = ""
+    accepting: str = ""
     answers: dict[str, Answer | Callable[[], Answer]] = field(default_factory=dict)
     log: list[tuple[str, int, dict[str, str]]] = field(default_factory=list)
 
@@ -66,6 +67,7 @@ def local_site() -> Iterator[LocalSite]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            site.accepting = self.headers.get("Accept", "")
             found = site.answers.get(self.path, Answer(b"Not found", "text/plain", 404))
             answer = found() if callable(found) else found
             time.sleep(answer.delay)

@@ -15,6 +15,7 @@ from app.core.types import Page
 from ingestion.fetch import Fetcher
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES, Report
 from ingestion.run import ingest
+from ingestion.sources import Source
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 
@@ -29,7 +30,7 @@ class Index:
         self.embedder = FakeEmbedder()
         self.settings = Settings.load(None, chunk_size=600, embedding_batch=4, crawl_timeout=2)
 
-    async def run(self, *sites: str, only: bool = False, **changes: object) -> Report:
+    async def run(self, *sites: str | Source, only: bool = False, **changes: object) -> Report:
         settings = self.settings.model_copy(update=changes)
         async with Fetcher(settings, retry_wait=0.01) as fetcher:
             return await ingest(

@@ -6,15 +6,21 @@ import time
 
 import pytest
 
-from app.core.errors import SitemapError
+from app.core.errors import SettingsError, SitemapError
 from ingestion.fetch import Fetcher
-from ingestion.sitemap import read_sitemaps
+from ingestion.listing import list_pages
+from ingestion.sitemap import Sitemaps
 from ingestion.sitemap_parse import NoSitemap, parse_sitemap
+from ingestion.sources import as_sources
 from tests.ingestion.local_site import LocalSite
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml"'
 URL = "https://docs.example.org/sitemap.xml"
 A = "https://docs.example.org/a"
+
+
+async def listed(url: str, fetcher: Fetcher) -> Sitemaps:
+    return await list_pages(as_sources([url]), fetcher)
 
 
 def urls(body: str | bytes) -> list[str]:
@@ -117,7 +123,7 @@ async def test_an_index_is_followed_and_other_hosts_are_listed_with_the_reason(
     one = f"<urlset {NS}><url><loc>{site.url}/a</loc></url><url><loc>https://evil.example/x</loc></url></urlset>"
     site.put("/1.xml.gz", gzip.compress(one.encode()), "application/gzip")
     site.put("/2.txt", "/b\n/a\nnot an address\n", "text/plain")
-    read = await read_sitemaps([f"{site.url}/sitemap.xml"], fetcher)
+    read = await listed(f"{site.url}/sitemap.xml", fetcher)
     assert [entry.url for entry in read.entries] == [f"{site.url}/a", f"{site.url}/b"]
     assert {entry.source for entry in read.entries} == {f"{site.url}/sitemap.xml"}
     assert {skipped.url: skipped.reason for skipped in read.skipped} == {
@@ -139,7 +145,7 @@ async def test_a_dead_part_makes_the_sitemap_incomplete(site: LocalSite, fetcher
     )
     site.put("/1.txt", "/a\n", "text/plain")
     site.put("/dead.xml", "", status=500)
-    read = await read_sitemaps([f"{site.url}/sitemap.xml"], fetcher)
+    read = await listed(f"{site.url}/sitemap.xml", fetcher)
     assert [entry.url for entry in read.entries] == [f"{site.url}/a"]
     assert read.complete == frozenset()
     assert any("answered 500" in skipped.reason for skipped in read.skipped)
@@ -160,7 +166,7 @@ async def test_a_sitemap_that_cannot_be_used_is_an_error(
     """None of them is taken for a site without pages."""
     site.put("/sitemap.xml", body, status=status)
     with pytest.raises(SitemapError, match=message):
-        await read_sitemaps([f"{site.url}/sitemap.xml"], fetcher)
+        await listed(f"{site.url}/sitemap.xml", fetcher)
 
 
 async def test_a_site_is_found_by_its_robots_txt(site: LocalSite, fetcher: Fetcher) -> None:
@@ -168,14 +174,14 @@ async def test_a_site_is_found_by_its_robots_txt(site: LocalSite, fetcher: Fetch
     site.put("/robots.txt", "User-agent: *\nSitemap: {site}/en.txt\nSitemap: /cs.txt\n", "text/plain")
     site.put("/en.txt", "/en/a\n", "text/plain")
     site.put("/cs.txt", "/cs/a\n", "text/plain")
-    read = await read_sitemaps([site.url], fetcher)
+    read = await listed(site.url, fetcher)
     assert [entry.url for entry in read.entries] == [f"{site.url}/en/a", f"{site.url}/cs/a"]
 
 
 async def test_a_folder_of_a_site_takes_only_its_pages(site: LocalSite, fetcher: Fetcher) -> None:
     """Without robots.txt /sitemap.xml is tried; pages outside of the folder are skipped with the reason."""
     site.sitemap("/docs/a", "/blog/b")
-    read = await read_sitemaps([f"{site.url}/docs/"], fetcher)
+    read = await listed(f"{site.url}/docs/", fetcher)
     assert [entry.url for entry in read.entries] == [f"{site.url}/docs/a"]
     assert read.skipped[0].reason == f"not under {site.url}/docs/"
 
@@ -183,6 +189,6 @@ async def test_a_folder_of_a_site_takes_only_its_pages(site: LocalSite, fetcher:
 async def test_a_site_without_sitemap_and_a_wrong_address_are_errors(site: LocalSite, fetcher: Fetcher) -> None:
     """The message says what to give instead."""
     with pytest.raises(SitemapError, match="give the sitemap's address"):
-        await read_sitemaps([site.url], fetcher)
-    with pytest.raises(SitemapError, match="no web address"):
-        await read_sitemaps(["docs.example.org"], fetcher)
+        await listed(site.url, fetcher)
+    with pytest.raises(SettingsError, match="no web address"):
+        await listed("docs.example.org", fetcher)

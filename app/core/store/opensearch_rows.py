@@ -13,6 +13,7 @@ from app.core.types import Chunk, Page, Section, Vector
 RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
+    "same_as", "reading",
 )  # fmt: skip
 """Fields of a page that a touch replaces; `alternates` too."""
 
@@ -103,5 +104,5 @@ def to_page(source: Mapping[str, Any]) -> Page:
         markdown=source.get("markdown", ""),
         chunk_ids=tuple(source.get("chunk_ids", ())),
         alternates=dict(record["alternates"]),
-        **{name: record[name] for name in RECORD},
+        **{name: record[name] for name in RECORD if name in record},
     )

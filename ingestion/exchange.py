@@ -1,0 +1,87 @@
+"""What is asked of a site, what it answers, and what can be wrong with an answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from app.core.errors import CrawlError
+
+ACCEPT_MARKDOWN = "text/markdown, text/html;q=0.8, */*;q=0.1"
+ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
+PAGE_TYPES = frozenset(
+    {"text/html", "application/xhtml+xml", "text/markdown", "text/x-markdown", "text/mdx", "text/plain", ""}
+)
+
+_LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+_PARAMETER = re.compile(r"([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
+
+
+class PageError(CrawlError):
+    """A page could not be fetched; what is indexed of it stays. `status` is what the site answered, or 0."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class PageSkipped(PageError):
+    """A page that rules or limits keep from being fetched."""
+
+
+class PageGone(PageError):
+    """A page that its site says is no longer there (404, 410)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer of 200 or 304. `url` is where it came from after `redirects`, each of them an address that moved.
+
+    `markdown_url` is the page's raw Markdown as a Link header names it, as written there; `signal` the
+    Content-Signal header.
+    """
+
+    url: str
+    status: int
+    body: bytes = b""
+    media_type: str = ""
+    charset: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    language: str = ""
+    redirects: tuple[str, ...] = ()
+    markdown_url: str = ""
+    signal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
+
+    url: str
+    etag: str = ""
+    last_modified: str = ""
+    types: frozenset[str] | None = PAGE_TYPES
+    max_bytes: int = 0
+    robots: bool = True
+    accept: str = ACCEPT_MARKDOWN
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Request headers."""
+        told = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in told.items() if value}
+
+
+def linked_markdown(header: str) -> str:
+    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty where there is none."""
+    for target, written in _LINK.findall(header):
+        told = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
+        if "alternate" in told.get("rel", "").lower().split() and told.get("type", "").lower() == "text/markdown":
+            return str(target).strip()
+    return ""
+
+
+def refuses_ai_input(signal: str) -> bool:
+    """True when a Content-Signal says that the content is not to be used as input of AI answers."""
+    return re.search(r"(?:^|[,\s])ai-input\s*=\s*no\b", signal.lower()) is not None

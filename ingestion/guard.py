@@ -1,0 +1,134 @@
+"""Which addresses the crawler may connect to. The connection itself checks them, so that no second DNS answer gets around it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from app.core.errors import CrawlError, SettingsError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class AddressRefused(CrawlError):
+    """A host leads to an address inside a network that the crawler must not reach."""
+
+
+async def resolve(name: str, port: int) -> Sequence[str]:
+    """The addresses of a name by the system's resolver, which also reads 127.1, 2130706433 and 0x7f000001."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(place[0]) for *_, place in found))
+
+
+@dataclass
+class Guard:
+    """Tells the addresses of a host that may be connected to.
+
+    A host that the operator named may be anywhere but on link-local and unspecified addresses; one that was
+    public at first must stay so. Every other host must be public. `allow` (`hosts` like `*.example.org`, networks)
+    widens both.
+    """
+
+    allow: Sequence[str] = ()
+    resolve: Resolve = resolve
+    _named: set[str] = field(default_factory=set)
+    _public: set[str] = field(default_factory=set)
+    hosts: tuple[str, ...] = field(init=False)
+    _networks: tuple[Network, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = [(entry, _network(entry)) for entry in self.allow]
+        self._networks = tuple(network for _, network in found if network is not None)
+        self.hosts = tuple(entry.lower() for entry, network in found if network is None)
+
+    def trust(self, name: str, port: int) -> None:
+        """The operator named this host and port."""
+        self._named.add(f"{name.lower()}:{port}")
+
+    async def addresses(self, name: str, port: int) -> list[str]:
+        """The addresses to connect to, checked. Raises `AddressRefused` when none may be, OSError for an unknown name."""
+        literal = literal_address(name)
+        found = [literal] if literal else [_address(text) for text in await self.resolve(name, port)]
+        good = [address for address in found if self._permits(name, port, address)]
+        if not good:
+            shown = ", ".join(sorted({str(address) for address in found})) or "no address"
+            raise AddressRefused(
+                f"{name} leads to {shown}, which is not a public address: "
+                "add the host or its network to DOCS_CRAWL_ALLOW if the crawler may go there"
+            )
+        if all(is_public(address) for address in found):
+            self._public.add(f"{name.lower()}:{port}")
+        return [str(address) for address in good]
+
+    def check_unresolved(self, name: str, port: int) -> None:
+        """Check what can be checked where a proxy resolves the name. Raises `AddressRefused`."""
+        literal = literal_address(name)
+        if literal is not None and not self._permits(name, port, literal):
+            raise AddressRefused(
+                f"{name} is not a public address: add it to DOCS_CRAWL_ALLOW if the crawler may go there"
+            )
+
+    def _permits(self, name: str, port: int, address: Address) -> bool:
+        if is_public(address) or any(address in network for network in self._networks):
+            return True
+        host = name.lower()
+        place = f"{host}:{port}"
+        if any(fnmatchcase(host, pattern) or fnmatchcase(place, pattern) for pattern in self.hosts):
+            return True
+        if place not in self._named or place in self._public:
+            return False
+        return literal_address(name) is not None or not _never(address)
+
+
+def literal_address(name: str) -> Address | None:
+    """The address that a host part is, in any form that a system takes for one; None for a name."""
+    try:
+        return _address(name)
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(name))
+    except OSError:
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """True for an address of the public internet, also by what is embedded in it (NAT64, 6to4, Teredo)."""
+    inner: Iterable[Address | None] = ()
+    if isinstance(address, ipaddress.IPv6Address):
+        nat64 = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+        inner = (nat64, address.sixtofour, *(address.teredo or ()))
+        if address.is_site_local:
+            return False
+    return all(a.is_global and not a.is_multicast for a in (address, *inner) if a is not None)
+
+
+def _address(text: str) -> Address:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _never(address: Address) -> bool:
+    """Where no documentation is, but the metadata of clouds."""
+    return address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def _network(entry: str) -> Network | None:
+    try:
+        return ipaddress.ip_network(entry, strict=False)
+    except ValueError as error:
+        if "/" in entry:
+            raise SettingsError(
+                f"DOCS_CRAWL_ALLOW has {entry!r}: give hosts (docs.example.org, *.example.org) "
+                "or networks (10.0.0.0/8), without scheme and path"
+            ) from error
+        return None

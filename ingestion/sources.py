@@ -1,0 +1,184 @@
+"""What is to be indexed: sites and directories, each with settings of its own, from addresses or a TOML file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import unquote, urlsplit
+
+from cssselect import SelectorError
+from lxml.cssselect import CSSSelector
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+
+
+def _selector(text: str) -> str:
+    if text:
+        try:
+            CSSSelector(text)
+        except SelectorError as error:
+            raise ValueError(f"is no CSS selector ({error})") from error
+    return text
+
+
+def _host(text: str) -> str:
+    if not re.fullmatch(r"[\w*.:\[\]-]+", text):
+        raise ValueError("is no host: write docs.example.org or *.example.org, without scheme and path")
+    return text.lower()
+
+
+def _markdown(text: str) -> str:
+    if text not in ("auto", "off", "accept") and not re.fullmatch(r"suffix:\.\w+", text):
+        raise ValueError("is none of auto, off, accept, suffix:.md, suffix:.mdx")
+    return text
+
+
+def _language(text: str) -> str:
+    if text and not re.fullmatch(r"[a-z]{2,3}", text):
+        raise ValueError("is no language code such as en or cs")
+    return text
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+Selector = Annotated[str, AfterValidator(_selector)]
+
+
+class Source(BaseModel):
+    """A site or a directory of Markdown, and how it is read; what is empty is as in the settings.
+
+    `url` is the address of a sitemap or of a site. With `directory` it is the address at which the directory's files
+    are published, each with `ending` after its name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    directory: str = ""
+    ending: Literal["", "/", ".html"] = ""
+    collection: str = ""
+    include: Words = ()
+    exclude: Words = ()
+    hosts: Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_one_or_more)] = ()
+    markdown: Annotated[str, AfterValidator(_markdown)] = "auto"
+    content_selector: Selector = ""
+    drop_selectors: Annotated[tuple[Selector, ...], BeforeValidator(_one_or_more)] = ()
+    language: Annotated[str, AfterValidator(_language)] = ""
+    anchors: Literal["auto", "github", "mkdocs", "none"] = "auto"
+    parallel: Annotated[int, Field(ge=1, le=64)] | None = None
+    delay: Annotated[float, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(f"url {self.url!r} is no web address: give one like https://docs.example.org/sitemap.xml")
+        if self.ending and not self.directory:
+            raise ValueError("ending is for a directory only")
+        return self
+
+    @property
+    def reading(self) -> str:
+        """What a page's text depends on besides the page: another value means reading it anew."""
+        told = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
+        return "" if told == _AS_USUAL else "\n".join(told)
+
+    @property
+    def suffix(self) -> str:
+        """What leads from a page's address to its Markdown, where the operator says so."""
+        return self.markdown.partition(":")[2]
+
+    def within(self, settings: Settings) -> Settings:
+        """The settings, with those that the source has of its own."""
+        own = {"collection": self.collection, "default_language": self.language}
+        return settings.model_copy(update={key: value for key, value in own.items() if value})
+
+    def left_out(self, url: str) -> str:
+        """Why the source's patterns keep the address out; empty when they don't."""
+        path = unquote(urlsplit(url).path) or "/"
+        for pattern in self.exclude:
+            if fnmatchcase(url if "://" in pattern else path, pattern):
+                return f"excluded by {pattern}"
+        if self.include and not any(fnmatchcase(url if "://" in p else path, p) for p in self.include):
+            return f"matches no include pattern ({', '.join(self.include)})"
+        return ""
+
+
+_AS_USUAL = ("auto", "", "auto", "", "")
+
+
+def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
+    """Sources of addresses, of names of TOML files, and of sources. Raises `SettingsError` naming what is wrong."""
+    found: list[Source] = []
+    for item in given:
+        if isinstance(item, Source):
+            found.append(item)
+        elif item.endswith(".toml") and "://" not in item:
+            found += load_sources(Path(item))
+        else:
+            found.append(_plain(item))
+    return tuple(dict.fromkeys(found))
+
+
+def configured(settings: Settings) -> Sequence[str]:
+    """What `as_sources` makes the configured sources of: DOCS_SITES and the file of DOCS_SOURCES."""
+    return (*settings.sites, *((settings.sources,) if settings.sources else ()))
+
+
+def load_sources(file: Path) -> tuple[Source, ...]:
+    """The sources of a TOML file. Raises `SettingsError` naming the file, the source and the key."""
+    try:
+        content = tomllib.loads(file.read_text("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"The sources file {file} can't be read: {error.strerror}. Check DOCS_SOURCES.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The sources file {file} is no TOML: {error}.") from error
+    tables = content.pop("source", None)
+    if content:
+        raise SettingsError(f"{file}: unknown key {next(iter(content))!r}. Each source is a [[source]] table.")
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        raise SettingsError(f"{file}: it names no source. Add a [[source]] table with a url.")
+    return tuple(_of_table(file, number, table) for number, table in enumerate(tables, 1))
+
+
+def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
+    try:
+        source = Source(**table)
+    except ValidationError as error:
+        told = "; ".join(_told(problem) for problem in error.errors())
+        raise SettingsError(f"{file}, source {number} ({table.get('url', 'no url')}): {told}.") from error
+    if not source.directory:
+        return source
+    directory = (file.parent / source.directory).resolve()
+    if not directory.is_dir():
+        raise SettingsError(f"{file}, source {number} ({source.url}): directory: {directory} is no directory.")
+    return source.model_copy(update={"directory": str(directory)})
+
+
+def _told(problem: Any) -> str:
+    """One mistake in words: the key, what it has, what is wrong."""
+    message = problem["msg"].removeprefix("Value error, ")
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key}; known are {', '.join(Source.model_fields)}"
+    if problem["type"] == "missing":
+        return f"{key} is missing"
+    return f"{key}: {problem['input']!r}: {message}" if key else message
+
+
+def _plain(address: str) -> Source:
+    try:
+        return Source(url=address)
+    except ValidationError as error:
+        raise SettingsError(
+            f"{address!r} is no web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
+        ) from error

@@ -1,0 +1,126 @@
+"""Sources come from addresses and TOML files, and a mistake in one is told with file, source and key."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from ingestion.sources import Source, as_sources, configured, load_sources
+
+EXAMPLE = Path(__file__).parents[2] / "deploy/sites.example.toml"
+SITEMAP = "https://docs.example.org/sitemap.xml"
+
+
+def written(folder: Path, content: str) -> Path:
+    file = folder / "sites.toml"
+    file.write_text(content, "utf-8")
+    return file
+
+
+def test_the_example_can_be_used(tmp_path: Path) -> None:
+    """Every source in it is read, those that are commented out as well; its keys are all that there are."""
+    sources = load_sources(EXAMPLE)
+    assert [source.url for source in sources][:2] == [SITEMAP, "https://handbook.example.org/"]
+    whole = EXAMPLE.read_text("utf-8").replace("\n#[[", "\n[[")
+    for key in ("directory", "url", "ending"):
+        whole = whole.replace(f"\n#{key} =", f"\n{key} =")
+    (tmp_path / "handbook/docs").mkdir(parents=True)
+    (tmp_path / "deploy").mkdir()
+    last = load_sources(written(tmp_path / "deploy", whole))[-1]
+    assert last.directory == str(tmp_path / "handbook/docs")
+    used = {key for key in Source.model_fields if f"\n{key} = " in whole}
+    assert used == set(Source.model_fields)
+
+
+def test_a_source_without_more_is_as_the_settings_say() -> None:
+    """A plain address has defaults for all else, and changes no setting."""
+    (source,) = as_sources([SITEMAP])
+    settings = Settings.load(None, collection="main", default_language="cs")
+    assert source.within(settings) == settings
+    assert (source.markdown, source.reading, source.suffix) == ("auto", "", "")
+    own = Source(url=SITEMAP, collection="c", language="en", markdown="suffix:.mdx")
+    assert (own.within(settings).collection, own.within(settings).default_language, own.suffix) == ("c", "en", ".mdx")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"markdown": "off"}, {"content_selector": "main"}, {"drop_selectors": ("p",)}, {"anchors": "none"}, {"language": "cs"}],
+)  # fmt: skip
+def test_what_changes_a_pages_text_is_remembered(change: dict[str, str]) -> None:
+    """A source that is read otherwise says so, one that is only asked otherwise doesn't."""
+    assert Source(url=SITEMAP, **change).reading != Source(url=SITEMAP).reading
+    assert Source(url=SITEMAP, delay=2, exclude="/x").reading == ""
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "path", "reason"),
+    [
+        ((), (), "/a", ""),
+        (("/en/*",), (), "/en/a/b", ""),
+        (("/en/*", "/cs/*"), (), "/de/a", "matches no include pattern (/en/*, /cs/*)"),
+        ((), ("*/print/*",), "/en/print/a", "excluded by */print/*"),
+        (("/en/*",), ("/en/old*",), "/en/old-page", "excluded by /en/old*"),
+        (("https://docs.example.org/en/*",), (), "/en/a", ""),
+        ((), ("/š*",), "/%C5%A1kola", "excluded by /š*"),
+        ((), ("/v1/*",), "/v1", ""),
+        (("/",), (), "", ""),
+    ],
+)
+def test_patterns(include: tuple[str, ...], exclude: tuple[str, ...], path: str, reason: str) -> None:
+    """Exclude wins over include; a star stands for anything, slashes too; the whole address is compared where one is given."""
+    source = Source(url=SITEMAP, include=include, exclude=exclude)
+    assert source.left_out(f"https://docs.example.org{path}") == reason
+
+
+def test_files_and_addresses_mix(tmp_path: Path) -> None:
+    """The command line takes both; the settings name sites and a file; the same source twice is one."""
+    file = written(tmp_path, f'[[source]]\nurl = "{SITEMAP}"\ncollection = "x"\n')
+    assert [s.collection for s in as_sources([SITEMAP, str(file), SITEMAP])] == ["", "x"]
+    settings = Settings.load(None, sites=SITEMAP, sources=str(file))
+    assert as_sources(configured(settings)) == as_sources([SITEMAP, str(file)])
+    assert configured(Settings.load(None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x = [", "is no TOML"),
+        ("", "names no source"),
+        ("source = 1", "names no source"),
+        ('[[sources]]\nurl = "https://x.example"', "unknown key 'sources'"),
+        ('[[source]]\ncollection = "x"', r"source 1 \(no url\): url is missing"),
+        (f'[[source]]\nurl = "{SITEMAP}"\n[[source]]\nurl = "docs.example.org"', "source 2 .*no web address"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nexlude = "x"', "unknown key exlude; known are url, "),
+        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is none of auto, off"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': Input should be 'auto', 'github'"),
+        (f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["', r"content_selector: 'div\[': is no CSS selector"),
+        (f'[[source]]\nurl = "{SITEMAP}"\ndrop_selectors = [">"]', "drop_selectors.0: '>': is no CSS selector"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nhosts = "https://x/"', "hosts.0: 'https://x/': is no host"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nlanguage = "Czech"', "language: 'Czech': is no language code"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nparallel = 0', "parallel: 0: "),
+        (f'[[source]]\nurl = "{SITEMAP}"\nending = "/"', "ending is for a directory only"),
+        (f'[[source]]\nurl = "{SITEMAP}"\ndirectory = "nowhere"', r"directory: .*/nowhere is no directory"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, content: str, message: str) -> None:
+    """File, source, key, value and what is known instead: enough to repair it."""
+    file = written(tmp_path, content)
+    with pytest.raises(SettingsError, match=message) as raised:
+        load_sources(file)
+    assert str(file) in str(raised.value)
+
+
+def test_a_file_that_is_not_there_and_an_address_that_is_none() -> None:
+    """Both are named in the message."""
+    with pytest.raises(SettingsError, match=r"nowhere\.toml can't be read: No such file"):
+        as_sources(["nowhere.toml"])
+    with pytest.raises(SettingsError, match=r"'docs\.example\.org' is no web address.*\.toml"):
+        as_sources(["docs.example.org"])
+
+
+def test_a_source_stays_as_it_is() -> None:
+    """Nothing changes a source while a run uses it."""
+    with pytest.raises(ValidationError):
+        Source(url=SITEMAP).url = "https://other.example"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from eval.metrics import Estimate, as_values, estimate
 from eval.result import CaseResult, RetrievalResult, groups, parts_of
 
 ENOUGH = 10
+ENOUGH_PAGES = 5
 LISTED = 10
 _TEXT = ("language", "variant", "cross", "question", "doc", "also")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B - A of one measure. `outside_noise`: the interval leaves out 0, on at least 10 questions."""
+    """B - A of one measure. `outside_noise`: the interval leaves out 0, on at least 10 questions about 5 pages."""
 
     estimate: Estimate
     outside_noise: bool
@@ -124,15 +125,22 @@ def _text(case: Case) -> tuple[Any, ...]:
 def _rows(pairs: list[tuple[CaseResult, CaseResult]]) -> tuple[RowDifference, ...]:
     differences = as_values([b.scores for _, b in pairs]) - as_values([a.scores for a, _ in pairs])
     rows = []
-    for group in groups([a.case for a, _ in pairs]):
-        estimates = estimate(parts_of(differences, group))
+    cases = [a.case for a, _ in pairs]
+    for group in groups(cases):
+        clusters = group.clusters(cases)
+        estimates = estimate(parts_of(differences, group), clusters)
+        enough = enough_to_judge(clusters)
         measures = {
-            # the bootstrap of a handful of questions is too narrow to speak of noise
-            name: Difference(one, outside_noise=one.excludes_zero and group.n >= ENOUGH)
-            for name, one in estimates.items()
+            name: Difference(one, outside_noise=one.excludes_zero and enough) for name, one in estimates.items()
         }
         rows.append(RowDifference(group.language, group.variant, group.cross, group.n, measures))
     return tuple(rows)
+
+
+def enough_to_judge(clusters: Sequence[Sequence[str]]) -> bool:
+    """False for so few questions or pages that their bootstrap is too narrow to speak of noise."""
+    pages = [page for part in clusters for page in part]
+    return len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES
 
 
 def _changes(pairs: list[tuple[CaseResult, CaseResult]]) -> Iterator[Change]:

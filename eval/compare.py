@@ -154,15 +154,16 @@ def _rank(result: CaseResult) -> int:
 
 
 def _config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    flat_a, flat_b = dict(flat(a)), dict(flat(b))
     names = [name for name in {**flat_a, **flat_b} if name != "date"]
     return {name: (flat_a.get(name), flat_b.get(name)) for name in names if flat_a.get(name) != flat_b.get(name)}
 
 
-def _flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a nested configuration with their paths, as `index.recipe.embedder`."""
     for name, value in config.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{name}.")
+            yield from flat(value, f"{path}{name}.")
         else:
             # JSON has no tuples: a result read back must equal the one still in memory
             yield f"{path}{name}", list(value) if isinstance(value, tuple) else value

@@ -23,6 +23,27 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """One passage that was found: its link, whether its page is right, and its scores."""
+
+    link: str
+    right: bool
+    lexical: float | None
+    cosine: float | None
+    fused: float
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What one step of the pipeline did: its time and what it changed, in short."""
+
+    step: str
+    ms: float
+    changes: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """What one question gave.
 
@@ -30,7 +51,7 @@ class CaseResult:
     search, `detected` the language the assistant took the question for, `fallbacks` the steps that failed and
     were done without, `error` what made the search fail (empty: it didn't). `in_index` is false when
     `case.doc` is in no indexed page: the question could only be a miss. `pages` and `chunks` say at which ranks
-    something relevant stood among all that was asked for; `chunks` is None where no chunk is known to be relevant. `sections` are those chunks that know the section of the evidence.
+    something relevant stood among all that was asked for; `chunks` is None where no chunk is known to be relevant. `sections` are those chunks that know the section of the evidence. `hits` and `steps` are the trace.
     """
 
     case: Case
@@ -44,6 +65,8 @@ class CaseResult:
     pages: Ranks = NOTHING
     chunks: Ranks | None = None
     sections: Ranks | None = None
+    hits: tuple[Found, ...] = ()
+    steps: tuple[Did, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +244,8 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
             "pages": as_ranks(saved["pages"]),
             "chunks": as_ranks(saved["chunks"]) if saved["chunks"] else None,
             "sections": as_ranks(saved["sections"]) if saved["sections"] else None,
+            "hits": tuple(Found(**_known(Found, one)) for one in saved["hits"]),
+            "steps": tuple(Did(**_known(Did, one)) for one in saved["steps"]),
         }
     )
 

@@ -11,16 +11,17 @@ from typing import Any, Protocol
 
 from app.core.errors import AssistantError
 from app.core.store.base import Generation
-from app.core.types import Hit, Message, Query, Request, Turn
+from app.core.types import Hit, Message, Query, Request, StepRecord, Turn
 from eval.cases import Case
 from eval.documents import Documents, Rule
 from eval.errors import EvaluationError
 from eval.evidence import Proof, proofs
 from eval.levels import Ranks
 from eval.metrics import score, unique
-from eval.result import CaseResult, RetrievalResult
+from eval.result import CaseResult, Did, Found, RetrievalResult
 
 Progress = Callable[[int, int], None]
+LONGEST_CHANGE = 300
 EMBEDDING = "embedding of the question"
 _SEARCH_SETTINGS = (
     "fusion",
@@ -135,6 +136,7 @@ class _Run:
             turn.hits,
             start,
             detected=turn.language,
+            steps=tuple(_did(record) for record in turn.trace),
             fallbacks=_fallbacks(turn),
         )
 
@@ -156,11 +158,17 @@ class _Run:
             ranked,
             ms,
             in_index=bool(self.documents.pages(case.doc)),
+            hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
             pages=self._page_ranks(case, hits),
             chunks=_ranks([hit.chunk.id for hit in hits], proof.chunks if proof else None),
             sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
             **known,
         )
+
+    def _found(self, case: Case, hit: Hit) -> Found:
+        right = any(self.documents.fits(doc, hit.chunk.url) for doc in case.relevant)
+        lexical, cosine = (None if one is None else round(one, 4) for one in (hit.lexical, hit.cosine))
+        return Found(hit.chunk.link, right, lexical, cosine, round(hit.fused, 4))
 
     def _labels(self, case: Case, urls: Sequence[str]) -> list[str]:
         return [self.documents.label(url, case.relevant) for url in urls]
@@ -184,6 +192,11 @@ async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) 
         for _ in range(min(run.plan.parallel, len(cases))):
             group.create_task(work())
     return tuple(results[position] for position in range(len(cases)))
+
+
+def _did(record: StepRecord) -> Did:
+    told = [f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value]
+    return Did(record.step, round(record.ms, 1), "; ".join(told)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE])
 
 
 def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:

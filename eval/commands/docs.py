@@ -11,8 +11,8 @@ from app.core.types import Request, Turn
 from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
-from eval.commands.retrieval import add_measuring_options, finished, plan_of
-from eval.commands.types import Commands, OpenFinder, refuse_unwritable
+from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
+from eval.commands.types import Commands, OpenFinder
 from eval.own import own_assistants, own_set
 from eval.result import RetrievalResult
 from eval.retrieval import evaluate
@@ -39,7 +39,7 @@ def add_command(commands: Commands) -> None:
 
 async def _docs(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder  # the configured index is not what is measured
-    refuse_unwritable(options.out, "--out")
+    refuse_page(options)
     return finished(await measure_docs(options, settings), options)
 
 
@@ -50,4 +50,7 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     with own_set() as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
         async with own_assistants(settings) as assistants:
-            return await evaluate(_Finder(assistants), load_cases(path), plan, config=config, progress=progress)
+            result = await evaluate(_Finder(assistants), load_cases(path), plan, config=config, progress=progress)
+            if options.html:
+                await write_report(result, options, await assistants.store.live(), assistants.embedder)
+            return result

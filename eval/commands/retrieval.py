@@ -7,8 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from app.core.models import Embedder, open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.core.store.base import Generation
+from app.core.types import Message, Request
 from eval.cases import Case, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
@@ -16,10 +19,12 @@ from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, posit
 from eval.documents import parse_rules
 from eval.errors import EvaluationError
 from eval.levels import DEPTH
+from eval.page import retrieval_page, write_page
 from eval.report import retrieval_markdown, retrieval_text
-from eval.result import RetrievalResult
+from eval.result import RetrievalResult, load_result
 from eval.retrieval import Plan, evaluate
 from eval.scripted import Script, ScriptedModel, load_script
+from eval.space import draw
 
 
 def add_command(commands: Commands) -> None:
@@ -63,6 +68,8 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
     parser.add_argument("--out", default="", metavar="FILE", help="keep everything, for eval compare")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts, worst questions, traces")
+    parser.add_argument("--against", default="", metavar="FILE", help="a kept result that the page compares with")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print a Markdown table")
@@ -82,6 +89,11 @@ async def _retrieval(options: argparse.Namespace, settings: Settings, open_finde
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:
             result = await evaluate(finder, cases, plan, config=config, progress=progress)
+            if options.html:
+                turn = await finder.find(Request((Message("user", cases[0].question),), plan.assistant, "eval-page"))
+                embedder = open_embedder(settings)
+                await write_report(result, options, turn.generation, embedder)
+                await embedder.close()
     if model:
         sys.stderr.write(f"The scripted model didn't know {len(model.unknown)} of {len(cases)} questions.\n")
     return finished(result, options)
@@ -95,6 +107,14 @@ def plan_of(options: argparse.Namespace, settings: Settings) -> tuple[Plan, dict
     rules = parse_rules(getattr(options, "doc_map", ()))
     plan = Plan(options.k, options.parallel, getattr(options, "assistant", ""), rules, passages if options.deep else 0)
     return plan, {"top_k": asked} if asked != settings.top_k else {}
+
+
+async def write_report(
+    result: RetrievalResult, options: argparse.Namespace, generation: Generation, embedder: Embedder
+) -> None:
+    """The page that --html names, with the picture of the embedding space."""
+    before = load_result(options.against) if options.against else None
+    write_page(retrieval_page(result, before, await draw(generation, embedder)), options.html)
 
 
 def finished(result: RetrievalResult, options: argparse.Namespace) -> int:
@@ -114,7 +134,15 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         raise EvaluationError("--known-only goes with --scripted-model FILE.")
     if options.no_model and options.scripted_model:
         raise EvaluationError("--no-model and --scripted-model exclude each other.")
+    refuse_page(options)
+
+
+def refuse_page(options: argparse.Namespace) -> None:
+    """What is wrong with the files to write, before anything is asked."""
     refuse_unwritable(options.out, "--out")
+    refuse_unwritable(options.html, "--html")
+    if options.against:
+        load_result(options.against)
 
 
 def _chosen(cases: Sequence[Case], options: argparse.Namespace, script: Script | None) -> tuple[Case, ...]:

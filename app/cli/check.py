@@ -6,15 +6,18 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from app.cli.types import Commands
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistant import Assistant
 
 
 def add_command(commands: Commands) -> None:
@@ -50,13 +53,15 @@ async def _look(settings: Settings) -> dict[str, Any]:
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-    problems = [text for text in (index_problem, embedder["problem"], model["problem"]) if text]
+        unfilled = _unfilled(assistants.by_id.values(), index["pages_by_collection"]) if index else {}
+    problems = [text for text in (index_problem, embedder["problem"], model["problem"], *unfilled) if text]
     return {
         "ok": not problems,
         "settings": _settings(settings),
         "store": _masked_store(settings),
         "index": index,
         "index_problem": index_problem,
+        "collections_without_pages": unfilled,
         "embedder": embedder,
         "language_model": model,
     }
@@ -92,6 +97,12 @@ async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
     }, ""
 
 
+def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dict[str, list[str]]:
+    """Per assistant, those of its collections that hold no pages."""
+    lacking = {a.id: [name for name in a.collections if name not in filled] for a in assistants}
+    return {id_: names for id_, names in lacking.items() if names}
+
+
 def _settings(settings: Settings) -> dict[str, Any]:
     """Every setting with its value, secrets only as set or not."""
     shown: dict[str, Any] = {}
@@ -99,7 +110,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
             value = "(set)" if value.get_secret_value() else ""
-        elif name == "api_keys":
+        elif name in {"api_keys", "admin_keys"}:
             value = f"({len(value)} set)" if value else ""
         elif name == "store":
             value = _masked_store(settings)
@@ -135,6 +146,8 @@ def _print(findings: dict[str, Any]) -> None:
         )
     if findings["index_problem"]:
         print(f"index           PROBLEM: {findings['index_problem']}")
+    for assistant, names in findings["collections_without_pages"].items():
+        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
     print(
         f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
     )

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
     sources: str = Field("", description="TOML file of sources with settings of their own, read besides the sites.")
-    collection: str = Field("docs", description="Name that the indexed pages are kept under.")
+    collection: str = Field("docs", min_length=1, description="Name that the indexed pages are kept under.")
 
     # languages
     languages: Words = Field(

@@ -30,10 +30,19 @@ def ask(arguments: argparse.Namespace) -> int:
     """Answer one question; 1 when the answer broke off."""
     settings = Settings.load()
     logs.configure(settings)
-    question = " ".join(arguments.question) or sys.stdin.read()
+    question = " ".join(arguments.question) or _read_question()
     if not question.strip():
         raise RequestError("No question: write it behind the command, or into standard input.")
     return asyncio.run(_ask(settings, question.strip(), arguments))
+
+
+def _read_question() -> str:
+    if sys.stdin.isatty():
+        print("Your question, then Ctrl-D:", file=sys.stderr)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise RequestError(f"The question on standard input can't be read as text: {error}.") from error
 
 
 async def _ask(settings: Settings, question: str, arguments: argparse.Namespace) -> int:

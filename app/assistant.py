@@ -17,7 +17,8 @@ from app.core.models import Embedder, Model, open_embedder, open_model
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
-from app.core.types import Events, GenerationInfo, Request, Turn
+from app.core.turn import Events, Request, Turn
+from app.core.types import GenerationInfo
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
 

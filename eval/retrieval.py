@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from app.core.errors import AssistantError
 from app.core.store.base import Generation
-from app.core.types import Hit, Message, Query, Request, StepRecord, Turn
+from app.core.turn import Message, Request, StepRecord, Turn
+from app.core.types import Hit, Query
 from eval.cases import Case
 from eval.documents import Documents, Rule
 from eval.errors import EvaluationError

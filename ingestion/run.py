@@ -73,12 +73,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         progress.stage("Pages", len(listed.entries))
         await flow.run(listed.entries)
         _refuse_nothing(report)
-        collections = {source.within(settings).collection for source in sources}
-        known = [page for page in base.states.values() if page.collection in collections]
-        for gone in _gone(known, listed, report, only=only):
-            await draft.remove(gone.url)
-            flow.twins.forget(gone.url)
-            report.pages.append(gone)
+        await _remove(_gone(_known(base, sources, settings), listed, report, only=only), draft, flow, report)
         await flow.read_again(draft, report)
         await base.carry_over(flow.writer, report, settings)
         progress.stage("Publishing", 0)
@@ -88,6 +83,19 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
     report.seconds = time.monotonic() - began
     return report
+
+
+def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
+    """Pages of the collections that these sources fill."""
+    collections = {source.within(settings).collection for source in sources}
+    return [page for page in base.states.values() if page.collection in collections]
+
+
+async def _remove(pages: Sequence[PageReport], draft: Draft, flow: _Flow, report: Report) -> None:
+    for gone in pages:
+        await draft.remove(gone.url)
+        flow.twins.forget(gone.url)
+        report.pages.append(gone)
 
 
 async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:

@@ -19,7 +19,7 @@ from app.api.service import Service
 from app.api.stream import Encoder, Envelope, Stream, usage_object
 from app.api.wire import read_chat, to_request
 from app.core.errors import RequestError
-from app.core.types import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
 log = logging.getLogger("app.api")
 

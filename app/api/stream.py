@@ -12,7 +12,7 @@ from starlette.types import Send
 from app.api.errors import answered
 from app.api.inbox import Inbox
 from app.api.responses import json_text
-from app.core.types import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
 END = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from app.cli.messages import tell
 from app.core.errors import AssistantError
 
 DESCRIPTION = "Answers questions about a documentation site from its own pages, with links."
@@ -13,19 +14,23 @@ DESCRIPTION = "Answers questions about a documentation site from its own pages, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 when it did what was asked, 2 for wrong input, else 1."""
-    arguments = _parser().parse_args(argv)
     try:
-        code: int = arguments.handler(arguments)
-    except AssistantError as error:
-        if arguments.debug:
-            raise
-        print(f"docs-assistant: {error}", file=sys.stderr)
-        return 1
+        return _run(_parser().parse_args(argv))  # importing the commands takes a while, in which Ctrl-C comes as well
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our output went away: head, less
         sys.stderr.close()
         return 141
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        code: int = arguments.handler(arguments)
+    except AssistantError as error:
+        if arguments.debug:
+            raise
+        tell(error)
+        return 1
     return code
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -18,6 +19,9 @@ from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.assistant import Assistant
+
+SET = "(set)"
+_SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
 
 
 def add_command(commands: Commands) -> None:
@@ -41,7 +45,7 @@ def check(arguments: argparse.Namespace) -> int:
 async def _look(settings: Settings) -> dict[str, Any]:
     from app.assistant import opened
     from app.core.models.base import CallOptions
-    from app.core.types import Message
+    from app.core.turn import Message
 
     async with opened(settings) as assistants:
         index, index_problem = await _index(assistants.store)
@@ -54,11 +58,12 @@ async def _look(settings: Settings) -> dict[str, Any]:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
         unfilled = _unfilled(assistants.by_id.values(), index["pages_by_collection"]) if index else {}
+    shown = _settings(settings)
     problems = [text for text in (index_problem, embedder["problem"], model["problem"], *unfilled) if text]
     return {
         "ok": not problems,
-        "settings": _settings(settings),
-        "store": _masked_store(settings),
+        "settings": shown,
+        "store": shown["DOCS_STORE"],
         "index": index,
         "index_problem": index_problem,
         "collections_without_pages": unfilled,
@@ -105,34 +110,39 @@ def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dic
 
 def _settings(settings: Settings) -> dict[str, Any]:
     """Every setting with its value, secrets only as set or not."""
-    shown: dict[str, Any] = {}
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if isinstance(value, SecretStr):
-            value = "(set)" if value.get_secret_value() else ""
-        elif name in {"api_keys", "admin_keys"}:
-            value = f"({len(value)} set)" if value else ""
-        elif name == "store":
-            value = _masked_store(settings)
-        shown[f"DOCS_{name.upper()}"] = value
-    return shown
-
-
-def _masked_store(settings: Settings) -> str:
     from app.core.store import masked
 
-    return masked(settings.store)
+    def shown(name: str, value: Any) -> Any:
+        match value:
+            case SecretStr():
+                return SET if value.get_secret_value() else ""
+            case str() if _SECRET.search(name) and value:
+                return SET
+            case str():
+                return masked(value)
+            case dict():
+                return {key: shown(key, inner) for key, inner in value.items()}
+            case tuple() | list():
+                return [shown(name, inner) for inner in value]
+            case _:
+                return value
+
+    return {f"DOCS_{name.upper()}": shown(name, getattr(settings, name)) for name in type(settings).model_fields}
+
+
+def _as_written(value: Any) -> str:
+    """A setting's value as one would write it into the environment."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value != {} else ""
 
 
 def _print(findings: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(soft_wrap=True, highlight=False)
-    table = Table("setting", "value", box=None)
+    width = max(map(len, findings["settings"]))
     for name, value in findings["settings"].items():
-        table.add_row(name, str(value))
-    console.print(table)
+        print(f"{name:{width}}  {_as_written(value)}".rstrip())
     index, model, embedder = findings["index"], findings["language_model"], findings["embedder"]
     print()
     print(f"store           {findings['store']}")

@@ -12,6 +12,8 @@ from app.cli.types import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 
+BACKLOG = 2048
+
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
@@ -50,6 +52,7 @@ def bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(BACKLOG)  # only now nobody else can have the address
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

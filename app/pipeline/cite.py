@@ -7,7 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from app.core.prompts import Prompts
-from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
+from app.core.types import Hit
 from app.pipeline.links import LinkFilter, markdown_link
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes

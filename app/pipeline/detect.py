@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.core.errors import RequestError
 from app.core.language import LanguageDetector, is_smalltalk
 from app.core.prompts import Prompts
-from app.core.types import Turn
+from app.core.turn import Turn
 from app.pipeline.history import referred
 from app.pipeline.step import Changes
 

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from app.core.prompts import Language
-from app.core.types import Hit, Text, Turn
+from app.core.turn import Text, Turn
+from app.core.types import Hit
 from app.pipeline.sections import STEM, stems
 
 PASSAGES = 3

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.core.analysis import fold
 from app.core.prompts import Language, Prompts
-from app.core.types import Message
+from app.core.turn import Message
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500

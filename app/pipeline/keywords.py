@@ -9,7 +9,7 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.types import Message, Turn
+from app.core.turn import Message, Turn
 from app.pipeline.history import conversation, earlier
 from app.pipeline.step import Changes
 

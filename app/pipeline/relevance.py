@@ -15,7 +15,7 @@ from app.core.language import without_stopwords
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.types import Turn
+from app.core.turn import Turn
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters

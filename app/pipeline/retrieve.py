@@ -13,7 +13,8 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.store.search import rank
-from app.core.types import Legs, LexicalText, Query, Turn, Vector
+from app.core.turn import Turn
+from app.core.types import Legs, LexicalText, Query, Vector
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")

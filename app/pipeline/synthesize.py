@@ -10,7 +10,8 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.types import Done, Event, Events, Failure, Hit, Message, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
+from app.core.types import Hit
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
 from app.pipeline.links import markdown_link

@@ -11,7 +11,7 @@ from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.types import Message, Request
+from app.core.turn import Message, Request
 from eval.cases import Case, load_cases
 from eval.check import Finding, check_form, check_pages, counts
 from eval.commands.retrieval import add_documents_option

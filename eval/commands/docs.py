@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.assistant import Assistants
 from app.core.settings import Settings
-from app.core.types import Request, Turn
+from app.core.turn import Request, Turn
 from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration

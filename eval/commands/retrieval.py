@@ -11,7 +11,7 @@ from app.core.models import Embedder, open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.types import Message, Request
+from app.core.turn import Message, Request
 from eval.cases import Case, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration

@@ -12,7 +12,8 @@ from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Store
-from app.core.types import Chunk, Done, Filters, Message, Page, Recipe, Request, Text
+from app.core.turn import Done, Message, Request, Text
+from app.core.types import Chunk, Filters, Page, Recipe
 from app.pipeline.registry import Tools, make_plan
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 from tests.fakes import DIMENSION, FakeEmbedder

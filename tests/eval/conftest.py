@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import StoreUnavailable
-from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe, Request, StepRecord, Turn
+from app.core.turn import Request, StepRecord, Turn
+from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe
 
 SHARED = Path(__file__).parents[2] / "../shared"
 WORD = re.compile(r"\w{3,}")

@@ -17,7 +17,8 @@ import orjson
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
-from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
 
 CONNECT_TIMEOUT = 10.0
 

@@ -8,7 +8,7 @@ import pytest
 from app.api.server import create_app
 from app.core.errors import ModelUnavailable
 from app.core.settings import Settings
-from app.core.types import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
+from app.core.turn import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
 from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, client_of
 
 URL = "/v1/chat/completions"

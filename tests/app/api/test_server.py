@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from app.api import answers
 from app.api.server import create_app
 from app.core.settings import Settings
-from app.core.types import Done, Text
+from app.core.turn import Done, Text
 from tests.app.api.scripted import INFO, Scripted, ScriptedAssistants, State, client_of
 
 QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}

@@ -12,7 +12,7 @@ import pytest
 from app.api.server import create_app
 from app.core.errors import ModelTimeout, NoIndex
 from app.core.settings import Settings
-from app.core.types import Done, Text, Usage
+from app.core.turn import Done, Text, Usage
 from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, serving, wait_for
 
 pytestmark = pytest.mark.server

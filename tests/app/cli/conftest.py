@@ -1,92 +1,101 @@
-"""An index for the commands, on each store, filled without a site."""
+"""Commands run in this process, with what they print and the exit code."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import uuid
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import io
+import logging
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
+from app.cli import main
+from app.cli.ingest import index
 from app.core.settings import Settings
-from app.core.store import open_store
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, Section
+from tests.end_to_end.threads import llm_in_a_thread
+from tests.fake_llm import FakeLLM
+from tests.ingestion.local_site import LocalSite, local_site
 
-RECIPE = Recipe(embedder="wordllama-256", dimension=256, splitter="s-1", analyzer="a-1")
-SITE = "https://docs.example.org"
-
-
-def page_with(path: str, *texts: str, title: str = "A page", **fields: object) -> tuple[Page, tuple[Chunk, ...]]:
-    """A page and a chunk for each text, each in a section of its own."""
-    url, language = SITE + path, str(fields.pop("language", "en"))
-    chunks = tuple(
-        Chunk(
-            f"{path}:{text[:20]}", "docs", url, i, text, language, title,
-            (Section(0, (title, f"Part {i}"), f"part-{i}" if i else ""),),
-        )
-        for i, text in enumerate(texts)
-    )  # fmt: skip
-    collection = str(fields.pop("collection", "docs"))
-    chunks = tuple(replace(chunk, collection=collection) for chunk in chunks)
-    known = {"etag": '"e1"', "last_ok": "2026-02-03T04:05:06+00:00", "modified": "2026-01-02"}
-    page = Page(
-        url,
-        collection,
-        title,
-        language,
-        "\n\n".join(texts),
-        f"{zlib.crc32(repr(texts).encode()):08x}",
-        **{**known, **fields},
-    )
-    return page, chunks
+LOGGERS = ("", "app", "ingestion", "eval", "uvicorn", "app.pipeline")
 
 
 @dataclass(frozen=True)
-class Index:
-    """What the commands under test work on: DOCS_STORE names it."""
+class Done:
+    """How a command ended."""
 
-    address: str
-
-    def publish(self, *pages: tuple[Page, Sequence[Chunk]], recipe: Recipe = RECIPE) -> GenerationInfo:
-        """One more generation, of these pages only."""
-        return asyncio.run(self._publish(pages, recipe))
-
-    async def _publish(self, pages: Sequence[tuple[Page, Sequence[Chunk]]], recipe: Recipe) -> GenerationInfo:
-        store = open_store(Settings.load(None, store=self.address))
-        try:
-            async with await store.draft(recipe) as draft:
-                for url in await draft.page_states():
-                    await draft.remove(url)
-                for page, chunks in pages:
-                    vectors: Mapping[str, list[float]] = {
-                        chunk.id: [1.0, len(chunk.text), *[0.0] * (recipe.dimension - 2)] for chunk in chunks
-                    }
-                    await draft.put(page, chunks, vectors)
-                return await draft.publish()
-        finally:
-            await store.close()
+    code: int
+    out: str
+    err: str
 
 
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    """An empty index, named in DOCS_STORE."""
-    name = f"test-cli-{uuid.uuid4().hex[:10]}"
-    server = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if request.param == "embedded":
-        address = str(tmp_path / "index")
-    elif server:
-        address = f"{server.replace('http', 'opensearch', 1)}/{name}"
-    else:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    monkeypatch.setenv("DOCS_STORE", address)
-    yield Index(address)
-    if request.param == "opensearch":
-        with httpx.Client(base_url=server, timeout=30) as client:
-            for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
-                client.delete(f"/{made}")
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Runs a command line; settings are given by name, `stdin` is what it reads."""
+
+    def run(*arguments: str, stdin: str | bytes = "", **settings: str) -> Done:
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        with monkeypatch.context() as patch:
+            for name, value in settings.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+            capsys.readouterr()
+            try:
+                code: Any = main(arguments)
+            except SystemExit as ended:  # argparse
+                code = ended.code
+            return Done(code, *capsys.readouterr())
+
+    root = logging.getLogger()
+    handlers, levels = root.handlers[:], {name: logging.getLogger(name).level for name in LOGGERS}
+    yield run
+    root.handlers[:] = handlers
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+@contextmanager
+def gauges() -> Iterator[LocalSite]:
+    """Three pages about gauges and their sitemap."""
+    with local_site() as running:
+        for n in range(3):
+            running.page(f"/gauge-{n}", f"Gauge {n}", f"Gauge number {n} measures pressure in boiler {n}.")
+        running.sitemap("/gauge-0", "/gauge-1", "/gauge-2")
+        yield running
+
+
+@pytest.fixture
+def site() -> Iterator[LocalSite]:
+    """A site that the test may change."""
+    with gauges() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalSite, Path]]:
+    """A site and its index, for all tests that only ask."""
+    data = tmp_path_factory.mktemp("gauges") / "data"
+    with gauges() as running:
+        settings = Settings.load(None, store=str(data))
+        asyncio.run(index(settings, [f"{running.url}/sitemap.xml"], only=False))
+        yield running, data
+
+
+@pytest.fixture
+def indexed(indexed_once: tuple[LocalSite, Path]) -> LocalSite:
+    """The site of the index that the working directory has; don't change it."""
+    running, data = indexed_once
+    shutil.copytree(data, "data")
+    return running
+
+
+@pytest.fixture
+def llm() -> Iterator[FakeLLM]:
+    """A scripted language model."""
+    with llm_in_a_thread() as running:
+        yield running

@@ -1,65 +1,92 @@
-"""`docs-assistant check`: collections that assistants answer from, and keys that stay secret."""
+"""`docs-assistant check`: before indexing, after it, and with each part that doesn't work."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from app.cli import main
-from tests.app.cli.conftest import Index, page_with
-
-ASSISTANTS = """
-[[assistant]]
-id = "all"
-steps = ["detect", "probe", "retrieve", "synthesize", "cite"]
-
-[[assistant]]
-id = "handbook"
-steps = ["detect", "probe", "retrieve", "synthesize", "cite"]
-collections = {collections}
-"""
+from app.core.settings import Settings
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.local_site import LocalSite
 
 
-@pytest.fixture
-def handbook(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Sets the collections of one of two assistants, over an index with the collections docs and blog."""
-    index.publish(page_with("/a", "one"), page_with("/b", "two", collection="blog"))
-    file = tmp_path / "assistants.toml"
-    monkeypatch.setenv("DOCS_ASSISTANTS", str(file))
-
-    def write(*collections: str) -> None:
-        file.write_text(ASSISTANTS.format(collections=json.dumps(collections)), encoding="utf-8")
-
-    return write
+def test_nothing_indexed_is_a_problem_with_a_remedy(cli):
+    """Exit code 1, what to run, and no directory is made by looking."""
+    done = cli("check")
+    assert done.code == 1
+    assert "index           PROBLEM: Nothing has been indexed yet: run `docs-assistant ingest` first." in done.out
+    assert "embedder        wordllama-256: answers" in done.out
+    assert "language model  none (DOCS_LLM_URL)" in done.out
+    assert not Path("data").exists()
 
 
-def test_a_collection_without_pages_is_named_with_its_assistant(handbook, capsys):
-    """Such an assistant finds less than its owner thinks: a problem, and exit code 1."""
-    handbook("docs", "handbok", "wiki")
-    assert main(["check", "--json"]) == 1
-    findings = json.loads(capsys.readouterr().out)
-    assert findings["collections_without_pages"] == {"handbook": ["handbok", "wiki"]}
-    assert main(["check"]) == 1
-    assert "PROBLEM: handbook answers from handbok, wiki, where no page is indexed" in capsys.readouterr().out
+def test_an_index_is_described(cli, indexed: LocalSite):
+    """Pages by language and collection, chunks, age, embedder; all well is exit code 0."""
+    done = cli("check")
+    assert done.code == 0
+    assert "PROBLEM" not in done.out
+    assert "generation 1, 3 pages (en 3), 3 chunks" in done.out
+    findings = json.loads(cli("check", "--json").out)
+    assert findings["ok"] is True
+    assert findings["index"]["pages_by_language"] == {"en": 3}
+    assert findings["index"]["pages_by_collection"] == {"docs": 3}
+    assert (findings["index"]["embedder"], findings["index"]["dimension"]) == ("wordllama-256", 256)
+    assert findings["index"]["age_hours"] < 1
 
 
-def test_collections_with_pages_are_well(handbook, capsys):
-    """Exit code 0, and no word about collections."""
-    handbook("docs", "blog")
-    assert main(["check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["collections_without_pages"] == {}
-    assert main(["check"]) == 0
-    assert "PROBLEM" not in capsys.readouterr().out
+def test_every_setting_is_listed_as_one_would_write_it(cli):
+    """All of them, in both forms; brackets in a value are no markup."""
+    names = [f"DOCS_{name.upper()}" for name in Settings.model_fields]
+    done = cli("check", DOCS_USER_AGENT="[/bold] reader", DOCS_VECTOR_WEIGHT='{"cs": 0.4}')
+    rows = dict(line.partition(" ")[::2] for line in done.out.split("\n\n")[0].splitlines())
+    assert list(rows) == names
+    assert rows["DOCS_USER_AGENT"].strip() == "[/bold] reader"
+    assert rows["DOCS_LANGUAGES"].strip() == "cs en"
+    assert rows["DOCS_EXACT"].strip() == "false"
+    assert rows["DOCS_VECTOR_WEIGHT"].strip() == '{"cs": 0.4}'
+    assert rows["DOCS_LLM_ARGS"] == ""
+    assert list(json.loads(cli("check", "--json").out)["settings"]) == names
 
 
-def test_keys_are_counted_and_not_shown(index, capsys, monkeypatch):
-    """Neither those of clients nor those of operators."""
-    monkeypatch.setenv("DOCS_API_KEYS", "geheim-1 geheim-2")
-    monkeypatch.setenv("DOCS_ADMIN_KEYS", "geheim-3")
-    main(["check", "--json"])
-    out = capsys.readouterr().out
-    settings = json.loads(out)["settings"]
-    assert (settings["DOCS_API_KEYS"], settings["DOCS_ADMIN_KEYS"]) == ("(2 set)", "(1 set)")
-    assert "geheim" not in out
+def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite, llm: FakeLLM):
+    """Both are named, and what to do."""
+    settings = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
+    findings = json.loads((done := cli("check", "--json", **settings)).out)
+    assert done.code == 1
+    assert "wordllama-256" in findings["index_problem"]
+    assert "index anew" in findings["index_problem"]
+    assert findings["embedder"]["problem"] == ""
+    assert "eight" in findings["embedder"]["name"]
+
+
+def test_models_that_do_not_answer_are_problems(cli, indexed: LocalSite, llm: FakeLLM):
+    """Each under its own name; one that answers is said to."""
+    language_model = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    assert "language model  scripted: answers" in cli("check", **language_model).out
+    llm.reply, llm.embedding_status = lambda _: Reply("overloaded", status=500), 500
+    findings = json.loads((done := cli("check", "--json", **language_model)).out)
+    assert done.code == 1
+    assert "500" in findings["language_model"]["problem"]
+    embedder = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
+    shown = cli("check", **embedder)
+    assert shown.code == 1
+    assert "answered 500" in shown.out
+
+
+def test_a_store_that_is_down_is_a_problem(cli):
+    """The rest is looked at all the same."""
+    done = cli("check", "--json", DOCS_STORE="opensearch://127.0.0.1:1/docs")
+    findings = json.loads(done.out)
+    assert done.code == 1
+    assert "127.0.0.1:1" in findings["index_problem"]
+    assert findings["index"] is None
+    assert findings["embedder"]["problem"] == ""
+    assert done.err == ""
+
+
+def test_a_damaged_index_is_a_problem(cli, indexed: LocalSite):
+    """It names the file and what to do."""
+    Path("data/index.json").write_text("{")
+    done = cli("check")
+    assert done.code == 1
+    assert "index.json is damaged" in done.out

@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.models.base import CallOptions
 from app.core.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
-from app.core.types import Done, Message, Reasoning, Text, Usage
+from app.core.turn import Done, Message, Reasoning, Text, Usage
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 QUESTION = [Message("user", "How much memory?")]

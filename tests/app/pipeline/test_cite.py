@@ -6,7 +6,8 @@ import pytest
 
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.types import Done, Event, Events, Failure, Hit, Section, Source, Text
+from app.core.turn import Done, Event, Events, Failure, Source, Text
+from app.core.types import Hit, Section
 from app.pipeline.cite import Cite
 from tests.app.pipeline.turns import hit, text_of, turn
 

@@ -8,7 +8,7 @@ from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.types import Message, Request, Turn
+from app.core.turn import Message, Request, Turn
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords, parse
 from app.pipeline.refine import Refine

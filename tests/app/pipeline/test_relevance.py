@@ -6,7 +6,8 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
-from app.core.types import Chunk, Hit, Page, Recipe, Turn
+from app.core.turn import Turn
+from app.core.types import Chunk, Hit, Page, Recipe
 from app.pipeline.relevance import Rarity, Relevance, coverage
 from tests.app.pipeline.turns import SETTINGS, turn
 

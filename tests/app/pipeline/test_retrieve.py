@@ -10,7 +10,8 @@ from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.store.base import Generation
 from app.core.store.embedded import EmbeddedStore
-from app.core.types import Chunk, Page, Recipe, Turn, Vector
+from app.core.turn import Turn
+from app.core.types import Chunk, Page, Recipe, Vector
 from app.pipeline.retrieve import Probe, Retrieve
 from app.pipeline.step import run
 from tests.app.pipeline.turns import SETTINGS, turn

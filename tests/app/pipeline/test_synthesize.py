@@ -8,7 +8,7 @@ from app.core.errors import ModelError, ModelUnavailable
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.types import Done, Event, Failure, Message, Request, Sampling, Turn
+from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
 from app.pipeline.synthesize import Synthesize, numbered
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply, fake_llm

@@ -8,7 +8,7 @@ import pytest
 
 from app.cli import main
 from app.cli.pages import nearest
-from tests.app.cli.conftest import SITE, Index, page_with
+from tests.app.cli.index.conftest import SITE, Index, page_with
 
 LONG = "To install the client, download the archive for your system and unpack it, then put the program on your path."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -17,6 +18,9 @@ from ingestion.fetch import Fetcher, host, origin
 from ingestion.raw import prefer_raw
 from ingestion.sitemap import Entry
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
+
 Result = TypeVar("Result")
 OffLoop = Callable[[Callable[[], Result]], Coroutine[Any, Any, Result]]
 
@@ -24,6 +28,8 @@ OffLoop = Callable[[Callable[[], Result]], Coroutine[Any, Any, Result]]
 def converted(fetched: Fetched, entry: Entry) -> Document:
     """The document of a download, with its source's selectors. Raises `ConversionError`."""
     site = entry.site
+    if _is_binary(fetched.body):
+        raise ConversionError(f"{entry.url} is binary, not text")
     text = decode(fetched.body, fetched.charset)
     document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors))
     if entry.file:
@@ -107,3 +113,9 @@ def _with_suffix(url: str, suffix: str) -> str:
 
 def _is_raw(url: str) -> bool:
     return urlsplit(url).path.endswith(RAW_SUFFIXES)
+
+
+def _is_binary(body: bytes) -> bool:
+    """True where many bytes are none that a text has."""
+    start = body[:4096]
+    return not start.startswith(_UTF16) and len(start.translate(None, _CONTROLS)) < 0.95 * len(start)

@@ -128,6 +128,9 @@ async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> 
     except NoSitemap as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
+    if not parsed.whole:
+        reading.skipped.append(Skipped(answer.url, "sitemap without an end: what it lists after that is unknown"))
+        reading.incomplete.add(source)
     reading.listed += len(parsed.pages) + len(parsed.wrong)
     _add(reading, parsed, source)
     for child in parsed.children:

@@ -15,6 +15,12 @@ MAX_BYTES = 50 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
+_END = re.compile(
+    rb"</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*>|<(?:[\w.-]+:)?(?:urlset|sitemapindex)\b[^>]*/>|</html", re.IGNORECASE
+)
+_DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
+# an entity of the sitemap's own is never put in: braces make its address none
+_OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -33,11 +39,15 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """What one sitemap lists: pages, further sitemaps, and (address, reason) of what is no address."""
+    """What one sitemap lists: pages, further sitemaps, and (address, reason) of what is no address.
+
+    `whole` is False when its end is missing, so that it may list more.
+    """
 
     pages: tuple[ListedPage, ...] = ()
     children: tuple[str, ...] = ()
     wrong: tuple[tuple[str, str], ...] = ()
+    whole: bool = True
 
 
 def parse_sitemap(body: bytes, url: str) -> ParsedSitemap:
@@ -65,8 +75,12 @@ def _unzipped(body: bytes) -> bytes:
 
 
 def _xml(text: bytes, url: str) -> ParsedSitemap:
+    whole = True
     if b"\x00" not in text[:64]:
-        text = _BARE_AMPERSAND.sub(b"&amp;", text)
+        whole = _END.search(text[-2000:]) is not None
+        text = _BARE_AMPERSAND.sub(b"&amp;", _OWN_ENTITY.sub(rb"{\1}", _as_declared(text)))
+        if not whole:  # half an address is none
+            text = text[: text.rfind(b"</") + 2] if text.rfind(b"<loc") > text.rfind(b"</loc") else text
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_comments=True
     )
@@ -77,7 +91,8 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
     kind = _name(root) if root is not None else ""
     if kind == "sitemapindex":
         found = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
-        return ParsedSitemap(children=tuple(dict.fromkeys(good for good, _ in found if good)), wrong=_wrong(found))
+        children = tuple(dict.fromkeys(good for good, _ in found if good))
+        return ParsedSitemap(children=children, wrong=_wrong(found), whole=whole)
     if kind != "urlset":
         what = "an HTML page" if kind == "html" or b"<html" in text[:2000].lower() else f"XML of another kind ({kind})"
         raise NoSitemap(f"is {what}, not a sitemap")
@@ -88,11 +103,22 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         for element, (address, _) in zip(listed, addresses, strict=True)
         if address
     )
-    return ParsedSitemap(pages, wrong=_wrong(addresses))
+    return ParsedSitemap(pages, wrong=_wrong(addresses), whole=whole)
+
+
+def _as_declared(text: bytes) -> bytes:
+    """The text in UTF-8 where it claims to be so and isn't; else as it is."""
+    if (match := _DECLARED.match(text)) and match[1].lower() != b"utf-8":
+        return text
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("windows-1250", "replace").encode()
+    return text
 
 
 def _plain(text: bytes, url: str) -> ParsedSitemap:
-    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+    lines = [line.strip() for line in _as_declared(text).decode("utf-8", "replace").splitlines()]
     found = [_address(line, url) for line in lines if line and not line.startswith("#")]
     pages = tuple(ListedPage(good) for good, _ in found if good)
     if not pages and found:

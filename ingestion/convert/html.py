@@ -59,7 +59,7 @@ class HtmlConverter:
         for selector in source.drop_selectors:
             for element in _chosen(root, selector):
                 drop(element)
-        base = urljoin(source.url, next(iter(page.xpath("//base/@href")), ""))
+        base = _base(page, source.url)
         clean_root(root, base)
         markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
         words = len(re.findall(r"\w+", markdown))
@@ -102,6 +102,21 @@ def _chosen(root: lxml.html.HtmlElement, selector: str) -> list[lxml.html.HtmlEl
 @cache
 def _selector(selector: str) -> CSSSelector:
     return CSSSelector(selector, translator="html")
+
+
+def _base(page: lxml.html.HtmlElement, url: str) -> str:
+    """Where the page's relative links start from."""
+    return _joined(url, next(iter(page.xpath("//base/@href")), "")) or url
+
+
+def _joined(url: str, href: str) -> str:
+    """The address absolute; nothing for what can't be parsed as one."""
+    try:
+        joined = urljoin(url, href.strip())
+        urlsplit(joined)
+    except ValueError:
+        return ""
+    return str(joined)
 
 
 def _parse(source: Source) -> lxml.html.HtmlElement:
@@ -156,14 +171,14 @@ def _same_host(url: str, other: str) -> bool:
 
 def _canonical(page: lxml.html.HtmlElement, url: str) -> str:
     for element in _links(page, "canonical"):
-        href = str(urljoin(url, element.get("href").strip())).partition("#")[0]
+        href = _joined(url, element.get("href")).partition("#")[0]
         return href if _same_host(href, url) else ""
     return ""
 
 
 def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
     found = {
-        element.get("hreflang").strip(): urljoin(url, element.get("href").strip())
+        element.get("hreflang").strip(): _joined(url, element.get("href"))
         for element in _links(page, "alternate")
         if element.get("hreflang")
     }
@@ -172,7 +187,7 @@ def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
 
 def _markdown_url(page: lxml.html.HtmlElement, url: str) -> str:
     for element in _links(page, "alternate"):
-        href = urljoin(url, element.get("href").strip())
+        href = _joined(url, element.get("href"))
         if (element.get("type") or "").lower() == "text/markdown" and _same_host(href, url):
-            return str(href)
+            return href
     return ""

@@ -21,6 +21,7 @@ from ingestion.pace import Pace
 from ingestion.robots import Robots, read_robots
 
 ACCEPT = "text/markdown, text/html;q=0.8, */*;q=0.1"
+ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 PAGE_TYPES = frozenset(
     {"text/html", "application/xhtml+xml", "text/markdown", "text/x-markdown", "text/mdx", "text/plain", ""}
 )
@@ -65,7 +66,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
+    """What to ask for. Validators of the known copy make the request conditional; types None takes any.
+
+    `accept` says which form of the page is wanted most.
+    """
 
     url: str
     etag: str = ""
@@ -73,11 +77,12 @@ class Wanted:
     types: frozenset[str] | None = PAGE_TYPES
     max_bytes: int = 0
     robots: bool = True
+    accept: str = ACCEPT
 
     @property
     def headers(self) -> dict[str, str]:
         """Request headers."""
-        told = {"Accept": ACCEPT, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        told = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in told.items() if value}
 
 

@@ -12,15 +12,19 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from app.core.settings import Settings
-from app.core.types import Page
+from app.core.types import Chunk, Page
+from ingestion.anchors import Anchors
+from ingestion.chunking import Chunking
 from ingestion.convert import ConversionError, Document
 from ingestion.convert.links import public_url
-from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, Wanted
+from ingestion.embed import Embedding
+from ingestion.fetch import ACCEPT_HTML, Fetched, Fetcher, PageError, PageGone, PageSkipped, Wanted, origin
 from ingestion.language import not_configured
 from ingestion.prepare import Prepared, dated_as, document, prepare
 from ingestion.raw import prefer_raw
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
+from ingestion.split import open_splitter
 
 Result = TypeVar("Result")
 
@@ -45,6 +49,7 @@ class Reader:
 
     fetcher: Fetcher
     settings: Settings
+    embedding: Embedding
     known: Mapping[str, Page]
     taken: Mapping[str, Page]
     listed: frozenset[str]
@@ -52,11 +57,15 @@ class Reader:
     _by_fetched: dict[str, Page] = field(init=False)
     _moved: dict[str, str] = field(default_factory=dict)
     _thread: ThreadPoolExecutor = field(init=False)
+    _chunking: Chunking = field(init=False)
+    _anchors: Anchors = field(init=False)
 
     def __post_init__(self) -> None:
         self._by_fetched = {page.fetched_url: page for page in self.known.values()}
         # one thread: conversion keeps pace with polite fetching, and a service beside it keeps a core
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convert")
+        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._thread)
+        self._anchors = Anchors(self.settings.anchors, self._html)
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,8 +100,10 @@ class Reader:
         read = await self._off_loop(lambda: document(fetched))
         if read.markdown_url:
             read = await self._with_raw(read)
+        if read.raw:
+            read = await self._anchors.anchored(read, origin(fetched.url), _public(entry, fetched))
         made = await self._off_loop(lambda: prepare(read, fetched, entry, self.settings))
-        return self._compared(made, fetched, entry, known)
+        return await self._compared(made, fetched, entry, known)
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
@@ -129,26 +140,35 @@ class Reader:
         except (PageError, ConversionError):  # the HTML is there
             return read
 
-    def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
+    async def _html(self, url: str) -> Document | None:
+        """The HTML form of a page whose Markdown was read; None where it has none."""
+        try:
+            fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
+            made = await self._off_loop(lambda: document(fetched))
+        except (PageError, ConversionError):
+            return None
+        return None if made.raw else made
+
+    async def chunks(self, page: Page) -> tuple[Chunk, ...]:
+        """The page's chunks as these settings cut it. Raises `ModelError` when that takes an embedder and it fails."""
+        return await self._chunking.chunks(page)
+
+    async def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
-            made = dated_as(made, known)
-            page = made.page
+            page = dated_as(page, known)
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
-        report = PageReport(
-            page.url,
-            outcome,
-            language=page.language,
-            note=made.note,
-            chunks=len(made.chunks),
-            redirects=fetched.redirects,
-        )
-        shown = known is not None and (known.title, known.language) == (page.title, page.language)
-        if same and shown and not self.fresh:
-            return Change(report, touch=page)
+        report = PageReport(page.url, outcome, language=page.language, note=made.note, redirects=fetched.redirects)
+        if known is not None and same and not self.fresh and _shown(known) == _shown(page):
+            return Change(replace(report, chunks=len(known.chunk_ids)), touch=page)
+        chunks = await self.chunks(page)
         moved = known is not None and known.url != page.url
-        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "")
+        return Change(
+            replace(report, chunks=len(chunks)),
+            put=replace(made, page=page, chunks=chunks),
+            remove=self._leaving(entry, known) if moved else "",
+        )
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""
@@ -190,3 +210,7 @@ class Reader:
 
 def _public(entry: Entry, fetched: Fetched) -> str:
     return public_url(fetched.url if fetched.redirects else entry.url)
+
+
+def _shown(page: Page) -> tuple[str, str]:
+    return page.title, page.language

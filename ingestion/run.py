@@ -18,6 +18,7 @@ from app.core.store.base import Draft, Generation, Store
 from app.core.types import Page, Recipe
 from ingestion.convert import VERSION
 from ingestion.convert.links import public_url
+from ingestion.dates import without_build_dates
 from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher, host
 from ingestion.prepare import Prepared
@@ -25,7 +26,7 @@ from ingestion.progress import Progress, Silent
 from ingestion.read import Change, Reader
 from ingestion.report import READ, PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps, read_sitemaps
-from ingestion.split import split, splitter
+from ingestion.split import open_splitter
 from ingestion.write import Writer
 
 READAHEAD = 16
@@ -57,14 +58,14 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         sitemaps = await read_sitemaps(sites, client)
         draft = await stack.enter_async_context(await store.draft(await recipe_for(embedder, settings)))
         base = await _Base.read(draft, store)
-        entries = _unique(sitemaps, report)
-        reader = await stack.enter_async_context(base.reader(client, settings, entries))
+        entries = without_build_dates(_unique(sitemaps, report))
+        embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
+        reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries))
 
         def written(page: PageReport) -> None:
             report.pages.append(page)
             progress.advance(note=page.url)
 
-        embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
         writer = Writer(draft, embedding, written)
         progress.stage("Pages", len(entries))
         await _flow(entries, reader, writer)
@@ -72,7 +73,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         for gone in _gone(reader.known, sitemaps, report, only=only):
             await draft.remove(gone.url)
             report.pages.append(gone)
-        await base.carry_over(writer, report, settings)
+        await base.carry_over(writer, report, reader)
         progress.stage("Publishing", 0)
         report.published = await draft.publish()
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
@@ -85,7 +86,7 @@ async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
     return Recipe(
         embedder=embedder.name,
         dimension=await embedder.dimension(),
-        splitter=f"{VERSION}/{splitter(settings.chunk_size)}",
+        splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
     )
 
@@ -108,13 +109,13 @@ class _Base:
             return cls({}, rebuilds=True, live=None)
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
-    def reader(self, fetcher: Fetcher, settings: Settings, entries: Sequence[Entry]) -> Reader:
+    def reader(self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry]) -> Reader:
         known = {url: page for url, page in self.states.items() if page.collection == settings.collection}
         taken = {url: page for url, page in self.states.items() if url not in known}
         listed = frozenset(public_url(entry.url) for entry in entries)
-        return Reader(fetcher, settings, known, taken, listed, fresh=self.rebuilds)
+        return Reader(fetcher, settings, embedding, known, taken, listed, fresh=self.rebuilds)
 
-    async def carry_over(self, writer: Writer, report: Report, settings: Settings) -> None:
+    async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""
         if self.live is None:
             return
@@ -122,7 +123,7 @@ class _Base:
         for url in self.states:
             page = await self.live.page(url) if url not in done else None
             if page is not None:
-                await writer.write(Change(None, put=Prepared(page, split(page, settings.chunk_size))))
+                await writer.write(Change(None, put=Prepared(page, await reader.chunks(page))))
         await writer.flush()
 
 

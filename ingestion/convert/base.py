@@ -40,7 +40,8 @@ class Document:
     """A page as Markdown that starts with its h1; headings end in ` {#id}` where their anchor is known.
 
     `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
-    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty.
+    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty. `raw` is true of what
+    came as Markdown: its headings may have anchors that it doesn't tell.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Document:
     markdown_url: str = ""
     published: str = ""
     modified: str = ""
+    raw: bool = False
 
 
 class Converter(Protocol):

@@ -12,6 +12,7 @@ from lxml.etree import LxmlError, ParserError
 
 from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
+from ingestion.convert.dates import html_dates
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -20,8 +21,6 @@ _OPTIONS = html_to_markdown.ConversionOptions(
     br_in_tables=True,  # lines of neighbouring cells belong together
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
 )
-_PUBLISHED = ("article:published_time", "datepublished", "dcterms.created", "date")
-_MODIFIED = ("article:modified_time", "datemodified", "dcterms.modified", "og:updated_time", "last-modified")
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -37,6 +36,8 @@ class HtmlConverter:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
         scripted = bool(page.xpath("//script"))
+        meta = _meta(page)
+        published, modified = html_dates(page, meta)
         root = find_root(page)
         base = urljoin(source.url, next(iter(page.xpath("//base/@href")), ""))
         clean_root(root, base)
@@ -47,7 +48,6 @@ class HtmlConverter:
         title = _title(page, root)
         if title and not re.search(r"(?m)^# \S", markdown):
             markdown = f"# {title}\n\n{markdown}"
-        meta = _meta(page)
         return Document(
             title=title,
             markdown=markdown,
@@ -55,8 +55,8 @@ class HtmlConverter:
             canonical=_canonical(page, source.url),
             alternates=_alternates(page, source.url),
             markdown_url=_markdown_url(page, source.url),
-            published=next((meta[key] for key in _PUBLISHED if key in meta), ""),
-            modified=next((meta[key] for key in _MODIFIED if key in meta), ""),
+            published=published,
+            modified=modified,
         )
 
 

@@ -91,7 +91,23 @@ class Settings(BaseSettings):
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion
-    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk, in characters.")
+    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field(
+        "markdown", description="How pages are cut: along headings, where the matter changes, by length, or not at all."
+    )
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk of markdown, in characters.")
+    chunk_context: int = Field(
+        200, ge=0, le=2000, description="Characters of its neighbours kept with a chunk (markdown, semantic)."
+    )
+    chunk_tokens: int = Field(512, ge=32, le=8000, description="Longest chunk of fixed, in tokens.")
+    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a chunk of fixed repeated in the next one.")
+    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Shortest chunk of semantic, in tokens.")
+    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Longest chunk of semantic, in tokens.")
+    semantic_percentile: int = Field(
+        25, ge=1, le=99, description="Share of a page's points, in percent, that are unlike enough for semantic to cut."
+    )
+    anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
+        "auto", description="How raw Markdown's sections are named in links: learnt from a page's HTML, or by a rule."
+    )
     user_agent: str = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
         description="How the crawler names itself.",

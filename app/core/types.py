@@ -34,7 +34,9 @@ class Chunk:
     `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted
     elsewhere in the page changes no other chunk. `published` and `modified` are ISO 8601 or empty.
     `position` is the chunk's rank in its page when it was first written; `Page.chunk_ids` has the
-    order that holds now.
+    order that holds now. `before` and `after` are what the neighbouring chunks say next to it: not
+    searched, but shown to the model with it. `translated_from` is the language that its page is written
+    in, where the text is a translation; empty elsewhere.
     """
 
     id: str
@@ -48,6 +50,9 @@ class Chunk:
     file: str = ""
     published: str = ""
     modified: str = ""
+    before: str = ""
+    after: str = ""
+    translated_from: str = ""
 
     @property
     def heading_path(self) -> tuple[str, ...]:
@@ -86,6 +91,8 @@ class Page:
     in .mdx), `source` the sitemap that lists it. `hash` is of the cleaned Markdown. Times are ISO 8601 in
     UTC, or empty. `markdown` is empty where pages are only listed. `same_as` is the address of a page with the same
     text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
+    `translations` names the translations that its chunks hold or can't hold, so that a run knows which are to be
+    made anew; `translated_from` is set on such a translation while it is cut into chunks.
     """
 
     url: str
@@ -110,6 +117,8 @@ class Page:
     same_as: str = ""
     reading: str = ""
     chunk_ids: tuple[str, ...] = ()
+    translations: tuple[str, ...] = ()
+    translated_from: str = ""
 
 
 # ---- the index -------------------------------------------------------------------------------

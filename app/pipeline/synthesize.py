@@ -108,11 +108,14 @@ class Synthesize:
 
 
 def numbered(hits: tuple[Hit, ...], room: int) -> str:
-    """The passages with numbers and headings, the last ones cut or left out where `room` characters are full."""
+    """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
+    `room` characters are full.
+    """
     passages: list[str] = []
     for number, hit in enumerate(hits, start=1):
         title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
-        passage = f"[{number}] {title}\n{hit.chunk.text}"
+        around = (hit.chunk.before, hit.chunk.text, hit.chunk.after)
+        passage = f"[{number}] {title}\n" + "\n\n".join(part for part in around if part)
         if len(passage) > room and passages:
             break
         passages.append(passage[: max(room, 1000)])

@@ -151,6 +151,9 @@ async def test_a_chunk_comes_back_as_it_was_put(store):
         file="docs/uvod.md",
         published="2024-01-31",
         modified="2025-02-28T10:00:00+00:00",
+        before="…what stands before",
+        after="what stands after…",
+        translated_from="sk",
     )
     async with await store.draft(RECIPE) as draft:
         await put_chunks(draft, (chunk,))
@@ -186,6 +189,7 @@ async def test_pages_come_back_by_address(store):
         fetched_at="2024-02-01T00:00:00+00:00",
         last_ok="2024-02-01T00:00:00+00:00",
         stale_since="2024-02-02T00:00:00+00:00",
+        translations=("cs:0123", "de:4567!"),
     )
     async with await store.draft(RECIPE) as draft:
         await draft.put(page, chunks, {c.id: vector(c.text) for c in chunks})

@@ -1,6 +1,7 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -149,3 +150,11 @@ def test_passages_are_cut_to_fit() -> None:
     assert "[2]" in text
     assert "[3]" not in text
     assert len(numbered((hit(1, "y" * 5000),), 1500)) == 1500
+
+
+def test_a_passage_stands_between_what_its_neighbours_say() -> None:
+    """The model reads on over a cut; a passage without neighbours is as it was."""
+    whole = hit(1, "The text.")
+    cut = replace(whole, chunk=replace(whole.chunk, before="…said before", after="said after…"))
+    assert numbered((whole,), 2000).endswith("\nThe text.")
+    assert numbered((cut,), 2000).endswith("\n…said before\n\nThe text.\n\nsaid after…")

@@ -440,6 +440,19 @@ async def test_the_last_put_of_a_page_counts(store):
     assert len(await near(live, vector("try"))) == 3
 
 
+async def test_a_removed_page_can_be_put_back(store):
+    """With the chunks that it had, new ones and both legs, as if it hadn't been removed."""
+    await publish(store, {"/a": ["kept"], "/b": ["other"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + "/a")
+        await put(draft, SITE + "/a", "kept", "added")
+        info = await draft.publish()
+    live = await store.live()
+    assert (info.pages, info.chunks) == (2, 3)
+    assert sorted(await found(live, "kept added")) == ["added", "kept"]
+    assert "kept" in await near(live, vector("kept"))
+
+
 async def test_removed_pages_leave_and_unknown_ones_are_no_error(store):
     await publish(store, {"/a": ["one"], "/b": ["two"]})
     async with await store.draft(RECIPE) as draft:

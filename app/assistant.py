@@ -50,8 +50,7 @@ class Assistant:
         return await run(upto(self.plan, "search"), await self._turn(request))
 
     async def _turn(self, request: Request) -> Turn:
-        if self.collections:
-            request = replace(request, filters=replace(request.filters, collections=self.collections))
+        request = replace(request, filters=request.filters.within(self.collections))
         return Turn(request=request, generation=await self.store.live())
 
 
@@ -182,6 +181,22 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         names=dict(entry.get("names", {})),
         plan=make_plan(entry["steps"], tools),
         store=store,
-        collections=tuple(entry.get("collections", ())),
+        collections=_collections(entry),
         listed=bool(entry.get("listed", True)),
     )
+
+
+def _collections(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names under `collections`; none where the assistant answers from all."""
+    names = entry.get("collections")
+    if names is None:
+        return ()
+    # a lone string would pass for a list of letters, and an empty list for no limit
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise SettingsError(
+            f'assistants.toml: {entry["id"]} has collections = {names!r}. Write a list of names, as ["docs", "blog"], '
+            "or leave it out to answer from all."
+        )
+    if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise SettingsError(f"assistants.toml: {entry['id']} names the collection {doubled[0]!r} twice.")
+    return tuple(names)

@@ -7,15 +7,18 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from app.cli.types import Commands
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistant import Assistant
 
 SET = "(set)"
 _SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
@@ -54,14 +57,16 @@ async def _look(settings: Settings) -> dict[str, Any]:
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
+        unfilled = _unfilled(assistants.by_id.values(), index["pages_by_collection"]) if index else {}
     shown = _settings(settings)
-    problems = [text for text in (index_problem, embedder["problem"], model["problem"]) if text]
+    problems = [text for text in (index_problem, embedder["problem"], model["problem"], *unfilled) if text]
     return {
         "ok": not problems,
         "settings": shown,
         "store": shown["DOCS_STORE"],
         "index": index,
         "index_problem": index_problem,
+        "collections_without_pages": unfilled,
         "embedder": embedder,
         "language_model": model,
     }
@@ -95,6 +100,12 @@ async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
         "dimension": info.recipe.dimension,
         "splitter": info.recipe.splitter,
     }, ""
+
+
+def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dict[str, list[str]]:
+    """Per assistant, those of its collections that hold no pages."""
+    lacking = {a.id: [name for name in a.collections if name not in filled] for a in assistants}
+    return {id_: names for id_, names in lacking.items() if names}
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
@@ -145,6 +156,8 @@ def _print(findings: dict[str, Any]) -> None:
         )
     if findings["index_problem"]:
         print(f"index           PROBLEM: {findings['index_problem']}")
+    for assistant, names in findings["collections_without_pages"].items():
+        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
     print(
         f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
     )

@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     store_timeout: float = Field(10.0, gt=0, description="How long one call to the store may take.")
     generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
-    collection: str = Field("docs", description="Name that the indexed pages are kept under.")
+    collection: str = Field("docs", min_length=1, description="Name that the indexed pages are kept under.")
 
     # languages
     languages: Words = Field(

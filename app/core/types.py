@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -141,6 +141,17 @@ class Filters:
     collections: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
+
+    def within(self, collections: tuple[str, ...]) -> Filters:
+        """The same, never reaching beyond these collections; where both have none in common, nothing is found."""
+        if not collections:
+            return self
+        common = tuple(name for name in collections if name in self.collections) if self.collections else collections
+        return replace(self, collections=common or NO_COLLECTION)
+
+
+NO_COLLECTION = ("",)
+"""Restricts to nothing, since no page is kept under an empty name; an empty tuple wouldn't restrict at all."""
 
 
 @dataclass(frozen=True, slots=True)

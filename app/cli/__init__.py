@@ -1,4 +1,4 @@
-"""The command line: `docs-assistant run|serve|ask|ingest|check|eval`. The only place that knows all rooms."""
+"""The command line, one file per command; the only place that knows all rooms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from app.cli import ask, check, evaluate, ingest, run, serve
+    from app.cli import ask, check, evaluate, generations, ingest, pages, run, serve
 
     parser = argparse.ArgumentParser(
         prog="docs-assistant",
@@ -44,6 +44,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show where an error comes from")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, serve, ask, ingest, check, evaluate):
+    for module in (run, serve, ask, ingest, pages, generations, check, evaluate):
         module.add_command(commands)
     return parser

@@ -35,7 +35,7 @@ COMMANDS = paths(_parser())
 def test_the_commands_are_known():
     """The parametrised tests below would pass over nothing."""
     names = {path[0] for path in COMMANDS if path}
-    assert names == {"run", "serve", "ask", "ingest", "check", "eval"}
+    assert names == {"run", "serve", "ask", "ingest", "pages", "generations", "rollback", "check", "eval"}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "itself")
@@ -115,7 +115,18 @@ def test_debug_shows_where_an_error_comes_from(cli):
         cli("--debug", "check", DOCS_PORT="eight")
 
 
-@pytest.mark.parametrize("command", [("check",), ("check", "--json"), ("ask", "x"), ("ask", "x", "--json")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check",),
+        ("check", "--json"),
+        ("ask", "x"),
+        ("ask", "x", "--json"),
+        ("pages",),
+        ("generations",),
+        ("rollback",),
+    ],
+)
 def test_no_command_prints_a_secret(cli, command: tuple[str, ...]):
     """Neither keys nor passwords, wherever they were put; check says that they are set."""
     done = cli(*command, **SECRETS)

@@ -13,6 +13,7 @@ SECRETS = {
     "DOCS_LLM_KEY": "secret-llm",
     "DOCS_EMBEDDING_KEY": "secret-embedding",
     "DOCS_API_KEYS": "secret-one secret-two",
+    "DOCS_ADMIN_KEYS": "secret-three",
     "DOCS_STORE": "opensearch://admin:secret-store@127.0.0.1:1/docs",
     "DOCS_LLM_ARGS": '{"api_key": "secret-argument", "default_headers": {"Authorization": "secret-header"}}',
     "DOCS_EMBEDDING_EXTRA_BODY": '{"token": "secret-body"}',

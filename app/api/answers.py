@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -138,3 +138,33 @@ class HealthBody(BaseModel):
     model: str
     embedder: str
     details: dict[str, object]
+
+
+class IngestRun(BaseModel):
+    """A run of ingestion. `done` means that the index was published, even where single pages failed."""
+
+    object: Literal["ingest.run"]
+    id: str
+    state: Literal["queued", "running", "done", "failed"]
+    sites: list[str]
+    by: str = Field(description="Who asked for it: number of the admin key, and address.")
+    queued_at: str
+    started_at: str | None
+    finished_at: str | None
+    exit_code: int | None = Field(description="Of the command: 0, or 2 where the index was published but pages failed.")
+    progress: str = Field(description="The last line that the run wrote.")
+    error: str = Field(description="Why it failed; else empty.")
+    counts: dict[str, int] | None = Field(description="Pages by what became of them, once there is a report.")
+
+
+class IngestRunReport(IngestRun):
+    """A run with its report."""
+
+    report: dict[str, Any] | None = Field(description="As `docs-assistant ingest --json` prints it; null until then.")
+
+
+class IngestRunList(BaseModel):
+    """The last runs, newest first."""
+
+    object: Literal["list"]
+    data: list[IngestRun]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -67,10 +67,33 @@ class ChatRequest(Wire):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
+class IngestRequest(Wire):
+    """Which sites to index again."""
+
+    sites: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Some of the configured sites, as DOCS_SITES has them; without it all of them.",
+        examples=[["https://docs.example.org/sitemap.xml"]],
+    )
+
+
+Body = TypeVar("Body", bound=Wire)
+
+
 def read_chat(body: bytes) -> ChatRequest:
     """The request in this body. Raises `RequestError` naming the first wrong field."""
+    return _read(ChatRequest, body)
+
+
+def read_ingest(body: bytes) -> IngestRequest:
+    """The request in this body, which may be empty. Raises `RequestError` naming the first wrong field."""
+    return _read(IngestRequest, body.strip() or b"{}")
+
+
+def _read(kind: type[Body], body: bytes) -> Body:
     try:
-        return ChatRequest.model_validate(orjson.loads(body))
+        return kind.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
         raise RequestError(f"The body is no valid JSON: {error}.", code="invalid_json") from error
     except ValidationError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import socket
+import sys
 from typing import Any
 
 from app.cli import logs
@@ -13,6 +14,7 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 
 BACKLOG = 2048
+INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
 def add_command(commands: Commands) -> None:
@@ -39,7 +41,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.server import create_app
     from app.assistant import build
 
-    app = create_app(build(settings), settings)
+    app = create_app(build(settings), settings, ingest_command=INGEST)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10)
     uvicorn.Server(config).run(sockets=[listener])
     return 0

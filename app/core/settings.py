@@ -126,6 +126,9 @@ class Settings(BaseSettings):
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys that clients must show; empty lets everybody in."
     )
+    admin_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (), description="Keys that operators must show to start runs over HTTP; empty closes that door."
+    )
     max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -133,7 +136,7 @@ class Settings(BaseSettings):
     )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
-    @field_validator("sites", "languages", "crawl_allow", "api_keys", mode="before")
+    @field_validator("sites", "languages", "crawl_allow", "api_keys", "admin_keys", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.cli.ingest import index
+from app.cli.ingest import index as index_sites
 from app.core.settings import Settings
+from tests.app.cli.stored_index import Index, stored
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite, local_site
@@ -82,7 +83,7 @@ def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
     data = tmp_path_factory.mktemp("gauges") / "data"
     with gauges() as running:
         settings = Settings.load(None, store=str(data))
-        asyncio.run(index(settings, [f"{running.url}/sitemap.xml"], only=False))
+        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"], only=False))
         yield running, data
 
 
@@ -99,3 +100,11 @@ def llm() -> Iterator[FakeLLM]:
     """A scripted language model."""
     with llm_in_a_thread() as running:
         yield running
+
+
+@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """An empty index on each store, named in DOCS_STORE."""
+    with stored(request.param, tmp_path) as made:
+        monkeypatch.setenv("DOCS_STORE", made.address)
+        yield made

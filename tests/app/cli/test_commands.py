@@ -13,6 +13,7 @@ SECRETS = {
     "DOCS_LLM_KEY": "secret-llm",
     "DOCS_EMBEDDING_KEY": "secret-embedding",
     "DOCS_API_KEYS": "secret-one secret-two",
+    "DOCS_ADMIN_KEYS": "secret-three",
     "DOCS_STORE": "opensearch://admin:secret-store@127.0.0.1:1/docs",
     "DOCS_LLM_ARGS": '{"api_key": "secret-argument", "default_headers": {"Authorization": "secret-header"}}',
     "DOCS_EMBEDDING_EXTRA_BODY": '{"token": "secret-body"}',
@@ -115,7 +116,18 @@ def test_debug_shows_where_an_error_comes_from(cli):
         cli("--debug", "check", DOCS_PORT="eight")
 
 
-@pytest.mark.parametrize("command", [("check",), ("check", "--json"), ("ask", "x"), ("ask", "x", "--json")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check",),
+        ("check", "--json"),
+        ("ask", "x"),
+        ("ask", "x", "--json"),
+        ("pages",),
+        ("generations",),
+        ("rollback",),
+    ],
+)
 def test_no_command_prints_a_secret(cli, command: tuple[str, ...]):
     """Neither keys nor passwords, wherever they were put; check says that they are set."""
     done = cli(*command, **SECRETS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.cli import main
-from tests.app.cli.index.conftest import RECIPE, page_with
+from tests.app.cli.stored_index import RECIPE, page_with
 
 
 def test_the_kept_generations_are_listed_newest_first(index, capsys):

@@ -1,4 +1,4 @@
-"""An index for the commands, on each store, filled without a site."""
+"""An index for tests of commands, on each store, filled without a site."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,21 +73,19 @@ class Index:
             await store.close()
 
 
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    """An empty index, named in DOCS_STORE."""
-    name = f"test-cli-{uuid.uuid4().hex[:10]}"
-    server = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if request.param == "embedded":
-        address = str(tmp_path / "index")
-    elif server:
-        address = f"{server.replace('http', 'opensearch', 1)}/{name}"
-    else:
+@contextmanager
+def stored(kind: str, directory: Path) -> Iterator[Index]:
+    """An empty index, gone at the end; the test skips where there is no server for it."""
+    if kind == "embedded":
+        yield Index(str(directory / "index"))
+        return
+    server, name = os.environ.get("DOCS_TEST_OPENSEARCH", ""), f"test-cli-{uuid.uuid4().hex[:10]}"
+    if not server:
         message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    monkeypatch.setenv("DOCS_STORE", address)
-    yield Index(address)
-    if request.param == "opensearch":
+    try:
+        yield Index(f"{server.replace('http', 'opensearch', 1)}/{name}")
+    finally:
         with httpx.Client(base_url=server, timeout=30) as client:
             for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
                 client.delete(f"/{made}")

@@ -8,7 +8,7 @@ import pytest
 
 from app.cli import main
 from app.cli.pages import nearest
-from tests.app.cli.index.conftest import SITE, Index, page_with
+from tests.app.cli.stored_index import SITE, Index, page_with
 
 LONG = "To install the client, download the archive for your system and unpack it, then put the program on your path."
 
@@ -139,10 +139,10 @@ def test_one_page_as_json_has_its_record_and_chunks(filled, capsys):
 
 def test_an_unknown_address_names_the_nearest(filled, capsys):
     """Exit code 1, and the right page comes first."""
-    assert main(["pages", "--url", f"{SITE}/instal/"]) == 1
+    assert main(["pages", "--url", f"{SITE}/installs/"]) == 1
     output = capsys.readouterr()
     first, nearest_one, *_ = output.err.splitlines()
-    assert first == f"docs-assistant: {SITE}/instal/ is not indexed. The nearest are:"
+    assert first == f"docs-assistant: {SITE}/installs/ is not indexed. The nearest are:"
     assert nearest_one == f"  {SITE}/install"
     assert output.out == ""
 

@@ -1,4 +1,4 @@
-"""`docs-assistant check`: collections that assistants answer from, and keys that stay secret."""
+"""`docs-assistant check`: the collections that assistants answer from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from tests.app.cli.index.conftest import Index, page_with
+from tests.app.cli.stored_index import Index, page_with
 
 ASSISTANTS = """
 [[assistant]]

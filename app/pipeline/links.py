@@ -26,18 +26,20 @@ class LinkFilter:
     """Lets through addresses of the passages, and stand-ins such as localhost; of other links it keeps the words."""
 
     def __init__(self, passages: Iterable[str]) -> None:
-        self._known = {_plain(url) for text in passages for url in _URL.findall(text)}
+        self._known = {_plain(url) for text in passages if "://" in text for url in _URL.findall(text)}
         self._held = ""
 
     def feed(self, text: str) -> str:
         """The text that is certain by now."""
         text = self._held + text
         self._held = ""
-        whole = max((link.end() for link in _LINK.finditer(text) if link[3]), default=0)  # its ) ends it
+        addressed = "://" in text  # few pieces are: spares the others two of three searches
+        ends = (link.end() for link in _LINK.finditer(text) if link[3]) if addressed else ()
+        whole = max(ends, default=0)  # its ) ends it
         if opened := _OPEN.search(text, whole):
             self._held = text[opened.start() :]
             text = text[: opened.start()]
-        return _LINK.sub(self._judge, text)
+        return _LINK.sub(self._judge, text) if addressed else text
 
     def rest(self) -> str:
         """What was still held back, at the end."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.settings import Settings
-from eval.commands import check, compare, docs, gate, retrieval
+from eval.commands import answers, check, compare, docs, gate, retrieval
 from eval.commands.types import WRONG_INPUT, Commands, Handler, OpenFinder
 from eval.errors import EvaluationError
 
@@ -23,7 +23,7 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: Sequence[Command] = (docs, retrieval, compare, check, gate)
+COMMANDS: Sequence[Command] = (docs, retrieval, answers, compare, check, gate)
 
 
 def add_commands(commands: Commands) -> None:

@@ -1,4 +1,4 @@
-"""`eval answers FILE`: contestants answer a set, and the answers are measured, with a judge or without."""
+"""`eval run FILE`: contestants answer a set, and the answers are measured, with a judge or without."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ KEY = "DOCS_JUDGE_KEY"
 def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
-        "answers",
+        "run",
         help="let contestants answer a question set and measure the answers",
         description="Everything is kept in the directory of --out as it comes: the same command goes on where it was stopped.",
     )
-    parser.set_defaults(evaluation=_answers)
+    parser.set_defaults(evaluation=_run)
     parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
     parser.add_argument("--unanswerable", default="", metavar="FILE", help="questions that must be declined, .jsonl")
     parser.add_argument("--assistant", action="append", default=[], metavar="ID", help="one of ours; may be repeated")
@@ -68,7 +68,7 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--own-criteria", action="store_true", help="our wording also where Evidently's is installed")
 
 
-async def _answers(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+async def _run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     refuse_judge(options, settings)
     questions = load_questions(options.file, options.unanswerable)

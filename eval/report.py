@@ -24,7 +24,7 @@ def retrieval_text(result: RetrievalResult) -> str:
     rows = [
         [_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
     ]
-    return "\n".join([*_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
+    return "\n".join([*as_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
 
 
 def curve_text(result: RetrievalResult) -> list[str]:
@@ -34,7 +34,7 @@ def curve_text(result: RetrievalResult) -> list[str]:
         return []
     header = ["mean of languages", "n", *(_CURVE[name] for name in CURVE)]
     rows = [[f"{p.level}s, first {p.k}", str(p.n), *(_interval(p.measures[name]) for name in CURVE)] for p in points]
-    return ["", *_table(header, rows)]
+    return ["", *as_table(header, rows)]
 
 
 def retrieval_markdown(result: RetrievalResult) -> str:
@@ -61,7 +61,7 @@ def comparison_text(comparison: Comparison) -> str:
         [_name(row), str(row.n), *(_difference(row.measures[measure]) for measure in COMPARED)]
         for row in comparison.rows
     ]
-    lines = [*_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
+    lines = [*as_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
     if comparison.left_out:
         lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
     lines += _moves("worse", comparison.worse, comparison.n_worse)
@@ -166,7 +166,8 @@ def _rank(rank: int) -> str:
     return f"{rank:>2}" if rank else " –"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns, the first one to the left, the others to the right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     return [
         "  ".join(

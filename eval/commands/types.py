@@ -57,3 +57,11 @@ def refuse_unwritable(path: str, option: str) -> None:
 def as_json(value: Any) -> str:
     """JSON as it is printed."""
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def write_text(text: str, path: str) -> None:
+    """Write a file. Raises `EvaluationError` where that can't be done."""
+    try:
+        Path(path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"{path} can't be written: {error}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from app.core.errors import AssistantError
 from app.core.models import open_embedder
 from app.core.settings import Settings
@@ -9,13 +11,14 @@ from app.core.store import open_store
 from app.core.store.base import Generation
 from app.core.types import GenerationInfo
 from eval.errors import EvaluationError
+from ingestion.chunking import Chunking
 from ingestion.embed import Embedding
 from ingestion.run import recipe_for
-from ingestion.split import split
+from ingestion.split import open_splitter
 
 INDEX_SETTINGS = frozenset(
     {
-        "chunk_size", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
+        "chunk_size", "splitter", "chunk_context", "chunk_tokens", "chunk_overlap", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
         "embedding_max_chars", "embedding_passage_prefix", "embedding_extra_body",
     }
 )  # fmt: skip
@@ -26,18 +29,21 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     """Write the source's pages into the store of these settings, split and embedded as they say."""
     store, embedder = open_store(settings), open_embedder(settings)
     embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
+    thread = ThreadPoolExecutor(1, thread_name_prefix="split")
+    chunking = Chunking(open_splitter(settings), embedding, thread)
     try:
         async with await store.draft(await recipe_for(embedder, settings)) as draft:
             for listed in await source.pages():
                 page = await source.page(listed.url)
                 if page is None:
                     continue
-                chunks = split(page, settings.chunk_size)
+                chunks = () if page.same_as else await chunking.chunks(page)
                 missing = await draft.missing(chunks)
                 await draft.put(page, chunks, await embedding.embed(missing))
             return await draft.publish()
     except AssistantError as error:
         raise EvaluationError(f"The index can't be made anew with these settings: {error}") from error
     finally:
+        thread.shutdown(wait=False)
         await store.close()
         await embedder.close()

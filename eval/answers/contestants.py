@@ -13,7 +13,7 @@ import orjson
 from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
-from app.core.types import Done, Failure, Message, Request, Source, Text, Turn
+from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn
 from app.pipeline.step import run
 from eval.answers.types import Answer
 from eval.cases import Case

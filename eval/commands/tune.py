@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from app.core.settings import Settings
-from app.core.types import Message, Request
+from app.core.turn import Message, Request
 from eval.cases import Case, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.retrieval import add_documents_option

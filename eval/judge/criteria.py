@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from app.core.types import Message
+from app.core.turn import Message
 
 FAITHFUL, COMPLETE, ANSWERS, REFUSES = "faithful", "complete", "answers", "refuses"
 UNKNOWN = "UNKNOWN"

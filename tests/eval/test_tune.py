@@ -11,7 +11,7 @@ from app.core.types import Legs, LexicalText, Query
 from eval.cases import Case
 from eval.documents import Documents
 from eval.errors import EvaluationError
-from eval.tune import Searched, candidates, settings_of, tune
+from eval.tune import Searched, settings_of, tune
 
 PAGES = 20
 URLS = [f"https://d.example/p{n}" for n in range(PAGES)]

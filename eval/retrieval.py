@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Protocol
@@ -50,7 +50,8 @@ class Plan:
 
     `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one. Where the
     assistant was opened with more passages than an answer is made from, `passages` says how many those are: the
-    rows are made of them, the curve of all.
+    rows are made of them, the curve of all. `labels` has the relevant chunks of cases where they are known better
+    than by the evidence.
     """
 
     k: int = 5
@@ -58,12 +59,16 @@ class Plan:
     assistant: str = ""
     rules: tuple[Rule, ...] = ()
     passages: int = 0
+    labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+DEFAULT = Plan()
 
 
 async def evaluate(
     finder: Finder,
     cases: Sequence[Case],
-    plan: Plan = Plan(),
+    plan: Plan = DEFAULT,
     *,
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -161,7 +166,9 @@ class _Run:
             in_index=bool(self.documents.pages(case.doc)),
             hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
             pages=self._page_ranks(case, hits),
-            chunks=_ranks([hit.chunk.id for hit in hits], proof.chunks if proof else None),
+            chunks=_ranks(
+                [hit.chunk.id for hit in hits], self.plan.labels.get(case.id, proof.chunks if proof else None)
+            ),
             sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
             **known,
         )

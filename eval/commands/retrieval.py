@@ -18,6 +18,7 @@ from eval.commands.measured import configuration
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
 from eval.documents import parse_rules
 from eval.errors import EvaluationError
+from eval.label.files import load_labels, relevant_by_case
 from eval.levels import DEPTH
 from eval.page import retrieval_page, write_page
 from eval.report import retrieval_markdown, retrieval_text
@@ -43,6 +44,7 @@ def add_command(commands: Commands) -> None:
         "--scripted-model", metavar="FILE", help="a language model that says what this file has for each question"
     )
     retrieval.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
+    retrieval.add_argument("--labels", default="", metavar="FILE", help="relevant chunks, as eval label keeps them")
     add_measuring_options(retrieval)
 
 
@@ -105,7 +107,9 @@ def plan_of(options: argparse.Namespace, settings: Settings) -> tuple[Plan, dict
     passages = options.passages or max(settings.top_k, options.k)
     asked = max(passages, DEPTH) if options.deep else passages
     rules = parse_rules(getattr(options, "doc_map", ()))
-    plan = Plan(options.k, options.parallel, getattr(options, "assistant", ""), rules, passages if options.deep else 0)
+    labels = relevant_by_case(load_labels(options.labels)) if getattr(options, "labels", "") else {}
+    deep = passages if options.deep else 0
+    plan = Plan(options.k, options.parallel, getattr(options, "assistant", ""), rules, deep, labels)
     return plan, {"top_k": asked} if asked != settings.top_k else {}
 
 

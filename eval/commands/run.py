@@ -16,6 +16,7 @@ from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.settings import Settings
 from eval.answers.collect import collect
 from eval.answers.contestants import Own, Remote
+from eval.answers.evidently_report import evidently_page
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
@@ -28,7 +29,8 @@ from eval.errors import EvaluationError
 from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.page import write_page
 
-KEY = "DOCS_JUDGE_KEY"
+KEY = "EVAL_JUDGE_KEY"
+CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
 
 
 def add_command(commands: Commands) -> None:
@@ -47,11 +49,12 @@ def add_command(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME=URL,MODEL",
-        help="anything behind the OpenAI chat API; may be repeated",
+        help="anything behind the OpenAI chat API, its key in EVAL_CONTESTANT_KEY; may be repeated",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for answers, judgements and the report")
     parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
     parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="calls at once (default 4)")
+    parser.add_argument("--evidently", action="store_true", help="Evidently's own report too (needs the extra eval)")
     add_judge_options(parser)
 
 
@@ -82,6 +85,8 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
         result = await _measured(options, settings, assistants, cases, answers)
     result.save(folder / "answers.json")
     write_page(answers_page(result), folder / "answers.html")
+    if options.evidently:
+        evidently_page(result, folder / "evidently.html")
     sys.stdout.write(answers_text(result) + "\n")
     return FAILED if result.failed or result.malformed else OK
 
@@ -161,7 +166,7 @@ def _contestants(options: argparse.Namespace, settings: Settings, assistants: As
         if not (equals and comma and name and url and model):
             raise EvaluationError(f"--url {text}: it must be NAME=URL,MODEL, as old=http://host/v1,old-bot.")
         found.append(
-            Remote(name, Endpoint(url, os.environ.get("DOCS_CONTESTANT_KEY", ""), timeout=settings.llm_timeout), model)
+            Remote(name, Endpoint(url, os.environ.get(CONTESTANT_KEY, ""), timeout=settings.llm_timeout), model)
         )
     if len({one.name for one in found}) != len(found):
         raise EvaluationError("Two contestants have the same name.")

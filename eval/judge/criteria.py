@@ -57,22 +57,25 @@ def criteria(*, evidently: bool | None = None) -> Mapping[str, Criterion]:
     """All criteria by name. Evidently's templates for faithful and complete where it is installed, unless told."""
     use = find_spec("evidently") is not None if evidently is None else evidently
     found = [
-        _from_evidently(FAITHFUL) if use else _own(FAITHFUL, "FAITHFUL", "UNFAITHFUL", _FAITHFUL, "source"),
-        _from_evidently(COMPLETE) if use else _own(COMPLETE, "COMPLETE", "INCOMPLETE", _COMPLETE, "reference"),
-        _own(ANSWERS, "ANSWERS", "EVADES", _ANSWERS),
-        _own(REFUSES, "REFUSES", "REPLIES", _REFUSES),
+        _from_evidently(FAITHFUL)
+        if use
+        else own_criterion(FAITHFUL, "FAITHFUL", "UNFAITHFUL", _FAITHFUL, ("question", "source", "answer")),
+        _from_evidently(COMPLETE)
+        if use
+        else own_criterion(COMPLETE, "COMPLETE", "INCOMPLETE", _COMPLETE, ("question", "reference", "answer")),
+        own_criterion(ANSWERS, "ANSWERS", "EVADES", _ANSWERS),
+        own_criterion(REFUSES, "REFUSES", "REPLIES", _REFUSES),
     ]
     return {criterion.name: criterion for criterion in found}
 
 
-def own_criterion(name: str, yes: str, no: str, text: str, *parts: str) -> Criterion:
-    """A criterion of our wording; `parts` are the fields shown before the answer, besides the question."""
-    return _own(name, yes, no, text, *parts)
+def own_criterion(
+    name: str, yes: str, no: str, text: str, parts: tuple[str, ...] = ("question", "answer")
+) -> Criterion:
+    """A criterion of our wording; `parts` are the fields that the judge is shown, in this order."""
 
-
-def _own(name: str, yes: str, no: str, text: str, *parts: str) -> Criterion:
     def messages(fields: Fields) -> tuple[Message, ...]:
-        shown = "\n\n".join(_marked(part, fields[part]) for part in ("question", *parts, "answer"))
+        shown = "\n\n".join(_marked(part, fields[part]) for part in parts)
         form = _FORM.format(categories=f"{yes} or {no} or {UNKNOWN}")
         return (Message("system", _SYSTEM), Message("user", f"{text}\n\n{shown}\n\n{form}"))
 

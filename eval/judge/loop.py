@@ -133,7 +133,7 @@ class Judge:
 
 def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
     """A judgement as it is kept. Raises `MalformedError` for no JSON, no category, or one that wasn't offered."""
-    found = _object(text)
+    found = json_object(text)
     category = found.get("category")
     if not isinstance(category, str):
         raise MalformedError(f"no category in {text[:200]!r}")
@@ -144,8 +144,11 @@ def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
     return _kept(Judgement("", criterion.name, verdict, category, str(found.get("reasoning") or "")))
 
 
-def _object(text: str) -> Mapping[str, Any]:
-    """The JSON object in an answer, as models write it: alone, in a fence, or with words around it."""
+def json_object(text: str) -> Mapping[str, Any]:
+    """The JSON object in an answer, as models write it: alone, in a fence, or with words around it.
+
+    Raises `MalformedError` when there is none.
+    """
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", text):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 
 import lxml.html
 import pytest
@@ -13,6 +14,7 @@ from app.core.models.openai import Endpoint
 from app.core.prompts import load_prompts
 from eval.answers.collect import collect
 from eval.answers.contestants import Remote, without_links
+from eval.answers.evidently_report import evidently_page
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
@@ -204,3 +206,15 @@ def test_only_the_list_of_links_is_cut_off():
     assert without_links("A.\n\n**Zdroje**\n1. [B](http://x/b)\n2. [C](http://x/c)") == "A."
     assert without_links("A.\n\n**Note**\nmind the gap") == "A.\n\n**Note**\nmind the gap"
     assert without_links("A.") == "A."
+
+
+async def test_evidentlys_own_report_is_written_where_it_is_installed(tmp_path):
+    """A page with our measures as columns."""
+    pytest.importorskip("pandas")
+    if not find_spec("evidently"):
+        pytest.skip("needs the extra eval")
+    result = await result_of({"us": [(True, True), (False, None)] * 4})
+    evidently_page(result, tmp_path / "e.html")
+    text = (tmp_path / "e.html").read_text(encoding="utf-8")
+    assert "correctness" in text
+    assert "<html" in text

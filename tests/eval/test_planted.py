@@ -26,8 +26,8 @@ from eval.gate import baseline_of, judge
 from eval.result import RetrievalResult
 from eval.retrieval import Plan, evaluate
 from eval.scripted import ScriptedModel, load_script
-from ingestion import prepare
 from ingestion.run import ingest
+from ingestion.split.markdown import MarkdownSplitter
 
 pytestmark = pytest.mark.server
 EVAL = Path(__file__).parents[2] / "../shared/eval"
@@ -143,15 +143,15 @@ def test_a_lost_language_model_is_caught(bench: Bench, store: Path):
 
 def test_lost_heading_paths_are_caught(bench: Bench, sound: RetrievalResult, monkeypatch):
     """Chunks forget their headings: pages are found as before, but no link leads to the right section."""
-    split = prepare.split
+    split = MarkdownSplitter.split
 
-    def headless(page, size):
+    def headless(self, page, vectors=()):
         return tuple(
             replace(chunk, sections=tuple(replace(section, path=()) for section in chunk.sections))
-            for chunk in split(page, size)
+            for chunk in split(self, page, vectors)
         )
 
-    monkeypatch.setattr(prepare, "split", headless)
+    monkeypatch.setattr(MarkdownSplitter, "split", headless)
     found = dropped(bench.measure(bench.index("headless")), sound)
     assert {("section", "mean"), ("section", "cs"), ("section", "en")} <= found
     assert not any(measure == "page" for measure, _ in found)

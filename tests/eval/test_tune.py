@@ -11,7 +11,7 @@ from app.core.types import Legs, LexicalText, Query
 from eval.cases import Case
 from eval.documents import Documents
 from eval.errors import EvaluationError
-from eval.tune import Searched, settings_of, tune
+from eval.tune import LEAST_GAIN, Searched, settings_of, tune
 
 PAGES = 20
 URLS = [f"https://d.example/p{n}" for n in range(PAGES)]
@@ -47,13 +47,19 @@ def test_a_better_weight_is_found():
     assert settings_of([found]) == {"en": found.best.vector_weight}
 
 
-def test_gains_inside_the_noise_are_refused():
-    """Both legs are as good and weigh the same, which nothing beats: chance shows gains, and none is accepted."""
-    found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(8)]
-    assert [one.accepted for one in found] == [False] * 8
-    assert all(one.flattered >= one.gain.mean for one in found)
-    assert max(one.flattered for one in found) > 0.01
-    assert settings_of(found) == {}
+def test_gains_inside_the_noise_are_refused(monkeypatch):
+    """Both legs are as good and weigh the same, which nothing beats: of 40 draws hardly one is taken for a gain."""
+    monkeypatch.setattr("eval.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
+    found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(40)]
+    assert sum(one.flattered >= LEAST_GAIN for one in found) > 20  # without cross-validation half would look better
+    assert sum(one.accepted for one in found) <= 2  # the interval itself errs once in 40
+
+
+def test_refused_weights_are_not_told_as_settings():
+    """What isn't better has no line to copy."""
+    kept = tune(set_of(1, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)
+    assert not kept[0].accepted
+    assert settings_of(kept) == {}
 
 
 def test_too_few_pages_are_refused():

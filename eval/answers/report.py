@@ -41,10 +41,13 @@ def answers_text(result: AnswerResult) -> str:
 
 
 def _kinds(result: AnswerResult) -> list[str]:
-    judged = [cell for cell in result.cells if cell.kind != CELLS[-1] and cell.right_language + cell.wrong_language]
-    if not judged:
+    if not _judged(result):
         return []
     return [*as_table(*_kind_rows(result)), ""]
+
+
+def _judged(result: AnswerResult) -> bool:
+    return any(cell.kind != CELLS[-1] and cell.right_language + cell.wrong_language for cell in result.cells)
 
 
 def _kind_rows(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
@@ -62,7 +65,8 @@ def _kind_rows(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
 def answers_page(result: AnswerResult) -> str:
     """The whole page: figures, bars, the table of judgements, differences, worst answers, configuration."""
     lead = f"{len(result.scored)} answers of {', '.join(result.contestants)}; {result.config.get('date', '')}"
-    rows = [[_name(row), row.contestant, str(row.n), *_cells(row, MEASURES)] for row in result.rows]
+    shown = [measure for measure in MEASURES if any(measure in row.measures for row in result.rows)]
+    rows = [[_name(row), row.contestant, str(row.n), *_cells(row, shown)] for row in result.rows]
     differences = [
         [d.contestant, d.measure, str(d.n), f"{d.estimate.mean:+.3f}", f"{d.estimate.low:+.3f}…{d.estimate.high:+.3f}",
          "yes" if d.outside_noise else "no"]
@@ -74,9 +78,9 @@ def answers_page(result: AnswerResult) -> str:
         [
             _tiles(result),
             *(section(measure, _bars(result, measure), "95 % intervals, drawn by page.") for measure in SHOWN),
-            section("Faithful, complete, in the right language", table(*_kind_rows(result))),
+            section("Faithful, complete, in the right language", table(*_kind_rows(result)) if _judged(result) else ""),
             section(f"Against {result.contestants[0]}", table(_AGAINST, differences) if differences else ""),
-            section("All measures", table(["questions", "contestant", "n", *MEASURES], rows)),
+            section("All measures", table(["questions", "contestant", "n", *shown], rows)),
             section(
                 "Worst answers", _worst(result.scored), "Judged unfaithful or incomplete first, then the least correct."
             ),
@@ -106,8 +110,10 @@ def _bars(result: AnswerResult, measure: str) -> str:
     groups: dict[tuple[str, str, bool], list[Bar]] = {}
     for row in result.rows:
         if measure in row.measures:
-            bar = Bar(_name(row), row.n, row.measures[measure], names.index(row.contestant))
-            groups.setdefault((row.language, row.variant, row.cross), []).append(bar)
+            bar = Bar(_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
+            # contestants side by side; a single one by language
+            variant = row.variant if len(names) > 1 else ""
+            groups.setdefault((row.language, variant, row.cross), []).append(bar)
     return legend(names) + bars(list(groups.values())) if groups else ""
 
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev run test test-fast check format opensearch opensearch-stop clean
+.PHONY: install install-dev install-eval run test test-fast check eval format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -22,6 +22,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) -e '.[embedded,llamaindex,dev]'
 	@touch $@
 
+# judges and Evidently's reports; make eval itself needs none of it
+$(VENV)/.installed-eval: $(VENV)/.installed
+	$(PIP) -e '.[embedded,eval]'
+	@touch $@
+
+install-eval: $(VENV)/.installed-eval
+
 run: install
 	@$(BIN)/docs-assistant run $(SITEMAP)
 
@@ -37,6 +44,12 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
+
+# Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
+eval: install
+	@mkdir -p results
+	@$(BIN)/docs-assistant eval docs --deep --out results/eval.json --html results/eval.html
+	@$(BIN)/docs-assistant eval gate results/eval.json --baseline eval/baseline.json
 
 format: install-dev
 	$(BIN)/ruff format .

@@ -17,7 +17,8 @@ from app.core.models import Embedder, Model, open_embedder, open_model
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
-from app.core.types import Events, GenerationInfo, Request, Turn
+from app.core.turn import Events, Request, Turn
+from app.core.types import GenerationInfo
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
 
@@ -46,12 +47,11 @@ class Assistant:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn as it is once the passages are found; nothing is synthesized."""
-        return await run(upto(self.plan, "hits"), await self._turn(request))
+        """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
+        return await run(upto(self.plan, "search"), await self._turn(request))
 
     async def _turn(self, request: Request) -> Turn:
-        if self.collections:
-            request = replace(request, filters=replace(request.filters, collections=self.collections))
+        request = replace(request, filters=request.filters.within(self.collections))
         return Turn(request=request, generation=await self.store.live())
 
 
@@ -182,6 +182,22 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         names=dict(entry.get("names", {})),
         plan=make_plan(entry["steps"], tools),
         store=store,
-        collections=tuple(entry.get("collections", ())),
+        collections=_collections(entry),
         listed=bool(entry.get("listed", True)),
     )
+
+
+def _collections(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names under `collections`; none where the assistant answers from all."""
+    names = entry.get("collections")
+    if names is None:
+        return ()
+    # a lone string would pass for a list of letters, and an empty list for no limit
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise SettingsError(
+            f'assistants.toml: {entry["id"]} has collections = {names!r}. Write a list of names, as ["docs", "blog"], '
+            "or leave it out to answer from all."
+        )
+    if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise SettingsError(f"assistants.toml: {entry['id']} names the collection {doubled[0]!r} twice.")
+    return tuple(names)

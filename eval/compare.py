@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from eval.metrics import Estimate, as_values, estimate
 from eval.result import CaseResult, RetrievalResult, groups, parts_of
 
 ENOUGH = 10
+ENOUGH_PAGES = 5
 LISTED = 10
 _TEXT = ("language", "variant", "cross", "question", "doc", "also")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B - A of one measure. `outside_noise`: the interval leaves out 0, on at least 10 questions."""
+    """B - A of one measure. `outside_noise`: the interval leaves out 0, on at least 10 questions about 5 pages."""
 
     estimate: Estimate
     outside_noise: bool
@@ -124,15 +125,22 @@ def _text(case: Case) -> tuple[Any, ...]:
 def _rows(pairs: list[tuple[CaseResult, CaseResult]]) -> tuple[RowDifference, ...]:
     differences = as_values([b.scores for _, b in pairs]) - as_values([a.scores for a, _ in pairs])
     rows = []
-    for group in groups([a.case for a, _ in pairs]):
-        estimates = estimate(parts_of(differences, group))
+    cases = [a.case for a, _ in pairs]
+    for group in groups(cases):
+        clusters = group.clusters(cases)
+        estimates = estimate(parts_of(differences, group), clusters)
+        enough = enough_to_judge(clusters)
         measures = {
-            # the bootstrap of a handful of questions is too narrow to speak of noise
-            name: Difference(one, outside_noise=one.excludes_zero and group.n >= ENOUGH)
-            for name, one in estimates.items()
+            name: Difference(one, outside_noise=one.excludes_zero and enough) for name, one in estimates.items()
         }
         rows.append(RowDifference(group.language, group.variant, group.cross, group.n, measures))
     return tuple(rows)
+
+
+def enough_to_judge(clusters: Sequence[Sequence[str]]) -> bool:
+    """False for so few questions or pages that their bootstrap is too narrow to speak of noise."""
+    pages = [page for part in clusters for page in part]
+    return len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES
 
 
 def _changes(pairs: list[tuple[CaseResult, CaseResult]]) -> Iterator[Change]:
@@ -146,15 +154,16 @@ def _rank(result: CaseResult) -> int:
 
 
 def _config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    flat_a, flat_b = dict(flat(a)), dict(flat(b))
     names = [name for name in {**flat_a, **flat_b} if name != "date"]
     return {name: (flat_a.get(name), flat_b.get(name)) for name in names if flat_a.get(name) != flat_b.get(name)}
 
 
-def _flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a nested configuration with their paths, as `index.recipe.embedder`."""
     for name, value in config.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{name}.")
+            yield from flat(value, f"{path}{name}.")
         else:
             # JSON has no tuples: a result read back must equal the one still in memory
             yield f"{path}{name}", list(value) if isinstance(value, tuple) else value

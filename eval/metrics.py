@@ -1,6 +1,7 @@
 """The measures, as pure functions on ranked pages, and their 95 % bootstrap intervals.
 
-A ranking names each page once, best first; `relevant` holds every page that counts as a hit.
+A ranking names each page once, best first; `relevant` holds every page that counts as a hit. Several questions are
+about one page and fail together, so intervals are made by drawing pages, not questions.
 """
 
 from __future__ import annotations
@@ -93,24 +94,50 @@ def as_values(scores: Sequence[Scores]) -> Values:
     return np.array([astuple(one) for one in scores], dtype=np.float64).reshape(len(scores), len(MEASURES))
 
 
-def estimate(parts: Sequence[Values], *, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, Estimate]:
-    """The mean of the parts' means for each measure, with percentile bootstrap intervals.
+def estimate(
+    parts: Sequence[Values],
+    clusters: Sequence[Sequence[str]] | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Estimate]:
+    """The mean of the parts' means for each of `MEASURES`, with percentile bootstrap intervals; see `intervals`."""
+    return dict(zip(MEASURES, intervals(parts, clusters, resamples=resamples, seed=seed), strict=True))
 
-    Questions are drawn anew within each part, so that every part keeps its size and its weight. Give
-    one part for a plain mean, and differences (B - A, row by row) for a paired comparison.
+
+def intervals(
+    parts: Sequence[Values],
+    clusters: Sequence[Sequence[str]] | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> list[Estimate]:
+    """An estimate for each column. `clusters` names the page of each row, part by part: pages are drawn anew.
+
+    Parts are drawn apart, so that each keeps its weight. Give one part for a plain mean, and differences
+    (B - A, row by row) for a paired comparison. Without clusters, or where all rows are of one page, each
+    row is drawn on its own.
     """
     if not parts or not all(len(part) for part in parts):
         raise ValueError("There is no mean of no questions.")
     random = np.random.default_rng(seed)
     means = np.mean([part.mean(axis=0) for part in parts], axis=0)
-    drawn = np.mean([_resampled_means(part, resamples, random) for part in parts], axis=0)
+    names = clusters or [[str(row) for row in range(len(part))] for part in parts]
+    drawn = np.mean(
+        [_resampled_means(part, own, resamples, random) for part, own in zip(parts, names, strict=True)], axis=0
+    )
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail], axis=0)
-    return {measure: Estimate(float(means[i]), float(low[i]), float(high[i])) for i, measure in enumerate(MEASURES)}
+    return [Estimate(float(means[i]), float(low[i]), float(high[i])) for i in range(len(means))]
 
 
-def _resampled_means(part: Values, resamples: int, random: np.random.Generator) -> Values:
-    # how often each question is drawn, as one matrix product for all the measures
-    n = len(part)
+def _resampled_means(part: Values, clusters: Sequence[str], resamples: int, random: np.random.Generator) -> Values:
+    _, of_row = np.unique(np.asarray(clusters), return_inverse=True)
+    if of_row.max() == 0:
+        of_row = np.arange(len(part))
+    n = int(of_row.max()) + 1
+    sums, sizes = np.zeros((n, part.shape[1])), np.bincount(of_row, minlength=n).astype(np.float64)
+    np.add.at(sums, of_row, part)
+    # how often each cluster is drawn, as one matrix product for all the measures; clusters differ in size
     counts = random.multinomial(n, np.full(n, 1 / n), size=resamples)
-    return np.asarray(counts @ part / n, dtype=np.float64)
+    return np.asarray(counts @ sums / (counts @ sizes)[:, None], dtype=np.float64)

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eval.compare import Change, Comparison, Difference, RowDifference
+from eval.levels import CURVE
 from eval.metrics import MEASURES, Estimate, title
 from eval.result import ALL, MEAN, RetrievalResult, Row
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
 COMPARED = ("rr", "hit_1", "hit", "f1")
 LISTED = 20
+_CURVE: Mapping[str, str] = {
+    "rr": "MRR", "hit": "hit", "precision": "precision", "recall": "recall", "f1": "F1", "ndcg": "nDCG",
+}  # fmt: skip
 
 
 def retrieval_text(result: RetrievalResult) -> str:
@@ -20,7 +24,17 @@ def retrieval_text(result: RetrievalResult) -> str:
     rows = [
         [_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
     ]
-    return "\n".join([*_table(header, rows), "", *_facts(result), *_problems(result)])
+    return "\n".join([*as_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
+
+
+def curve_text(result: RetrievalResult) -> list[str]:
+    """The measures at each depth, of pages and of chunks; nothing where only the usual depth was measured."""
+    points = [p for p in result.curve if p.language == MEAN]
+    if max((p.k for p in points), default=0) <= result.k:
+        return []
+    header = ["mean of languages", "n", *(_CURVE[name] for name in CURVE)]
+    rows = [[f"{p.level}s, first {p.k}", str(p.n), *(_interval(p.measures[name]) for name in CURVE)] for p in points]
+    return ["", *as_table(header, rows)]
 
 
 def retrieval_markdown(result: RetrievalResult) -> str:
@@ -47,7 +61,7 @@ def comparison_text(comparison: Comparison) -> str:
         [_name(row), str(row.n), *(_difference(row.measures[measure]) for measure in COMPARED)]
         for row in comparison.rows
     ]
-    lines = [*_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
+    lines = [*as_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
     if comparison.left_out:
         lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
     lines += _moves("worse", comparison.worse, comparison.n_worse)
@@ -89,6 +103,7 @@ def _facts(result: RetrievalResult) -> list[str]:
         )
     if "model" in config:
         lines.append(f"Language model: {config['model'] or 'none'}. Steps: {', '.join(config.get('steps', ()))}.")
+    lines.append("Intervals are 95 % and draw pages, not questions: several questions are about one page.")
     if "date" in config:
         lines.append(f"Measured {config['date']}.")
     return lines
@@ -151,7 +166,8 @@ def _rank(rank: int) -> str:
     return f"{rank:>2}" if rank else " –"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns, the first one to the left, the others to the right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     return [
         "  ".join(

@@ -13,11 +13,34 @@ import numpy as np
 
 from eval.cases import Case, read_text
 from eval.errors import EvaluationError
+from eval.levels import Point, Ranks, as_ranks, points
 from eval.metrics import Estimate, Scores, Values, as_values, estimate
 
-FORM = "docs-assistant retrieval 1"
+FORM = "docs-assistant retrieval 2"
 MEAN = "mean"
+NOTHING = Ranks()
 ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One passage that was found: its link, whether its page is right, and its scores."""
+
+    link: str
+    right: bool
+    lexical: float | None
+    cosine: float | None
+    fused: float
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What one step of the pipeline did: its time and what it changed, in short."""
+
+    step: str
+    ms: float
+    changes: str
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +50,8 @@ class CaseResult:
     `ranked` are the addresses of the pages found, best first, each once. `ms` is the time of the whole
     search, `detected` the language the assistant took the question for, `fallbacks` the steps that failed and
     were done without, `error` what made the search fail (empty: it didn't). `in_index` is false when
-    `case.doc` is in no indexed page: the question could only be a miss.
+    `case.doc` is in no indexed page: the question could only be a miss. `pages` and `chunks` say at which ranks
+    something relevant stood among all that was asked for; `chunks` is None where no chunk is known to be relevant. `sections` are those chunks that know the section of the evidence. `hits` and `steps` are the trace.
     """
 
     case: Case
@@ -38,6 +62,11 @@ class CaseResult:
     in_index: bool = True
     fallbacks: tuple[str, ...] = ()
     error: str = ""
+    pages: Ranks = NOTHING
+    chunks: Ranks | None = None
+    sections: Ranks | None = None
+    hits: tuple[Found, ...] = ()
+    steps: tuple[Did, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +82,10 @@ class Group:
     def n(self) -> int:
         """How many questions."""
         return sum(len(part) for part in self.parts)
+
+    def clusters(self, cases: Sequence[Case]) -> list[list[str]]:
+        """The page of each question, part by part: what intervals draw."""
+        return [[cases[i].doc for i in part] for part in self.parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +138,26 @@ class RetrievalResult:
     def rows(self) -> tuple[Row, ...]:
         """The measures by language and variant, in the order of `groups`."""
         values = as_values([one.scores for one in self.cases])
+        cases = [one.case for one in self.cases]
         return tuple(
-            Row(group.language, group.variant, group.cross, group.n, estimate(parts_of(values, group)))
-            for group in groups([one.case for one in self.cases])
+            Row(
+                group.language,
+                group.variant,
+                group.cross,
+                group.n,
+                estimate(parts_of(values, group), group.clusters(cases)),
+            )
+            for group in groups(cases)
+        )
+
+    @cached_property
+    def curve(self) -> tuple[Point, ...]:
+        """The measures at each k of `levels.CUTOFFS`, for pages and for chunks; only as far as was asked for."""
+        depth = int(self.config.get("depth", self.k))
+        return tuple(
+            point
+            for level in ("page", "chunk")
+            for point in points(level, [(one.case, getattr(one, f"{level}s")) for one in self.cases], depth)
         )
 
     def row(self, language: str, variant: str = ALL, *, cross: bool = False) -> Row | None:
@@ -143,6 +193,7 @@ class RetrievalResult:
             "k": self.k,
             "n": len(self.cases),
             "rows": [asdict(row) for row in self.rows],
+            "curve": [asdict(point) for point in self.curve],
             "ms": self.milliseconds,
             "language_right": self.language_right,
             "unmatched": sorted({one.case.doc for one in self.unmatched}),
@@ -153,9 +204,11 @@ class RetrievalResult:
 
     def save(self, path: str | Path) -> None:
         """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
-        document = {**self.summary(), "cases": [asdict(one) for one in self.cases]}
+        # a question a line: what changed between two kept results can be read with diff
+        head = json.dumps(self.summary(), ensure_ascii=False, indent=1).removesuffix("\n}")
+        cases = ",\n".join(json.dumps(asdict(one), ensure_ascii=False) for one in self.cases)
         try:
-            Path(path).write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            Path(path).write_text(f'{head},\n "cases": [\n{cases}\n ]\n}}\n', encoding="utf-8")
         except OSError as error:
             raise EvaluationError(f"The result can't be written: {error}") from error
 
@@ -188,6 +241,11 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
             "scores": Scores(**_known(Scores, scores)),
             "ranked": tuple(saved["ranked"]),
             "fallbacks": tuple(saved["fallbacks"]),
+            "pages": as_ranks(saved["pages"]),
+            "chunks": as_ranks(saved["chunks"]) if saved["chunks"] else None,
+            "sections": as_ranks(saved["sections"]) if saved["sections"] else None,
+            "hits": tuple(Found(**_known(Found, one)) for one in saved["hits"]),
+            "steps": tuple(Did(**_known(Did, one)) for one in saved["steps"]),
         }
     )
 

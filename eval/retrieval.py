@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
 from app.core.store.base import Generation
-from app.core.types import Message, Query, Request, Turn
+from app.core.turn import Message, Request, StepRecord, Turn
+from app.core.types import Hit, Query
 from eval.cases import Case
 from eval.documents import Documents, Rule
 from eval.errors import EvaluationError
+from eval.evidence import Proof, proofs
+from eval.levels import Ranks
 from eval.metrics import score, unique
-from eval.result import CaseResult, RetrievalResult
+from eval.result import CaseResult, Did, Found, RetrievalResult
 
 Progress = Callable[[int, int], None]
+LONGEST_CHANGE = 300
 EMBEDDING = "embedding of the question"
 _SEARCH_SETTINGS = (
     "fusion",
@@ -44,19 +48,27 @@ class Finder(Protocol):
 class Plan:
     """How a set is measured: the first k pages count, `parallel` questions are under way at once.
 
-    `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one.
+    `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one. Where the
+    assistant was opened with more passages than an answer is made from, `passages` says how many those are: the
+    rows are made of them, the curve of all. `labels` has the relevant chunks of cases where they are known better
+    than by the evidence.
     """
 
     k: int = 5
     parallel: int = 4
     assistant: str = ""
     rules: tuple[Rule, ...] = ()
+    passages: int = 0
+    labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+DEFAULT = Plan()
 
 
 async def evaluate(
     finder: Finder,
     cases: Sequence[Case],
-    plan: Plan = Plan(),
+    plan: Plan = DEFAULT,
     *,
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -76,6 +88,7 @@ async def evaluate(
     urls = [page.url for page in await generation.pages()]
     run.documents = Documents(urls, plan.rules)
     _refuse_foreign_set(run.documents, cases, urls)
+    run.proofs = await proofs(generation, run.documents, cases)
     results = await _ask_all(run, cases, progress)
     index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
     return RetrievalResult(
@@ -88,6 +101,8 @@ async def evaluate(
             "doc_map": [f"{rule.pattern.pattern}={rule.replacement}" for rule in plan.rules],
             "index": index,
             "steps": [record.step for record in first.trace],
+            "passages": plan.passages or run.depth,
+            "depth": run.depth,
             "search": {
                 language: {name: sorted(values) for name, values in used.items()}
                 for language, used in sorted(run.searches.items())
@@ -104,7 +119,9 @@ class _Run:
         self.finder = finder
         self.plan = plan
         self.documents = Documents(())
+        self.proofs: Mapping[str, Proof] = {}
         self.generations: set[int] = set()
+        self.depth = plan.k
         self.searches: dict[str, dict[str, set[Any]]] = {}
 
     def request(self, case: Case, id_: str) -> Request:
@@ -122,24 +139,51 @@ class _Run:
             self._remember(turn.language, turn.search)
         return self._result(
             case,
-            unique([hit.chunk.url for hit in turn.hits]),
+            turn.hits,
             start,
             detected=turn.language,
+            steps=tuple(_did(record) for record in turn.trace),
             fallbacks=_fallbacks(turn),
         )
 
     def _remember(self, language: str, search: Query) -> None:
+        self.depth = search.limit
         # weights differ by language, and may by question: every value that was used is kept
         used = self.searches.setdefault(language, {name: set() for name in _SEARCH_SETTINGS})
         for name in _SEARCH_SETTINGS:
             used[name].add(getattr(search, name))
 
-    def _result(self, case: Case, ranked: tuple[str, ...], start: float, **known: Any) -> CaseResult:
+    def _result(self, case: Case, hits: Sequence[Hit], start: float, **known: Any) -> CaseResult:
         ms = round((perf_counter() - start) * 1000, 3)
-        labels = [self.documents.label(url, case.relevant) for url in ranked]
-        scores = score(labels, case.relevant, self.plan.k)
-        in_index = bool(self.documents.pages(case.doc))
-        return CaseResult(case, scores, ranked, ms, in_index=in_index, **known)
+        ranked = unique([hit.chunk.url for hit in hits[: self.plan.passages or len(hits)]])
+        scores = score(self._labels(case, ranked), case.relevant, self.plan.k)
+        proof = self.proofs.get(case.id)
+        return CaseResult(
+            case,
+            scores,
+            ranked,
+            ms,
+            in_index=bool(self.documents.pages(case.doc)),
+            hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
+            pages=self._page_ranks(case, hits),
+            chunks=_ranks(
+                [hit.chunk.id for hit in hits], self.plan.labels.get(case.id, proof.chunks if proof else None)
+            ),
+            sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
+            **known,
+        )
+
+    def _found(self, case: Case, hit: Hit) -> Found:
+        right = any(self.documents.fits(doc, hit.chunk.url) for doc in case.relevant)
+        lexical, cosine = (None if one is None else round(one, 4) for one in (hit.lexical, hit.cosine))
+        return Found(hit.chunk.link, right, lexical, cosine, round(hit.fused, 4))
+
+    def _labels(self, case: Case, urls: Sequence[str]) -> list[str]:
+        return [self.documents.label(url, case.relevant) for url in urls]
+
+    def _page_ranks(self, case: Case, hits: Sequence[Hit]) -> Ranks:
+        labels = unique(self._labels(case, [hit.chunk.url for hit in hits]))
+        return _ranks(labels, frozenset(case.relevant)) or Ranks()
 
 
 async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) -> tuple[CaseResult, ...]:
@@ -156,6 +200,18 @@ async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) 
         for _ in range(min(run.plan.parallel, len(cases))):
             group.create_task(work())
     return tuple(results[position] for position in range(len(cases)))
+
+
+def _did(record: StepRecord) -> Did:
+    told = [f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value]
+    return Did(record.step, round(record.ms, 1), "; ".join(told)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE])
+
+
+def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:
+    if relevant is None:
+        return None
+    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
+    return Ranks(found, len(ranked), len(relevant))
 
 
 def _fallbacks(turn: Turn) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Chunks -> vectors: batches, several calls under way at once."""
+"""Chunks and other texts -> vectors: batches, several calls under way at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.types import Chunk, Vector
 
 @dataclass
 class Embedding:
-    """Embeds chunks and counts what it took; `done` is told how many texts each finished call had."""
+    """Embeds texts and counts what it took; `done` is told how many texts each finished call had."""
 
     embedder: Embedder
     batch: int
@@ -28,24 +28,28 @@ class Embedding:
 
     async def embed(self, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
         """A vector for each chunk, by its id. The first failing call ends the others; its `ModelError` comes out."""
-        batches = [chunks[at : at + self.batch] for at in range(0, len(chunks), self.batch)]
+        vectors = await self.vectors([chunk.embedded_text for chunk in chunks])
+        return {chunk.id: vector for chunk, vector in zip(chunks, vectors, strict=True)}
+
+    async def vectors(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, in their order. The first failing call ends the others; its `ModelError` comes out."""
+        batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:
                 calls = [group.create_task(self._call(batch)) for batch in batches]
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from errors
-        vectors = [vector for call in calls for vector in call.result()]
-        return {chunk.id: vector for chunk, vector in zip(chunks, vectors, strict=True)}
+        return [vector for call in calls for vector in call.result()]
 
-    async def _call(self, chunks: Sequence[Chunk]) -> list[Vector]:
+    async def _call(self, texts: Sequence[str]) -> list[Vector]:
         async with self._slots:
-            vectors = await self.embedder.embed_passages([chunk.embedded_text for chunk in chunks])
-        if len(vectors) != len(chunks):
+            vectors = await self.embedder.embed_passages(list(texts))
+        if len(vectors) != len(texts):
             raise ModelError(
-                f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(chunks)} texts. Check its server."
+                f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(texts)} texts. Check its server."
             )
         self.calls += 1
-        self.texts += len(chunks)
+        self.texts += len(texts)
         if self.done is not None:
-            self.done(len(chunks))
+            self.done(len(texts))
         return vectors

@@ -12,17 +12,23 @@ from types import TracebackType
 from typing import Self
 
 from app.core.settings import Settings
-from app.core.types import Page
+from app.core.types import Chunk, Page
 from ingestion.addresses import Addresses, own_address
-from ingestion.convert import ConversionError
+from ingestion.anchors import Anchors
+from ingestion.chunking import Chunking
+from ingestion.convert import ConversionError, Document
+from ingestion.convert.links import public_url
 from ingestion.directory import read_file
-from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped
+from ingestion.embed import Embedding
+from ingestion.exchange import ACCEPT_HTML, Wanted
+from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, origin
 from ingestion.language import not_configured
 from ingestion.own_markdown import OwnMarkdown
-from ingestion.prepare import Prepared, dated_as, prepare
+from ingestion.prepare import Prepared, dated_as, document, prepare
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
 from ingestion.sources import Source
+from ingestion.split import open_splitter
 from ingestion.workers import Workers
 
 
@@ -51,6 +57,7 @@ class Reader:
 
     fetcher: Fetcher
     settings: Settings
+    embedding: Embedding
     states: Mapping[str, Page]
     listed: frozenset[str]
     fresh: bool = False
@@ -60,11 +67,14 @@ class Reader:
     _within: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
     _workers: Workers = field(default_factory=Workers)
+    _chunking: Chunking = field(init=False)
+    _anchors: dict[str, Anchors] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
         self._own = OwnMarkdown(self.fetcher, self._workers)
+        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers)
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,10 +129,16 @@ class Reader:
         read = await self._own.document(fetched, entry)
         if read.note:
             self.notes[f"{entry.site.url}: {read.note}"] += 1
+        if read.raw:
+            read = await self._anchors_of(entry).anchored(read, origin(fetched.url), _public(entry, fetched))
         addressed = self._addresses.addressed(entry, fetched, read)
         made = await self._workers.run(prepare, read, addressed, entry, settings)
         made = replace(made, page=replace(made.page, reading=entry.site.reading))
-        return self._compared(made, fetched, entry, known)
+        return await self._compared(made, fetched, entry, known)
+
+    def _anchors_of(self, entry: Entry) -> Anchors:
+        way = self.settings.anchors if entry.site.anchors == "auto" else entry.site.anchors
+        return self._anchors.setdefault(way, Anchors(way, self._html))
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
@@ -144,26 +160,37 @@ class Reader:
             return await asyncio.to_thread(read_file, entry, etag, self.settings.crawl_max_bytes)
         return await self._own.fetch(entry, etag, last_modified)
 
-    def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
+    async def _html(self, url: str) -> Document | None:
+        """The HTML form of a page whose Markdown was read; None where it has none."""
+        try:
+            fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
+            made = await self._workers.run(document, fetched)
+        except (PageError, ConversionError):
+            return None
+        return None if made.raw else made
+
+    async def chunks(self, page: Page) -> tuple[Chunk, ...]:
+        """The page's chunks as these settings cut it. Raises `ModelError` when that takes an embedder and it fails."""
+        return await self._chunking.chunks(page)
+
+    async def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
-            made = dated_as(made, known)
-            page = made.page
+            page = dated_as(page, known)
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
-        report = PageReport(
-            page.url,
-            outcome,
-            language=page.language,
-            note=made.note,
-            chunks=len(made.chunks),
-            redirects=fetched.redirects,
-        )
-        shown = known is not None and (known.title, known.language) == (page.title, page.language)
-        if same and shown and not (self.fresh or (known is not None and known.same_as)):
-            return Change(report, touch=page, page=page)
+        report = PageReport(page.url, outcome, language=page.language, note=made.note, redirects=fetched.redirects)
+        shown = known is not None and _shown(known) == _shown(page)
+        if known is not None and same and shown and not (self.fresh or known.same_as):
+            return Change(replace(report, chunks=len(known.chunk_ids)), touch=page, page=page)
+        chunks = await self.chunks(page)
         moved = known is not None and known.url != page.url
-        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "", page=page)
+        return Change(
+            replace(report, chunks=len(chunks)),
+            put=replace(made, page=page, chunks=chunks),
+            remove=self._leaving(entry, known) if moved else "",
+            page=page,
+        )
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""
@@ -199,3 +226,11 @@ class Reader:
             touch=touched if touched != known else None,
             page=touched,
         )
+
+
+def _public(entry: Entry, fetched: Fetched) -> str:
+    return public_url(fetched.url if fetched.redirects else entry.url)
+
+
+def _shown(page: Page) -> tuple[str, str]:
+    return page.title, page.language

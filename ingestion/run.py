@@ -17,6 +17,7 @@ from app.core.store.base import Draft, Generation, Store
 from app.core.types import Page, Recipe
 from ingestion.addresses import own_address
 from ingestion.convert import VERSION
+from ingestion.dates import without_build_dates
 from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher, host
 from ingestion.listing import list_pages
@@ -26,7 +27,7 @@ from ingestion.read import Change, Reader
 from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
-from ingestion.split import split, splitter
+from ingestion.split import open_splitter
 from ingestion.twins import Twins
 from ingestion.write import Writer
 
@@ -62,25 +63,21 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
         draft = await stack.enter_async_context(await store.draft(await recipe_for(embedder, settings)))
         base = await _Base.read(draft, store)
-        reader = await stack.enter_async_context(base.reader(client, settings, listed.entries))
+        entries = without_build_dates(listed.entries)
+        embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
+        reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries))
 
         def written(page: PageReport) -> None:
             report.pages.append(page)
             progress.advance(note=page.url)
 
-        embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
-        flow = _Flow(reader, Writer(draft, embedding, written), Twins.of(listed.entries, base.states.values()))
-        progress.stage("Pages", len(listed.entries))
-        await flow.run(listed.entries)
+        flow = _Flow(reader, Writer(draft, embedding, written), Twins.of(entries, base.states.values()))
+        progress.stage("Pages", len(entries))
+        await flow.run(entries)
         _refuse_nothing(report)
-        collections = {source.within(settings).collection for source in sources}
-        known = [page for page in base.states.values() if page.collection in collections]
-        for gone in _gone(known, listed, report, only=only):
-            await draft.remove(gone.url)
-            flow.twins.forget(gone.url)
-            report.pages.append(gone)
+        await _remove(_gone(_known(base, sources, settings), listed, report, only=only), draft, flow, report)
         await flow.read_again(draft, report)
-        await base.carry_over(flow.writer, report, settings)
+        await base.carry_over(flow.writer, report, reader)
         progress.stage("Publishing", 0)
         report.published = await draft.publish()
     report.pages = [flow.twins.told(page) for page in report.pages]
@@ -90,12 +87,25 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     return report
 
 
+def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
+    """Pages of the collections that these sources fill."""
+    collections = {source.within(settings).collection for source in sources}
+    return [page for page in base.states.values() if page.collection in collections]
+
+
+async def _remove(pages: Sequence[PageReport], draft: Draft, flow: _Flow, report: Report) -> None:
+    for gone in pages:
+        await draft.remove(gone.url)
+        flow.twins.forget(gone.url)
+        report.pages.append(gone)
+
+
 async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
     """How an index is made with these settings: another recipe builds it anew."""
     return Recipe(
         embedder=embedder.name,
         dimension=await embedder.dimension(),
-        splitter=f"{VERSION}/{splitter(settings.chunk_size)}",
+        splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
     )
 
@@ -118,11 +128,11 @@ class _Base:
             return cls({}, rebuilds=True, live=None)
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
-    def reader(self, fetcher: Fetcher, settings: Settings, entries: Sequence[Entry]) -> Reader:
+    def reader(self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry]) -> Reader:
         listed = frozenset(own_address(entry) for entry in entries)
-        return Reader(fetcher, settings, self.states, listed, fresh=self.rebuilds)
+        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds)
 
-    async def carry_over(self, writer: Writer, report: Report, settings: Settings) -> None:
+    async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""
         if self.live is None:
             return
@@ -130,7 +140,7 @@ class _Base:
         for url in self.states:
             page = await self.live.page(url) if url not in done else None
             if page is not None:
-                chunks = () if page.same_as else split(page, settings.chunk_size)
+                chunks = () if page.same_as else await reader.chunks(page)
                 await writer.write(Change(None, put=Prepared(page, chunks)))
         await writer.flush()
 

@@ -19,8 +19,8 @@ from ingestion.convert import ConversionError
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-FIRST_IN_THREAD = 100
-"""Calls before processes are worth their start: most nightly runs convert few pages."""
+FIRST_IN_THREAD = 300
+"""Calls, three for a page, before processes are worth their start: most nightly runs convert few pages."""
 
 _MOST_PROCESSES = 4
 _NICE = 5
@@ -41,7 +41,8 @@ class Workers:
     """Runs functions of modules on values that can be pickled; use it as `async with`.
 
     Python computes one thing at a time in a process, so a thread that converts holds up fetching and writing: after
-    a hundred calls processes are started, and do it as soon as they are up. A page that ends such a process is tried once more alone, and told then.
+    some hundred calls processes are started, and do it as soon as they are up. A page that ends such a process is
+    tried once more alone, and told then.
     """
 
     first_in_thread: int = FIRST_IN_THREAD

@@ -62,7 +62,17 @@ def test_a_language_loads_and_every_prompt_renders(language: str):
 def test_texts_of_a_language_are_complete(language: str):
     """language.toml has every key, none empty, and enough words to tell a short question by."""
     texts = values(language)
-    assert set(texts) == {"name", "sources", "extractive_intro", "words", "stopwords"}
+    assert set(texts) == {
+        "name",
+        "sources",
+        "extractive_intro",
+        "related",
+        "words",
+        "stopwords",
+        "references",
+        "openers",
+        "smalltalk",
+    }
     assert all(text.strip() for text in texts.values())
     assert "\n" not in texts["sources"]
     assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -45,6 +45,18 @@ class Choice(BaseModel):
     finish_reason: Literal["stop", "length"]
 
 
+class SourceObject(BaseModel):
+    """A section that the answer used; `number` is the [n] of the text."""
+
+    number: int
+    title: str = Field(description="Of the page.")
+    url: str = Field(description="Of the section, where its anchor is known.")
+    section: str = Field(description="The section's heading; empty at the start of a page.")
+    language: str
+    snippet: str = Field(description="The passage's first 300 characters.")
+    score: float = Field(description="0 to 1, relative to the other passages of this answer.")
+
+
 class ChatCompletion(BaseModel):
     """A whole answer."""
 
@@ -54,6 +66,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: UsageObject
+    sources: list[SourceObject] = Field(description="The sections that the text links to; empty when it links to none.")
     extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
 
 
@@ -81,6 +94,9 @@ class ChatCompletionChunk(BaseModel):
     model: str
     choices: list[ChunkChoice] = Field(description="Empty in the chunk that has the usage.")
     usage: UsageObject | None = Field(None, description="Only with stream_options.include_usage; null but in the last.")
+    sources: list[SourceObject] | None = Field(
+        None, description="As in a whole answer; in the chunk with the finish_reason."
+    )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
 
 
@@ -122,3 +138,33 @@ class HealthBody(BaseModel):
     model: str
     embedder: str
     details: dict[str, object]
+
+
+class IngestRun(BaseModel):
+    """A run of ingestion. `done` means that the index was published, even where single pages failed."""
+
+    object: Literal["ingest.run"]
+    id: str
+    state: Literal["queued", "running", "done", "failed"]
+    sites: list[str]
+    by: str = Field(description="Who asked for it: number of the admin key, and address.")
+    queued_at: str
+    started_at: str | None
+    finished_at: str | None
+    exit_code: int | None = Field(description="Of the command: 0, or 2 where the index was published but pages failed.")
+    progress: str = Field(description="The last line that the run wrote.")
+    error: str = Field(description="Why it failed; else empty.")
+    counts: dict[str, int] | None = Field(description="Pages by what became of them, once there is a report.")
+
+
+class IngestRunReport(IngestRun):
+    """A run with its report."""
+
+    report: dict[str, Any] | None = Field(description="As `docs-assistant ingest --json` prints it; null until then.")
+
+
+class IngestRunList(BaseModel):
+    """The last runs, newest first."""
+
+    object: Literal["list"]
+    data: list[IngestRun]

@@ -12,8 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from app.api.answers import ChatCompletion, ChatCompletionChunk, ErrorBody, HealthBody, ModelList, ModelObject
-from app.api.wire import ChatRequest
+from app.api.answers import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ErrorBody,
+    HealthBody,
+    IngestRun,
+    IngestRunList,
+    IngestRunReport,
+    ModelList,
+    ModelObject,
+)
+from app.api.wire import ChatRequest, IngestRequest
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -75,6 +85,50 @@ HEALTH: dict[str, Any] = {
         503: {"model": HealthBody, "description": "No: nothing is indexed yet, or the store is away."},
     },
 }
+ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
+ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    401: {"model": ErrorBody, "description": "No admin key, or a wrong one."},
+    403: {"model": ErrorBody, "description": "No admin key is configured, so nobody may."},
+}
+INGEST: dict[str, Any] = {
+    "name": "ingest",
+    "summary": "Index the configured sites again",
+    "description": "Starts a run in a process of its own, one at a time. Call it after a deploy of the documentation.",
+    "tags": ["Operation"],
+    "status_code": 202,
+    "responses": {
+        202: {"model": IngestRun, "description": "The run is queued; `Location` is where it can be asked for."},
+        400: {"model": ErrorBody, "description": "A site that isn't configured, or none is."},
+        **ADMIN_ERRORS,
+        409: {"model": ErrorBody, "description": "A run is under way; the message says which, since when, by whom."},
+    },
+    "openapi_extra": {
+        **ADMIN,
+        "requestBody": {
+            "required": False,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/IngestRequest"}}},
+        },
+    },
+}
+RUNS: dict[str, Any] = {
+    "name": "ingest_runs",
+    "summary": "The last runs, newest first",
+    "tags": ["Operation"],
+    "responses": {200: {"model": IngestRunList, "description": "Since the service was started."}, **ADMIN_ERRORS},
+    "openapi_extra": ADMIN,
+}
+RUN: dict[str, Any] = {
+    "name": "ingest_run",
+    "summary": "One run with its report",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": IngestRunReport, "description": "The run as it is now."},
+        **ADMIN_ERRORS,
+        404: {"model": ErrorBody, "description": "There is no such run."},
+    },
+    "openapi_extra": ADMIN,
+}
 
 
 def add_to(app: FastAPI) -> None:
@@ -85,7 +139,10 @@ def add_to(app: FastAPI) -> None:
         if not app.openapi_schema:
             components = describe().setdefault("components", {})
             components.setdefault("schemas", {}).update(_schemas())
-            components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            components["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer"},
+                "adminKey": {"type": "http", "scheme": "bearer", "description": "A key of DOCS_ADMIN_KEYS."},
+            }
         return describe()
 
     async def page(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
@@ -105,7 +162,7 @@ def add_to(app: FastAPI) -> None:
 
 def _schemas() -> dict[str, Any]:
     _, schema = models_json_schema(
-        [(ChatRequest, "validation"), (ChatCompletionChunk, "serialization")],
+        [(ChatRequest, "validation"), (IngestRequest, "validation"), (ChatCompletionChunk, "serialization")],
         ref_template="#/components/schemas/{model}",
     )
     definitions: dict[str, Any] = schema["$defs"]

@@ -19,7 +19,7 @@ from app.api.service import Service
 from app.api.stream import Encoder, Envelope, Stream, usage_object
 from app.api.wire import read_chat, to_request
 from app.core.errors import RequestError
-from app.core.types import Done, Event, Failure, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
 log = logging.getLogger("app.api")
 
@@ -91,7 +91,7 @@ class Answer(Response):
             log_error(self._info, stream.error)
 
     async def _whole(self, inbox: Inbox) -> Response:
-        texts, usage = [], Usage()
+        texts, usage, sources = list[str](), Usage(), list[Source]()
         while True:
             for event in await inbox.take():
                 match event:
@@ -101,10 +101,10 @@ class Answer(Response):
                         usage += event
                     case Failure():
                         raise event.error
+                    case Source():
+                        sources.append(event)
                     case Done():
-                        return Json(completion(self._envelope, "".join(texts), usage, event))
-                    case _:
-                        pass  # sources are in the text
+                        return Json(completion(self._envelope, "".join(texts), usage, event) | {"sources": sources})
 
 
 def completion(envelope: Envelope, text: str, usage: Usage, done: Done) -> dict[str, object]:

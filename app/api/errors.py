@@ -50,7 +50,14 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType
     }
 )
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
-    {"invalid_api_key": 401, "model_not_found": 404, "too_long": 413}
+    {
+        "invalid_api_key": 401,
+        "admin_disabled": 403,
+        "model_not_found": 404,
+        "run_not_found": 404,
+        "run_under_way": 409,
+        "too_long": 413,
+    }
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
     {404: "There is nothing at this address.", 405: "This address doesn't take this method."}

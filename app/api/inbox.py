@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from app.core.errors import ModelError
-from app.core.types import Done, Event, Failure, Reasoning, Status, Text
+from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
 log = logging.getLogger("app.api")
 GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event

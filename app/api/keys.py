@@ -26,13 +26,15 @@ class Keys:
 
     def fit(self, request: Request) -> bool:
         """True when the request shows a right key, or none is needed."""
-        if not self._digests:
-            return True
+        return not self._digests or self.shown(request) > 0
+
+    def shown(self, request: Request) -> int:
+        """Which of the keys the request shows, counted from 1; 0 for none of them."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         # headers come decoded as Latin-1, keys are UTF-8
         shown = sha256(key.strip().encode("latin-1")).digest()
         found = [compare_digest(shown, digest) for digest in self._digests]
-        return any(found) and scheme.lower() == "bearer"
+        return found.index(True) + 1 if any(found) and scheme.lower() == "bearer" else 0
 
     def check(self, request: Request) -> None:
         """Raises `RequestError` with the code `invalid_api_key` when no right key is shown."""

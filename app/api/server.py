@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +15,11 @@ from starlette.responses import RedirectResponse, Response
 from app.api import apidocs
 from app.api.chat import Chat
 from app.api.health import HealthCheck
+from app.api.ingest import Ingest
 from app.api.keys import Keys
 from app.api.models import Models
 from app.api.requestlog import RequestLog, error_response
+from app.api.runs import Runs
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
 from app.core.errors import AssistantError
@@ -31,20 +33,24 @@ def create_app(
     docs: Path | None = None,
     patience: float = 10.0,
     keep_alive: float = 10.0,
+    ingest_command: Sequence[str] = (),
 ) -> FastAPI:
     """The service as an ASGI application; it closes the assistants when it ends.
 
     `docs` is the directory of the documentation site, by default the one this package comes with. A
     stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
-    seconds is filled with a comment.
+    seconds is filled with a comment. `ingest_command` indexes the sites in DOCS_SITES and prints a report
+    as JSON; without it there is no /v1/ingest.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         site.read()
         yield
+        await runs.close()
         await assistants.close()
 
+    runs = Runs(ingest_command)
     site = Site(docs or find_docs(), default_language=settings.default_language)
     app = FastAPI(
         title="Docs Assistant",
@@ -60,6 +66,8 @@ def create_app(
     app.add_exception_handler(HTTPException, error_response)
     service = Service(assistants, settings, Keys(settings.api_keys), patience, keep_alive)
     _add_api(app, service)
+    if ingest_command:
+        _add_ingest(app, Ingest(service, Keys(settings.admin_keys), runs))
     site.add_to(app)
     apidocs.add_to(app)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
@@ -78,3 +86,9 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
     app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
     app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
+
+
+def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
+    app.add_api_route("/v1/ingest", ingest.start, methods=["POST"], **apidocs.INGEST)
+    app.add_api_route("/v1/ingest", ingest.listed, methods=["GET"], **apidocs.RUNS)
+    app.add_api_route("/v1/ingest/{id}", ingest.one, methods=["GET"], **apidocs.RUN)

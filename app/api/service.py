@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from app.api.keys import Keys
 from app.core.settings import Settings
-from app.core.types import Event, GenerationInfo, Request
+from app.core.turn import Event, Request
+from app.core.types import GenerationInfo
 
 
 class Assistant(Protocol):

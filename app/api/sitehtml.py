@@ -42,13 +42,13 @@ LABELS: Mapping[str, Labels] = MappingProxyType(
         ),
         "cs": Labels(
             language="Čeština",
-            skip="Přejít k textu",
+            skip="Přejít k obsahu",
             pages="Stránky",
             languages="Jazyky",
             markdown="Tato stránka v Markdownu",
             updated="Aktualizováno",
-            missing="Taková stránka tu není",
-            missing_text="Na této adrese žádná stránka není. Všechny, které existují, najdete v navigaci.",
+            missing="Stránka neexistuje",
+            missing_text="Na této adrese žádná stránka není. Seznam existujících stránek najdete v navigaci.",
         ),
     }
 )

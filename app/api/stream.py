@@ -12,7 +12,7 @@ from starlette.types import Send
 from app.api.errors import answered
 from app.api.inbox import Inbox
 from app.api.responses import json_text
-from app.core.types import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
 END = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -62,11 +62,11 @@ class Encoder:
         self._began = True
         return self._choice + b'{"role":"assistant","content":""' + self._after + chunk
 
-    def done(self, event: Done, usage: Usage) -> bytes:
-        """The chunk with the finish_reason, the one with the usage where it was asked for, and the end."""
-        extractive = b',"extractive":true' if event.extractive else b""
+    def done(self, event: Done, usage: Usage, sources: Iterable[Source]) -> bytes:
+        """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
+        extras = b',"sources":' + orjson.dumps(list(sources)) + (b',"extractive":true' if event.extractive else b"")
         reason = json_text(event.finish_reason)
-        last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extractive + self._envelope.tail
+        last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:
             return last + END
         counts = orjson.dumps(usage_object(usage))
@@ -95,6 +95,7 @@ class Stream:
     encoder: Encoder
     request_id: str
     usage: Usage = field(default_factory=Usage)
+    sources: list[Source] = field(default_factory=list)
     error: Exception | None = None
 
     async def run(self, patience: float, keep_alive: float) -> None:
@@ -131,15 +132,15 @@ class Stream:
                     out.append(self.encoder.text(event.text))
                 case Usage():
                     self.usage += event
+                case Source():
+                    self.sources.append(event)
                 case Done():
-                    out.append(self.encoder.done(event, self.usage))
+                    out.append(self.encoder.done(event, self.usage, self.sources))
                     return b"".join(out), True
                 case Failure():
                     self.error = event.error
                     out.append(self.encoder.failure(event.error, self.request_id))
                     return b"".join(out), True
-                case _:
-                    pass  # sources are in the text
         return b"".join(out), False
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core import types
+from app.core import turn
 from app.core.errors import RequestError
 
 MAX_INT = 2**31 - 1
@@ -67,10 +67,33 @@ class ChatRequest(Wire):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
+class IngestRequest(Wire):
+    """Which sites to index again."""
+
+    sites: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Some of the configured sites, as DOCS_SITES has them; without it all of them.",
+        examples=[["https://docs.example.org/sitemap.xml"]],
+    )
+
+
+Body = TypeVar("Body", bound=Wire)
+
+
 def read_chat(body: bytes) -> ChatRequest:
     """The request in this body. Raises `RequestError` naming the first wrong field."""
+    return _read(ChatRequest, body)
+
+
+def read_ingest(body: bytes) -> IngestRequest:
+    """The request in this body, which may be empty. Raises `RequestError` naming the first wrong field."""
+    return _read(IngestRequest, body.strip() or b"{}")
+
+
+def _read(kind: type[Body], body: bytes) -> Body:
     try:
-        return ChatRequest.model_validate(orjson.loads(body))
+        return kind.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
         raise RequestError(f"The body is no valid JSON: {error}.", code="invalid_json") from error
     except ValidationError as error:
@@ -79,7 +102,7 @@ def read_chat(body: bytes) -> ChatRequest:
         raise RequestError(f"{param or 'The body'}: {_reason(param, first['msg'])}.", param=param or None) from error
 
 
-def to_request(chat: ChatRequest, id: str, *, max_question: int) -> types.Request:  # noqa: A002  # as Request names it
+def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
     """What the assistants are asked. Raises `RequestError` where there is no question, or one that is too long."""
     last = max((i for i, message in enumerate(chat.messages) if message.role == "user"), default=None)
     if last is None:
@@ -95,18 +118,18 @@ def to_request(chat: ChatRequest, id: str, *, max_question: int) -> types.Reques
             code="too_long",
         )
     messages = tuple(
-        types.Message(ROLES[message.role], text)
+        turn.Message(ROLES[message.role], text)
         for message, text in zip(chat.messages, texts, strict=True)
         if message.role in ROLES and text.strip()
     )
-    return types.Request(messages, chat.model, id, _sampling(chat))
+    return turn.Request(messages, chat.model, id, _sampling(chat))
 
 
-def _sampling(chat: ChatRequest) -> types.Sampling:
+def _sampling(chat: ChatRequest) -> turn.Sampling:
     stop = (chat.stop,) if isinstance(chat.stop, str) else tuple(chat.stop or ())
     if len(stop) > 4:
         raise RequestError(f"stop: {len(stop)} texts are given, at most four are taken.", param="stop")
-    return types.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
+    return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
 
 
 def _content(message: ChatMessage, index: int, *, asked: bool) -> str:

@@ -14,7 +14,7 @@ from app.cli import logs
 from app.cli.types import Commands
 from app.core.errors import RequestError
 from app.core.settings import Settings
-from app.core.types import Done, Event, Failure, Message, Request, Source, Text
+from app.core.turn import Done, Event, Failure, Message, Request, Source, Text
 
 
 def add_command(commands: Commands) -> None:
@@ -30,10 +30,19 @@ def ask(arguments: argparse.Namespace) -> int:
     """Answer one question; 1 when the answer broke off."""
     settings = Settings.load()
     logs.configure(settings)
-    question = " ".join(arguments.question) or sys.stdin.read()
+    question = " ".join(arguments.question) or _read_question()
     if not question.strip():
         raise RequestError("No question: write it behind the command, or into standard input.")
     return asyncio.run(_ask(settings, question.strip(), arguments))
+
+
+def _read_question() -> str:
+    if sys.stdin.isatty():
+        print("Your question, then Ctrl-D:", file=sys.stderr)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise RequestError(f"The question on standard input can't be read as text: {error}.") from error
 
 
 async def _ask(settings: Settings, question: str, arguments: argparse.Namespace) -> int:

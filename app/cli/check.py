@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from app.cli.types import Commands
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistant import Assistant
+
+SET = "(set)"
+_SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
 
 
 def add_command(commands: Commands) -> None:
@@ -38,7 +45,7 @@ def check(arguments: argparse.Namespace) -> int:
 async def _look(settings: Settings) -> dict[str, Any]:
     from app.assistant import opened
     from app.core.models.base import CallOptions
-    from app.core.types import Message
+    from app.core.turn import Message
 
     async with opened(settings) as assistants:
         index, index_problem = await _index(assistants.store)
@@ -50,13 +57,16 @@ async def _look(settings: Settings) -> dict[str, Any]:
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-    problems = [text for text in (index_problem, embedder["problem"], model["problem"]) if text]
+        unfilled = _unfilled(assistants.by_id.values(), index["pages_by_collection"]) if index else {}
+    shown = _settings(settings)
+    problems = [text for text in (index_problem, embedder["problem"], model["problem"], *unfilled) if text]
     return {
         "ok": not problems,
-        "settings": _settings(settings),
-        "store": _masked_store(settings),
+        "settings": shown,
+        "store": shown["DOCS_STORE"],
         "index": index,
         "index_problem": index_problem,
+        "collections_without_pages": unfilled,
         "embedder": embedder,
         "language_model": model,
     }
@@ -92,36 +102,47 @@ async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
     }, ""
 
 
+def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dict[str, list[str]]:
+    """Per assistant, those of its collections that hold no pages."""
+    lacking = {a.id: [name for name in a.collections if name not in filled] for a in assistants}
+    return {id_: names for id_, names in lacking.items() if names}
+
+
 def _settings(settings: Settings) -> dict[str, Any]:
     """Every setting with its value, secrets only as set or not."""
-    shown: dict[str, Any] = {}
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if isinstance(value, SecretStr):
-            value = "(set)" if value.get_secret_value() else ""
-        elif name == "api_keys":
-            value = f"({len(value)} set)" if value else ""
-        elif name == "store":
-            value = _masked_store(settings)
-        shown[f"DOCS_{name.upper()}"] = value
-    return shown
-
-
-def _masked_store(settings: Settings) -> str:
     from app.core.store import masked
 
-    return masked(settings.store)
+    def shown(name: str, value: Any) -> Any:
+        match value:
+            case SecretStr():
+                return SET if value.get_secret_value() else ""
+            case str() if _SECRET.search(name) and value:
+                return SET
+            case str():
+                return masked(value)
+            case dict():
+                return {key: shown(key, inner) for key, inner in value.items()}
+            case tuple() | list():
+                return [shown(name, inner) for inner in value]
+            case _:
+                return value
+
+    return {f"DOCS_{name.upper()}": shown(name, getattr(settings, name)) for name in type(settings).model_fields}
+
+
+def _as_written(value: Any) -> str:
+    """A setting's value as one would write it into the environment."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value != {} else ""
 
 
 def _print(findings: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(soft_wrap=True, highlight=False)
-    table = Table("setting", "value", box=None)
+    width = max(map(len, findings["settings"]))
     for name, value in findings["settings"].items():
-        table.add_row(name, str(value))
-    console.print(table)
+        print(f"{name:{width}}  {_as_written(value)}".rstrip())
     index, model, embedder = findings["index"], findings["language_model"], findings["embedder"]
     print()
     print(f"store           {findings['store']}")
@@ -135,6 +156,8 @@ def _print(findings: dict[str, Any]) -> None:
         )
     if findings["index_problem"]:
         print(f"index           PROBLEM: {findings['index_problem']}")
+    for assistant, names in findings["collections_without_pages"].items():
+        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
     print(
         f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
     )

@@ -13,7 +13,7 @@ from app.cli import logs
 from app.cli.types import Commands
 from app.core.models.base import Model
 from app.core.settings import Settings
-from app.core.types import Request, Turn
+from app.core.turn import Request, Turn
 
 
 def add_command(commands: Commands) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import httpx
 
 from app.cli import logs, serve
 from app.cli.ingest import index
+from app.cli.messages import tell
 from app.cli.types import Commands
 from app.core.errors import AssistantError, SettingsError
 from app.core.settings import Settings
@@ -40,26 +42,39 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped; 1 when nothing could be indexed and nothing was before."""
+    """Serve until stopped; 1 when nothing could be indexed and nothing was before, or when the service ended."""
     from ingestion.sources import configured
 
     settings = Settings.load(**serve.overrides(arguments))
     logs.configure(settings)
-    base = _base(settings)
+    received = _interrupted_by()
+    try:
+        return _serve_and_index(settings, arguments.site or configured(settings), _base(settings))
+    except KeyboardInterrupt:
+        return 128 + (received or [signal.SIGINT])[0]
+
+
+def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int:
     with _service(settings, base) as service:
         print(f"Serving on {base}", file=sys.stderr)
-        sites = arguments.site or configured(settings) or [f"{base}/docs/sitemap.xml"]
-        try:
-            report = asyncio.run(index(settings, sites, only=True))
-            print(report.text, file=sys.stderr)
-        except AssistantError as error:
-            print(f"docs-assistant: {error}", file=sys.stderr)
-            if not _answers(base):
-                return 1
-            print("Going on with what was indexed before.", file=sys.stderr)
-        print(next_steps(settings, base))
-        sys.stdout.flush()
-        return service.wait()
+        if not _index(settings, sites or [f"{base}/docs/sitemap.xml"], base):
+            return 1
+        if service.poll() is None:
+            print(next_steps(settings, base), flush=True)
+        code = service.wait()
+    raise SettingsError(f"The service ended by itself with code {code}: see the lines above, and start it again.")
+
+
+def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
+    """Index the sites; False when that failed and there is nothing older to answer from."""
+    try:
+        print(asyncio.run(index(settings, sites, only=True)).text, file=sys.stderr)
+    except AssistantError as error:
+        tell(error)
+        if not _answers(base):
+            return False
+        print("Going on with what was indexed before.", file=sys.stderr)
+    return True
 
 
 def _base(settings: Settings) -> str:
@@ -71,9 +86,11 @@ def _base(settings: Settings) -> str:
 def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]:
     """The service as a process of its own: indexing doesn't slow its answers, and stopping stops both."""
     serve.bind(settings.host, settings.port).close()  # a taken port is told before anything else
-    command = [sys.executable, "-m", "app.cli", "serve", "--host", settings.host, "--port", str(settings.port)]
-    service = subprocess.Popen(command)  # noqa: S603  # our own interpreter and module
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # -P: a folder called app in the working directory isn't ours
+    command = [sys.executable, "-P", "-m", "app.cli", "serve", "--host", settings.host, "--port", str(settings.port)]
+    # a line for each page of our own site would tear the progress bar apart
+    quiet = {} if "log_level" in settings.model_fields_set else {"DOCS_LOG_LEVEL": "warning"}
+    service = subprocess.Popen(command, env={**os.environ, **quiet})  # noqa: S603  # our own interpreter and module
     try:
         _wait(service, base)
         yield service
@@ -83,6 +100,20 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
             service.wait(timeout=15)
         except subprocess.TimeoutExpired:
             service.kill()
+
+
+def _interrupted_by() -> list[int]:
+    """SIGTERM and SIGHUP act as Ctrl-C from now on, which asyncio cleans up after; they are put into the list."""
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        received.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
+    return received
 
 
 def _wait(service: subprocess.Popen[bytes], base: str) -> None:
@@ -100,7 +131,10 @@ def _wait(service: subprocess.Popen[bytes], base: str) -> None:
 
 
 def _answers(base: str) -> bool:
-    return httpx.get(f"{base}/health", timeout=10, trust_env=False).status_code == 200
+    try:
+        return httpx.get(f"{base}/health", timeout=10, trust_env=False).is_success
+    except httpx.TransportError:  # the service is gone
+        return False
 
 
 def next_steps(settings: Settings, base: str) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import socket
+import sys
 from typing import Any
 
 from app.cli import logs
 from app.cli.types import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
+
+BACKLOG = 2048
+INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
 def add_command(commands: Commands) -> None:
@@ -37,8 +42,11 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.server import create_app
     from app.assistant import build
 
-    app = create_app(build(settings), settings)
+    app = create_app(build(settings), settings, ingest_command=INGEST)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10)
+    # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
+    gc.collect()
+    gc.freeze()
     uvicorn.Server(config).run(sockets=[listener])
     return 0
 
@@ -50,6 +58,7 @@ def bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(BACKLOG)  # only now nobody else can have the address
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

@@ -35,6 +35,12 @@ def without_stopwords(text: str, language: Language) -> str:
     return " ".join(telling or words)
 
 
+def is_smalltalk(text: str, language: Language) -> bool:
+    """Whether the text greets, thanks or chats, and asks for nothing that a page could have."""
+    words = {fold(word) for word in _WORD.findall(text)}
+    return bool(words & language.smalltalk) and words <= language.smalltalk | language.words
+
+
 class LanguageDetector:
     """Tells which of the configured languages a text is in."""
 

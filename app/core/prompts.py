@@ -18,26 +18,32 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "refine_keywords": frozenset({"languages", "form"}),
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
+        "smalltalk": frozenset(),
     }
 )
 
 
-TEXTS = ("name", "sources", "extractive_intro", "words", "stopwords")
+TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords", "references", "openers", "smalltalk")
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
     """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
 
-    `words` are folded; `stopwords`, which are among them, say nothing of what a question is about.
+    All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
+    point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
     """
 
     code: str
     name: str
     words: frozenset[str]
     stopwords: frozenset[str]
+    references: frozenset[str]
+    openers: frozenset[str]
+    smalltalk: frozenset[str]
     sources: str
     extractive_intro: str
+    related: str
 
 
 class Prompts:
@@ -116,6 +122,18 @@ def _language(code: str, override: str) -> Language:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
         raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
-    stopwords = frozenset(texts.pop("stopwords").split())
-    words = stopwords | frozenset(texts.pop("words").split())
-    return Language(code=code, words=words, stopwords=stopwords, **texts)
+    words = {
+        key: frozenset(texts.pop(key).split()) for key in ("words", "stopwords", "references", "openers", "smalltalk")
+    }
+    return Language(
+        code=code,
+        name=texts["name"],
+        sources=texts["sources"],
+        related=texts["related"],
+        extractive_intro=texts["extractive_intro"],
+        words=words["words"] | words["stopwords"],
+        stopwords=words["stopwords"],
+        references=words["references"],
+        openers=words["openers"],
+        smalltalk=words["smalltalk"],
+    )

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
     sources: str = Field("", description="TOML file of sources with settings of their own, read besides the sites.")
-    collection: str = Field("docs", description="Name that the indexed pages are kept under.")
+    collection: str = Field("docs", min_length=1, description="Name that the indexed pages are kept under.")
 
     # languages
     languages: Words = Field(
@@ -85,10 +85,29 @@ class Settings(BaseSettings):
     other_language_keywords: float = Field(
         0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."
     )
+    min_evidence: float = Field(
+        0.34, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
+    )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion
-    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk, in characters.")
+    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field(
+        "markdown", description="How pages are cut: along headings, where the matter changes, by length, or not at all."
+    )
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk of markdown, in characters.")
+    chunk_context: int = Field(
+        200, ge=0, le=2000, description="Characters of its neighbours kept with a chunk (markdown, semantic)."
+    )
+    chunk_tokens: int = Field(512, ge=32, le=8000, description="Longest chunk of fixed, in tokens.")
+    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a chunk of fixed repeated in the next one.")
+    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Shortest chunk of semantic, in tokens.")
+    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Longest chunk of semantic, in tokens.")
+    semantic_percentile: int = Field(
+        25, ge=1, le=99, description="Share of a page's points, in percent, that are unlike enough for semantic to cut."
+    )
+    anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
+        "auto", description="How raw Markdown's sections are named in links: learnt from a page's HTML, or by a rule."
+    )
     user_agent: str = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
         description="How the crawler names itself.",
@@ -107,6 +126,9 @@ class Settings(BaseSettings):
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys that clients must show; empty lets everybody in."
     )
+    admin_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (), description="Keys that operators must show to start runs over HTTP; empty closes that door."
+    )
     max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -114,7 +136,7 @@ class Settings(BaseSettings):
     )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
-    @field_validator("sites", "languages", "crawl_allow", "api_keys", mode="before")
+    @field_validator("sites", "languages", "crawl_allow", "api_keys", "admin_keys", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

@@ -1,10 +1,10 @@
-"""The nouns that every part of the service shares: frozen dataclasses, no library imported."""
+"""The nouns of the index and of searching it, shared by every part: frozen dataclasses, no library imported."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 Vector = Sequence[float]
@@ -34,7 +34,9 @@ class Chunk:
     `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted
     elsewhere in the page changes no other chunk. `published` and `modified` are ISO 8601 or empty.
     `position` is the chunk's rank in its page when it was first written; `Page.chunk_ids` has the
-    order that holds now.
+    order that holds now. `before` and `after` are what the neighbouring chunks say next to it: not
+    searched, but shown to the model with it. `translated_from` is the language that its page is written
+    in, where the text is a translation; empty elsewhere.
     """
 
     id: str
@@ -48,6 +50,9 @@ class Chunk:
     file: str = ""
     published: str = ""
     modified: str = ""
+    before: str = ""
+    after: str = ""
+    translated_from: str = ""
 
     @property
     def heading_path(self) -> tuple[str, ...]:
@@ -86,6 +91,8 @@ class Page:
     in .mdx), `source` the sitemap that lists it. `hash` is of the cleaned Markdown. Times are ISO 8601 in
     UTC, or empty. `markdown` is empty where pages are only listed. `same_as` is the address of a page with the same
     text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
+    `translations` names the translations that its chunks hold or can't hold, so that a run knows which are to be
+    made anew; `translated_from` is set on such a translation while it is cut into chunks.
     """
 
     url: str
@@ -110,6 +117,8 @@ class Page:
     same_as: str = ""
     reading: str = ""
     chunk_ids: tuple[str, ...] = ()
+    translations: tuple[str, ...] = ()
+    translated_from: str = ""
 
 
 # ---- the index -------------------------------------------------------------------------------
@@ -144,6 +153,17 @@ class Filters:
     collections: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
+
+    def within(self, collections: tuple[str, ...]) -> Filters:
+        """The same, never reaching beyond these collections; where both have none in common, nothing is found."""
+        if not collections:
+            return self
+        common = tuple(name for name in collections if name in self.collections) if self.collections else collections
+        return replace(self, collections=common or NO_COLLECTION)
+
+
+NO_COLLECTION = ("",)
+"""Restricts to nothing, since no page is kept under an empty name; an empty tuple wouldn't restrict at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,149 +227,3 @@ class Hit:
     cosine: float | None = None
     fused: float = 0.0
     rerank: float | None = None
-
-
-# ---- a conversation --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One line of a chat; `role` is system, user or assistant."""
-
-    role: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """What the client asked of the answering model; None leaves our setting."""
-
-    temperature: float | None = None
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a client asked; `id` names the answer in logs and in the response."""
-
-    messages: tuple[Message, ...]
-    assistant: str = ""
-    id: str = ""
-    sampling: Sampling = Sampling()
-    filters: Filters = Filters()
-
-    @property
-    def question(self) -> str:
-        """The last message of the user, stripped; empty when there is none."""
-        return next((m.content.strip() for m in reversed(self.messages) if m.role == "user"), "")
-
-
-# ---- what the pipeline yields ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A line about what is going on, for clients that can show one."""
-
-    text: str
-    done: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A piece of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    """A piece of the model's thinking; never parsed, cited or shown as the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A section that the answer used, numbered as in the answer."""
-
-    number: int
-    title: str
-    url: str
-    section: str
-    language: str
-    snippet: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the model counted them."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        """The sum of two calls."""
-        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Something broke after the first text was sent."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer."""
-
-    finish_reason: str = "stop"
-    extractive: bool = False
-
-
-Event = Status | Text | Reasoning | Source | Usage | Failure | Done
-Events = AsyncGenerator[Event, None]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A whole answer of a model, thinking removed."""
-
-    text: str
-    usage: Usage = Usage()
-    finish_reason: str = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """What one step did to a turn: the trace is a tuple of these. `error` is empty when it went well."""
-
-    step: str
-    ms: float
-    changes: Mapping[str, Any]
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
-
-    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end.
-    """
-
-    request: Request
-    generation: Any = None
-    question: str = ""
-    language: str = ""
-    refined: str = ""
-    keywords: Mapping[str, str] = field(default_factory=dict)
-    vector: Vector | None = None
-    legs: Legs | None = None
-    search: Query | None = None
-    hits: tuple[Hit, ...] = ()
-    events: Events | None = None
-    trace: tuple[StepRecord, ...] = ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote
 
 from app.core.prompts import Prompts
-from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
+from app.core.types import Hit
+from app.pipeline.links import LinkFilter, markdown_link
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
@@ -19,12 +20,14 @@ _UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`{1,2})$")
 
 @dataclass(frozen=True)
 class Cite:
-    """Renumbers citations in the order of their first use, drops those without a passage, and appends the links."""
+    """Renumbers citations in the order of their first use, drops those without a passage and addresses that no passage
+    has, and appends the links.
+    """
 
     prompts: Prompts
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("refined", "keywords")
+    uses = ("referred", "refined", "keywords")
     writes = ("events",)
     optional = False
 
@@ -34,21 +37,24 @@ class Cite:
 
     async def _cited(self, turn: Turn) -> Events:
         citations = Citations(_sources(turn))
+        links = LinkFilter(text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url))
         assert turn.events is not None
         async with aclosing(turn.events) as events:
             async for event in events:
                 if not isinstance(event, Text):
-                    for closing in self._closing(event, citations, turn.language):
+                    for closing in self._closing(event, citations, links, turn.language):
                         yield closing
                     yield event
-                elif text := citations.rewrite(event.text):
+                elif event.quoted:
+                    yield Text(citations.rewrite(links.rest()) + citations.rest() + event.text)
+                elif text := citations.rewrite(links.feed(event.text)):
                     yield Text(text)
 
-    def _closing(self, event: Event, citations: Citations, language: str) -> list[Event]:
+    def _closing(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest = citations.rest()
+        rest = citations.rewrite(links.rest()) + citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
         if sources:
             rest += source_list(sources, self.prompts.language(language).sources)
@@ -113,7 +119,7 @@ class Citations:
 
 def _sources(turn: Turn) -> tuple[Source, ...]:
     """Each passage with the section of it that speaks most of the question."""
-    wanted = stems(f"{turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
+    wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
     return tuple(_source(number, hit, wanted) for number, hit in enumerate(turn.hits, start=1))
 
 
@@ -137,9 +143,5 @@ def source_list(sources: tuple[Source, ...], heading: str) -> str:
     lines = [f"\n\n**{heading}**\n"]
     for source in sources:
         name = " – ".join(part for part in (source.title, source.section) if part) or source.url
-        name = re.sub(r"([\\\[\]])", r"\\\1", name)
-        lines.append(f"{source.number}. [{name}]({quote(source.url, safe=SAFE_IN_LINK)})")
+        lines.append(f"{source.number}. {markdown_link(name, source.url)}")
     return "\n".join(lines)
-
-
-SAFE_IN_LINK = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded

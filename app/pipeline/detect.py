@@ -1,12 +1,14 @@
-"""The question and its language."""
+"""The question, its language, and what it refers to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from app.core.errors import RequestError
-from app.core.language import LanguageDetector
-from app.core.types import Turn
+from app.core.language import LanguageDetector, is_smalltalk
+from app.core.prompts import Prompts
+from app.core.turn import Turn
+from app.pipeline.history import referred
 from app.pipeline.step import Changes
 
 
@@ -15,14 +17,15 @@ class Detect:
     """Takes the last question; earlier ones decide its language only when it shows none itself."""
 
     detector: LanguageDetector
+    prompts: Prompts
     name = "detect"
     reads = ("request",)
     uses = ()
-    writes = ("question", "language")
+    writes = ("question", "language", "referred", "smalltalk")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question and its language."""
+        """The question, its language, the earlier question that it refers to, and whether it is small talk."""
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
@@ -30,4 +33,11 @@ class Detect:
         for message in turn.request.messages:
             if message.role == "user" and message.content.strip() != question:
                 prior = self.detector.detect(message.content, prior)
-        return {"question": question, "language": self.detector.detect(question, prior)}
+        language = self.detector.detect(question, prior)
+        words = self.prompts.language(language)
+        return {
+            "question": question,
+            "language": language,
+            "referred": referred(turn.request.messages, words),
+            "smalltalk": is_smalltalk(question, words),
+        }

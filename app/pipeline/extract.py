@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from app.core.prompts import Language
-from app.core.types import Hit, Turn
+from app.core.turn import Text, Turn
+from app.core.types import Hit
 from app.pipeline.sections import STEM, stems
 
 PASSAGES = 3
@@ -14,14 +15,14 @@ LONGEST_PASSAGE = 700
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
 
-def extract(turn: Turn, language: Language) -> str:
-    """Markdown with the best parts of up to three passages, each with its number and a line that says what this is."""
-    wanted = stems(turn.question) - {word[:STEM] for word in language.stopwords}
-    parts = [language.extractive_intro]
+def extract(turn: Turn, language: Language) -> list[Text]:
+    """The best parts of up to three passages, each under its heading and number, below a line that says what this is."""
+    wanted = stems(f"{turn.referred} {turn.question}") - {word[:STEM] for word in language.stopwords}
+    said = [Text(language.extractive_intro)]
     for number, hit in enumerate(turn.hits[:PASSAGES], start=1):
         heading = " > ".join(dict.fromkeys((hit.chunk.title, *hit.chunk.heading_path)))
-        parts.append(f"**{heading}** [{number}]\n\n{_best_part(hit, wanted)}")
-    return "\n\n".join(parts)
+        said += [Text(f"\n\n**{heading}** [{number}]\n\n"), Text(_best_part(hit, wanted), quoted=True)]
+    return said
 
 
 @dataclass(frozen=True, slots=True)

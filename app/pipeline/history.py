@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.core.prompts import Prompts
-from app.core.types import Message
+from app.core.analysis import fold
+from app.core.prompts import Language, Prompts
+from app.core.turn import Message
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
+FEWEST_TELLING = 2
 
 
 def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
@@ -24,6 +26,20 @@ def _clean(message: Message, prompts: Prompts) -> str:
         return message.content.strip()
     headings = "|".join(re.escape(language.sources) for language in prompts.languages.values())
     return re.split(rf"\n\s*\*\*(?:{headings})\*\*\s*\n", message.content)[0].strip()
+
+
+def referred(messages: Sequence[Message], language: Language) -> str:
+    """The earlier question that the last one refers to; empty when it stands on its own.
+
+    It refers when it says so ("and ...", "it", "there") or names next to nothing itself ("For how long?").
+    """
+    questions = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()]
+    if len(questions) < 2:
+        return ""
+    words = [fold(word) for word in re.findall(r"[^\W_]+", questions[-1])]
+    telling = [word for word in words if word not in language.stopwords]
+    refers = (words[:1] and words[0] in language.openers) or language.references.intersection(words)
+    return questions[-2] if refers or len(telling) < FEWEST_TELLING else ""
 
 
 def conversation(question: str, history: Sequence[Message]) -> str:

@@ -9,7 +9,7 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.types import Message, Turn
+from app.core.turn import Message, Turn
 from app.pipeline.history import conversation, earlier
 from app.pipeline.step import Changes
 
@@ -25,12 +25,14 @@ class Keywords:
     settings: Settings
     name = "keywords"
     reads = ("question", "language")
-    uses = ()
+    uses = ("smalltalk",)
     writes = ("keywords",)
     optional = True
 
     async def __call__(self, turn: Turn) -> Changes:
         """Keywords by language code; `ModelError` when the answer has none that can be read."""
+        if turn.smalltalk:
+            return {}
         codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
         system = self.prompts.render(
             turn.language,

@@ -8,7 +8,7 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.types import Message, Turn
+from app.core.turn import Message, Turn
 from app.pipeline.history import conversation, earlier
 from app.pipeline.step import Changes
 
@@ -24,12 +24,14 @@ class Refine:
     settings: Settings
     name = "refine"
     reads = ("question", "language")
-    uses = ()
+    uses = ("smalltalk",)
     writes = ("refined",)
     optional = True
 
     async def __call__(self, turn: Turn) -> Changes:
         """The rewritten question; `ModelError` for an answer that can't be one."""
+        if turn.smalltalk:
+            return {}
         history = earlier(turn.request.messages, self.prompts)
         messages = [
             Message("system", self.prompts.render(turn.language, "refine_question")),

@@ -15,6 +15,7 @@ from app.pipeline.cite import Cite
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords
 from app.pipeline.refine import Refine
+from app.pipeline.relevance import Relevance
 from app.pipeline.retrieve import Probe, Retrieve
 from app.pipeline.step import Group, Plan, Step
 from app.pipeline.synthesize import Synthesize
@@ -34,7 +35,7 @@ class Tools:
 
 
 def _detect(tools: Tools) -> Step:
-    return Detect(tools.detector)
+    return Detect(tools.detector, tools.prompts)
 
 
 def _refine(tools: Tools) -> Step | None:
@@ -53,6 +54,10 @@ def _retrieve(tools: Tools) -> Step:
     return Retrieve(tools.embedder, tools.prompts, tools.settings)
 
 
+def _relevance(tools: Tools) -> Step:
+    return Relevance(tools.prompts, tools.settings)
+
+
 def _synthesize(tools: Tools) -> Step:
     return Synthesize(tools.model, tools.prompts, tools.settings)
 
@@ -68,6 +73,7 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
         "keywords": _keywords,
         "probe": _probe,
         "retrieve": _retrieve,
+        "relevance": _relevance,
         "synthesize": _synthesize,
         "cite": _cite,
     }

@@ -13,10 +13,13 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.store.search import rank
-from app.core.types import Legs, LexicalText, Query, Turn, Vector
+from app.core.turn import Turn
+from app.core.types import Legs, LexicalText, Query, Vector
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
+
+REFERRED_WEIGHT = 0.6  # the earlier question's words count less than the new one's
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ()
+    uses = ("referred",)
     writes = ("vector", "legs")
     optional = False
 
@@ -48,7 +51,7 @@ class Retrieve:
     settings: Settings
     name = "retrieve"
     reads = ("question", "language", "generation")
-    uses = ("vector", "legs", "keywords")
+    uses = ("referred", "vector", "legs", "keywords")
     writes = ("search", "legs", "hits")
     optional = False
 
@@ -76,7 +79,8 @@ async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
             "set the old one again, or index anew with docs-assistant ingest."
         )
     try:
-        vector = (await embedder.embed_queries([turn.question]))[0]
+        text = f"{turn.referred} {turn.question}" if turn.referred else turn.question
+        vector = (await embedder.embed_queries([text]))[0]
     except ModelError as error:  # words still find most pages
         log.warning("question not embedded, searching by words only id=%s error=%s", turn.request.id, error)
         return None
@@ -93,7 +97,11 @@ def _query(
     settings = step.settings
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
-    texts += [LexicalText(code, text) for code, text in (keywords or {}).items()]
+    if keywords:
+        texts += [LexicalText(code, text) for code, text in keywords.items()]
+    elif turn.referred:  # keywords were written with the conversation in view, so they say it already
+        earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
+        texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
     share = settings.vector_share(turn.language)
     return Query(
         texts=tuple(texts),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
-from app.core.types import StepRecord, Turn
+from app.core.turn import StepRecord, Turn
 
 log = logging.getLogger("app.pipeline")
 

@@ -10,15 +10,18 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.types import Done, Event, Events, Failure, Hit, Message, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
+from app.core.types import Hit
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
+from app.pipeline.links import markdown_link
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
 
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
+RELATED_PAGES = 3
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("refined",)
+    uses = ("referred", "smalltalk", "refined", "related")
     writes = ("events",)
     optional = False
 
@@ -39,9 +42,12 @@ class Synthesize:
         return {"events": self._answer(turn)}
 
     async def _answer(self, turn: Turn) -> Events:
-        if not turn.hits:
-            yield Text(self.prompts.render(turn.language, "nothing_found"))
+        if turn.smalltalk:
+            yield Text(self.prompts.render(turn.language, "smalltalk"))
             yield Done()
+        elif not turn.hits:
+            for event in self._nothing(turn):
+                yield event
         elif self.model is None:
             for event in self._extracted(turn):
                 yield event
@@ -64,8 +70,18 @@ class Synthesize:
             for event in [Failure(error)] if said else self._extracted(turn):
                 yield event
 
+    def _nothing(self, turn: Turn) -> list[Event]:
+        """Says so, and names the nearest pages: no model is asked to make something of too little."""
+        said = [Text(self.prompts.render(turn.language, "nothing_found"))]
+        pages = {hit.chunk.url: hit.chunk.title or hit.chunk.url for hit in turn.related}
+        if pages:
+            lines = [f"- {markdown_link(title, url)}" for url, title in list(pages.items())[:RELATED_PAGES]]
+            heading = self.prompts.language(turn.language).related
+            said.append(Text(f"\n\n{heading}\n\n" + "\n".join(lines), quoted=True))
+        return [*said, Done()]
+
     def _extracted(self, turn: Turn) -> list[Event]:
-        return [Text(extract(turn, self.prompts.language(turn.language))), Done(extractive=True)]
+        return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn) -> Events:
         sampling, settings = turn.request.sampling, self.settings
@@ -92,11 +108,14 @@ class Synthesize:
 
 
 def numbered(hits: tuple[Hit, ...], room: int) -> str:
-    """The passages with numbers and headings, the last ones cut or left out where `room` characters are full."""
+    """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
+    `room` characters are full.
+    """
     passages: list[str] = []
     for number, hit in enumerate(hits, start=1):
         title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
-        passage = f"[{number}] {title}\n{hit.chunk.text}"
+        around = (hit.chunk.before, hit.chunk.text, hit.chunk.after)
+        passage = f"[{number}] {title}\n" + "\n\n".join(part for part in around if part)
         if len(passage) > room and passages:
             break
         passages.append(passage[: max(room, 1000)])

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from app.core.errors import ModelError, PromptError
 from app.core.models.base import CallOptions
 from app.core.prompts import HOLES, Prompts
-from app.core.types import Completion, Done, Message, Text, Usage
+from app.core.turn import Completion, Done, Message, Text, Usage
 from eval.scripted.script import Line, Script
 
 NAME = "scripted"

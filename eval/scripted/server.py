@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions
-from app.core.types import Completion, Message, Usage
+from app.core.turn import Completion, Message, Usage
 from eval.scripted.model import ScriptedModel, words
 
 _OPTIONS = CallOptions()

@@ -50,7 +50,8 @@ class Document:
 
     `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
     page's own raw Markdown, when it names one. Dates are as the page gives them, or empty. `note` says what of the
-    source's settings didn't fit.
+    source's settings didn't fit. `raw` is true of what came as Markdown: its headings may have anchors that it
+    doesn't tell.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Document:
     published: str = ""
     modified: str = ""
     note: str = ""
+    raw: bool = False
 
 
 class Converter(Protocol):

@@ -14,6 +14,7 @@ from lxml.etree import LxmlError, ParserError
 
 from ingestion.convert.base import HTML_TYPES, ConversionError, Document, NeedsJavaScript, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
+from ingestion.convert.dates import html_dates
 from ingestion.convert.dom import drop
 from ingestion.convert.links import joined
 
@@ -24,8 +25,6 @@ _OPTIONS = html_to_markdown.ConversionOptions(
     br_in_tables=True,  # lines of neighbouring cells belong together
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
 )
-_PUBLISHED = ("article:published_time", "datepublished", "dcterms.created", "date")
-_MODIFIED = ("article:modified_time", "datemodified", "dcterms.modified", "og:updated_time", "last-modified")
 SHELL_WORDS = 20
 """A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
 
@@ -55,6 +54,7 @@ class HtmlConverter:
     def convert(self, source: Source) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
+        published, modified = html_dates(page, _meta(page))
         chosen = _chosen(page, source.content_selector)
         root = chosen[0] if chosen else find_root(page)
         for selector in source.drop_selectors:
@@ -71,7 +71,6 @@ class HtmlConverter:
         title = _title(page, root)
         if title and not re.search(r"(?m)^# \S", markdown):
             markdown = f"# {title}\n\n{markdown}"
-        meta = _meta(page)
         return Document(
             title=title,
             markdown=markdown,
@@ -79,8 +78,8 @@ class HtmlConverter:
             canonical=_canonical(page, source.url),
             alternates=_alternates(page, source.url),
             markdown_url=_markdown_url(page, source.url),
-            published=next((meta[key] for key in _PUBLISHED if key in meta), ""),
-            modified=next((meta[key] for key in _MODIFIED if key in meta), ""),
+            published=published,
+            modified=modified,
             note=f"content_selector {source.content_selector!r} found nothing"
             if source.content_selector and not chosen
             else "",

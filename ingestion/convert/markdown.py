@@ -64,6 +64,7 @@ class MarkdownConverter:
             languages=_languages(facts),
             published=_date(facts, "published", "date", "created"),
             modified=_date(facts, "modified", "updated", "last_modified", "lastModified", "lastUpdated", "last_update"),
+            raw=True,
         )
 
 

@@ -151,6 +151,9 @@ async def test_a_chunk_comes_back_as_it_was_put(store):
         file="docs/uvod.md",
         published="2024-01-31",
         modified="2025-02-28T10:00:00+00:00",
+        before="…what stands before",
+        after="what stands after…",
+        translated_from="sk",
     )
     async with await store.draft(RECIPE) as draft:
         await put_chunks(draft, (chunk,))
@@ -188,6 +191,7 @@ async def test_pages_come_back_by_address(store):
         stale_since="2024-02-02T00:00:00+00:00",
         same_as=f"{SITE}/other",
         reading="off\nmain",
+        translations=("cs:0123", "de:4567!"),
     )
     async with await store.draft(RECIPE) as draft:
         await draft.put(page, chunks, {c.id: vector(c.text) for c in chunks})
@@ -251,6 +255,7 @@ async def test_a_pinned_generation_does_not_change(store):
     await unchanged()
 
 
+@pytest.mark.server
 async def test_queries_during_publishing_never_fail_nor_mix(store):
     """50 clients query while generations are published; every answer is of one generation, whole."""
     pages = 6
@@ -439,6 +444,19 @@ async def test_the_last_put_of_a_page_counts(store):
         "second try",
     ]
     assert len(await near(live, vector("try"))) == 3
+
+
+async def test_a_removed_page_can_be_put_back(store):
+    """With the chunks that it had, new ones and both legs, as if it hadn't been removed."""
+    await publish(store, {"/a": ["kept"], "/b": ["other"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + "/a")
+        await put(draft, SITE + "/a", "kept", "added")
+        info = await draft.publish()
+    live = await store.live()
+    assert (info.pages, info.chunks) == (2, 3)
+    assert sorted(await found(live, "kept added")) == ["added", "kept"]
+    assert "kept" in await near(live, vector("kept"))
 
 
 async def test_removed_pages_leave_and_unknown_ones_are_no_error(store):
@@ -946,3 +964,17 @@ async def test_a_search_without_evidence_finds_nothing(store):
     await publish(store, {"/a": ["storage"]})
     assert await search(await store.live(), lexical("unheard")) == ()
     assert await search(await store.live(), Query(texts=())) == ()
+
+
+async def test_frequencies_count_the_chunks_of_the_pinned_generation(store):
+    await publish(store, {"/a": ["disk quota quota", "disks and files"], "/b": ["file"]})
+    first = await store.live()
+    asked = ["disk~", "quota", "file~", "a", "nothing", 'od"d \\ (', "file~"]
+    assert await first.frequencies(asked) == {"disk~": 2, "quota": 1, "file~": 2, "a": 3, "nothing": 0, 'od"d \\ (': 0}
+    await publish(store, {"/c": ["quota"]})
+    assert (await first.frequencies(["quota"]))["quota"] == 1
+    assert (await (await store.live()).frequencies(["quota"]))["quota"] == 2
+    assert await first.frequencies([]) == {}
+    live = await store.live()
+    counts = await asyncio.gather(*(live.frequencies(["quota"]) for _ in range(5)))
+    assert all(count == {"quota": 2} for count in counts)

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import StoreUnavailable
-from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe, Request, StepRecord, Turn
+from app.core.turn import Request, StepRecord, Turn
+from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe
 
 SHARED = Path(__file__).parents[2] / "../shared"
 WORD = re.compile(r"\w{3,}")
@@ -38,10 +39,19 @@ class Lookup:
         recipe = Recipe("none", 2, "whole", "plain")
         info = GenerationInfo(7, recipe, "2024-05-01T00:00:00+00:00", ("en",), len(self.texts), len(self.texts))
         self.words = {url: words(f"{url} {text}") for url, text in self.texts.items()}
-        self.generation = SimpleNamespace(info=info, pages=self.pages)
+        self.generation = SimpleNamespace(info=info, pages=self.pages, fetch=self.fetch, page=self.page)
 
     async def pages(self) -> tuple[Page, ...]:
-        return tuple(Page(url, "docs", url, "en", "", "hash") for url in self.texts)
+        return tuple(Page(url, "docs", url, "en", "", "hash", chunk_ids=(f"{url}#0", f"{url}#1")) for url in self.texts)
+
+    async def page(self, url: str) -> Page | None:
+        return Page(url, "docs", url, "en", self.texts[url], "hash") if url in self.texts else None
+
+    async def fetch(self, ids) -> tuple[Chunk, ...]:
+        return tuple(self.chunk(*id_.split("#")) for id_ in ids)
+
+    def chunk(self, url: str, n: str) -> Chunk:
+        return Chunk(f"{url}#{n}", "docs", url, int(n), self.texts[url], "en", url)
 
     async def find(self, request: Request) -> Turn:
         self.asked.append(request)
@@ -51,10 +61,10 @@ class Lookup:
         ranked = sorted(self.texts, key=lambda url: (-len(asked & self.words[url]), url))
         hits = tuple(
             # two passages of each page, as the real retrieval may bring
-            Hit(Chunk(f"{url}#{n}", "docs", url, n, self.texts[url], "en", url))
+            Hit(self.chunk(url, n))
             for url in ranked[: self.limit]
             if asked & self.words[url]
-            for n in range(2)
+            for n in "01"
         )
         return Turn(
             request=request,

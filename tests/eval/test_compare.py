@@ -19,10 +19,10 @@ def result(ranks: list[int], *, language: str = "en", cross: bool = False, k: in
     """A run in which the right page was at these ranks (0: not found)."""
     cases = []
     for i, rank in enumerate(ranks):
-        case = Case(f"{language}{i}", language, f"question {i}", "right", "1", cross)
+        case = Case(f"{language}{i}", language, f"question {i}", f"right{i}", "1", cross)
         pages = [f"other{n}" for n in range(5)]
         if rank:
-            pages[rank - 1] = "right"
+            pages[rank - 1] = case.doc
         cases.append(CaseResult(case, score(pages, case.relevant, k), tuple(pages), 1.0))
     return RetrievalResult(k, tuple(cases), config)
 

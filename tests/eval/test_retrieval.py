@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StoreUnavailable
-from app.core.types import StepRecord
+from app.core.turn import StepRecord
 from eval.cases import Case, load_cases
 from eval.documents import parse_rules
 from eval.errors import EvaluationError

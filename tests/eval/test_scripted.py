@@ -17,7 +17,7 @@ from app.core.errors import ModelError, PromptError
 from app.core.models.base import CallOptions
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.types import Done, Message, Text, Usage
+from app.core.turn import Done, Message, Text, Usage
 from eval.cases import load_cases
 from eval.errors import EvaluationError
 from eval.scripted import ScriptedModel, load_script

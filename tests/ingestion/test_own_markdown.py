@@ -117,7 +117,7 @@ def negotiating(site: LocalSite, name: str) -> None:
 async def test_each_way_of_asking(site: LocalSite, index: Index, mode: str, raw: bool, asked: list[str]) -> None:
     """Auto and accept ask for Markdown, off for HTML, a suffix asks for the file and then for the page."""
     negotiating(site, "a")
-    source = Source(url=site.sitemap("/a"), markdown=mode)
+    source = Source(url=site.sitemap("/a"), markdown=mode, anchors="none")
     await index.run(source)
     assert ("Raw a." in (await page(index, "/a")).markdown) is raw
     assert [path for path, _, _ in site.log if path.startswith("/a")] == asked
@@ -127,7 +127,7 @@ async def test_a_suffix_costs_one_request_a_page(site: LocalSite, index: Index) 
     """The page itself is not asked for, the next run is conditional, and a page without the file is read as HTML."""
     sitemap = both(site, "a", "b", beside="{}.mdx")
     del site.answers["/b.mdx"]
-    source = Source(url=sitemap, markdown="suffix:.mdx")
+    source = Source(url=sitemap, markdown="suffix:.mdx", anchors="none")
     await index.run(source)
     assert "Raw a." in (await page(index, "/a")).markdown
     assert WORDS in (await page(index, "/b")).markdown

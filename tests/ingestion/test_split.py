@@ -5,8 +5,8 @@ import re
 import pytest
 
 from app.core.types import Chunk, Page
-from ingestion.sentences import sentences
-from ingestion.split import split, splitter
+from ingestion.split.markdown import MarkdownSplitter
+from ingestion.split.sentences import sentences
 
 SENTENCE = "This sentence number {} has about sixty characters in all of it. "
 
@@ -23,6 +23,10 @@ def page(markdown: str, **more: str) -> Page:
             **more,
         }
     )
+
+
+def split(page: Page, size: int) -> tuple[Chunk, ...]:
+    return MarkdownSplitter(size).split(page)
 
 
 def cut(markdown: str, size: int = 300) -> tuple[Chunk, ...]:
@@ -194,8 +198,3 @@ def test_page_facts_are_on_every_chunk() -> None:
 def test_a_page_without_text(markdown: str) -> None:
     """There is no empty chunk."""
     assert all(c.text.strip() for c in cut(markdown))
-
-
-def test_the_index_remembers_how_it_was_split() -> None:
-    """Another size is another recipe."""
-    assert splitter(1500) != splitter(1000)

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
 
 
 @dataclass(frozen=True, slots=True)

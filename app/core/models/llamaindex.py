@@ -10,7 +10,8 @@ from typing import Any
 from app.core.errors import ModelError, ModelTimeout, SettingsError
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
-from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
 
 
 def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:

@@ -7,9 +7,12 @@ each request and breaks down at a hundred open streams.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -17,7 +20,8 @@ import orjson
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
-from app.core.types import Completion, Done, Message, Reasoning, Text, Usage, Vector
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
 
 CONNECT_TIMEOUT = 10.0
 
@@ -33,8 +37,9 @@ class Endpoint:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
+            # not trust_env: with it, aiohttp reads the environment and .netrc anew in a thread for each request
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), headers=self._headers, trust_env=True
+                connector=aiohttp.TCPConnector(limit=0), headers=self._headers, proxy=_proxy(self.url)
             )
         return self._session
 
@@ -68,6 +73,12 @@ class Endpoint:
         """Let go of connections."""
         if self._session:
             await self._session.close()
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for this address, as HTTPS_PROXY and NO_PROXY do."""
+    parts = urlsplit(url)
+    return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
 
 
 def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
@@ -129,13 +140,10 @@ class OpenAIModel:
         think = ThinkFilter()
         finish = ""
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for chunk in _server_sent(response, self._endpoint.url):
-                if usage := chunk.get("usage"):
-                    yield _usage({"usage": usage})
-                for event, reason in _deltas(chunk, think):
-                    finish = reason or finish
-                    if event:
-                        yield event
+            async for chunks in _server_sent(response, self._endpoint.url):
+                finish = _finish(chunks) or finish
+                for event in _joined(event for chunk in chunks for event in _events(chunk, think)):
+                    yield event
         for event in think.flush():
             yield event
         if not finish:
@@ -147,37 +155,60 @@ class OpenAIModel:
         await self._endpoint.close()
 
 
-def _deltas(chunk: Mapping[str, Any], think: ThinkFilter) -> list[tuple[Text | Reasoning | None, str]]:
-    found: list[tuple[Text | Reasoning | None, str]] = []
+def _events(chunk: Mapping[str, Any], think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    if usage := chunk.get("usage"):
+        yield _usage({"usage": usage})
     for choice in chunk.get("choices") or ():
         delta = choice.get("delta") or {}
         if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
-            found.append((Reasoning(str(reasoning)), ""))
+            yield Reasoning(str(reasoning))
         if content := delta.get("content"):
-            found += [(event, "") for event in think.feed(content)]
-        if reason := choice.get("finish_reason"):
-            found.append((None, reason))
-    return found
+            yield from think.feed(content)
 
 
-async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[dict[str, Any]]:
-    """The JSON objects of an event stream. Reads whatever has arrived at once: a line at a time costs twice the CPU."""
+def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
+    """Neighbouring pieces of the answer as one: each on its own way through the pipeline costs more than its text."""
+    for kind, run in groupby(events, type):
+        if kind is Text:
+            yield Text("".join(event.text for event in run if isinstance(event, Text)))
+        else:
+            yield from run
+
+
+def _finish(chunks: Sequence[Mapping[str, Any]]) -> str:
+    reasons = [choice.get("finish_reason") for chunk in chunks for choice in chunk.get("choices") or ()]
+    return next((reason for reason in reversed(reasons) if reason), "")
+
+
+async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[dict[str, Any]]]:
+    """The JSON objects of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
     rest = b""
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
+        chunks: list[dict[str, Any]] = []
         for line in lines:
             if not line.startswith(b"data:"):
                 continue
             payload = line[5:].strip()
             if payload == b"[DONE]":
+                yield chunks
                 return
             try:
-                chunk = orjson.loads(payload)
-            except orjson.JSONDecodeError as error:
-                raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
-            if not isinstance(chunk, dict) or chunk.get("error"):
-                raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
-            yield chunk
+                chunks.append(_parsed(payload, url))
+            except ModelError:
+                yield chunks  # what was said before it is said
+                raise
+        yield chunks
+
+
+def _parsed(payload: bytes, url: str) -> dict[str, Any]:
+    try:
+        chunk = orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
+    if not isinstance(chunk, dict) or chunk.get("error"):
+        raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
+    return chunk
 
 
 def _usage(parsed: Mapping[str, Any]) -> Usage:

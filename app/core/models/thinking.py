@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.core.types import Reasoning, Text
+from app.core.turn import Reasoning, Text
 
 OPEN, CLOSE = "<think>", "</think>"
 _WHOLE = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)

@@ -29,6 +29,10 @@ class Generation(Protocol):
         """The chunks of these ids in their order; an id that this generation lacks is left out."""
         ...
 
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these tokens (as `app.core.analysis` makes them); 0 for an unknown one."""
+        ...
+
     async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
         """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
         ...

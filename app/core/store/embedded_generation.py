@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.analysis import analyse
@@ -25,6 +26,8 @@ class EmbeddedGeneration:
     chunks: Any
     texts: Any
     records: Any
+    _counts: Counter[str] = field(default_factory=Counter)
+    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
@@ -45,6 +48,15 @@ class EmbeddedGeneration:
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
         found = {row["id"]: row["record"] for row in rows}
         return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
+        async with self._counting:
+            if not self._counts:
+                with lance_errors("count the words of the index"):
+                    async for batch in await self.chunks.query().select(["tokens"]).to_batches():
+                        self._counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
+        return {token: self._counts[token] for token in tokens}
 
     async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
         """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
@@ -100,6 +112,10 @@ class EmbeddedGeneration:
         search = search.bypass_vector_index() if query.exact else search.nprobes(_probes(self.info.chunks))
         rows = await _fetched(search.where(where) if where else search)
         return _candidates(rows, [1.0 - float(row["_distance"]) for row in rows])
+
+
+def _count(texts: Sequence[str]) -> Counter[str]:
+    return Counter(token for text in texts for token in set(text.split()))
 
 
 def _probes(rows: int) -> int:

@@ -87,9 +87,13 @@ class Pointer:
 
     def without_live(self, now: float) -> Pointer:
         """This one with the generation before the live one. Raises `NoIndex` when none is kept."""
-        if len(self.generations) < 2:
-            raise NoIndex("There is no earlier generation to go back to: only one is kept.")
-        return replace(self, generations=self.generations[1:]).retiring(self.generations[:1], now)
+        live, *earlier = (self.live, *self.generations[1:])
+        if not earlier:
+            raise NoIndex(
+                "There is no earlier generation to go back to: only the live one is kept. DOCS_GENERATIONS says how "
+                "many are; ingest the sites again instead."
+            )
+        return replace(self, generations=tuple(earlier)).retiring((live,), now)
 
     def retiring(self, entries: Iterable[Entry], now: float) -> Pointer:
         """This one with the tables of these generations readable for a while."""

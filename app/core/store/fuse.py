@@ -31,19 +31,20 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     raw_lexical, raw_vector = _scores(lexical), _scores(vector)
-    ranked = [
+    found = {candidate.id: candidate for candidate in (*vector, *lexical)}
+    scores = {id_: fused[id_] * _preference(candidate, query) for id_, candidate in found.items()}
+    order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
+    return tuple(
         Ranked(
             id=candidate.id,
             url=candidate.url,
             language=candidate.language,
             lexical=raw_lexical.get(candidate.id),
             cosine=raw_vector.get(candidate.id),
-            fused=fused[candidate.id] * _preference(candidate, query),
+            fused=scores[candidate.id],
         )
-        for candidate in {c.id: c for c in (*vector, *lexical)}.values()
-    ]
-    ranked.sort(key=lambda r: (-r.fused, r.id))
-    return tuple(_spread(ranked, query))
+        for candidate in _spread(order, query)
+    )
 
 
 def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
@@ -82,10 +83,10 @@ def _preference(candidate: Candidate, query: Query) -> float:
     return query.other_language if other else 1.0
 
 
-def _spread(ranked: Sequence[Ranked], query: Query) -> list[Ranked]:
-    kept: list[Ranked] = []
+def _spread(order: Sequence[Candidate], query: Query) -> list[Candidate]:
+    kept: list[Candidate] = []
     of_page: dict[str, int] = {}
-    for candidate in ranked:
+    for candidate in order:
         if len(kept) >= query.limit:
             break
         if of_page.get(candidate.url, 0) < query.per_page:

@@ -115,7 +115,7 @@ def page_table(pages: Sequence[Page]) -> Any:
 def to_page(record: bytes) -> Page:
     """A page from its record, without Markdown."""
     values = orjson.loads(record)
-    return Page(**(values | {"chunk_ids": tuple(values["chunk_ids"])}))
+    return Page(**(values | {name: tuple(values.get(name, ())) for name in ("chunk_ids", "translations")}))
 
 
 def condition(filters: Filters) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +68,21 @@ class OpenSearchGeneration:
         answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
         chunks = {hit["_source"]["chunk"]: to_chunk(hit["_source"]) for hit in answer.get("hits", {}).get("hits", ())}
         return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these tokens."""
+        if not tokens:
+            return {}
+        filters = {str(number): {"term": {"tokens": token}} for number, token in enumerate(tokens)}
+        body = {
+            "size": 0,
+            "query": {"bool": {"filter": alive(self.info.id)}},
+            "aggs": {"tokens": {"filters": {"filters": filters}}},
+        }
+        params = {"filter_path": "aggregations", "preference": "docs-assistant"}
+        answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+        buckets = answer["aggregations"]["tokens"]["buckets"]
+        return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
 
     async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
         """Up to n chunks before and n after on the same page, in page order."""

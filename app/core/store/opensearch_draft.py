@@ -101,7 +101,7 @@ class OpenSearchDraft:
         async with self._turn:
             self._check_open()
             self._check_vectors(chunks, vectors)
-            if page.url in self._put:
+            if page.url in self._put or page.url in self._removed:
                 await self._take_back(page.url)
             known = await self._known(page.url)
             changed = [

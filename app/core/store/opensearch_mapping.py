@@ -7,10 +7,22 @@ from typing import Any
 OPEN = 2**31 - 1
 """`gen_to` of a row that no generation has ended."""
 
-VERSION = 1
+VERSION = 2
 """Raised with every change below that old indexes can't follow: the next run then rebuilds."""
 
-KEYWORDS = ("url", "title", "language", "collection", "heading_path", "anchor", "link", "file", "published", "modified")
+KEYWORDS = (
+    "url",
+    "title",
+    "language",
+    "collection",
+    "heading_path",
+    "anchor",
+    "link",
+    "file",
+    "published",
+    "modified",
+    "translated_from",
+)
 
 
 FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}
@@ -35,6 +47,9 @@ def chunk_index(dimension: int) -> dict[str, Any]:
                     "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"},
                 },
                 "sections": {"type": "object", "enabled": False},
+                # shown only; as text without an index they have no limit
+                "before": {"type": "text", "index": False},
+                "after": {"type": "text", "index": False},
                 "metadata": {
                     "dynamic": "strict",
                     "properties": {

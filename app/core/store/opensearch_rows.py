@@ -13,9 +13,9 @@ from app.core.types import Chunk, Page, Section, Vector
 RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
-    "same_as", "reading",
+    "same_as", "reading", "translated_from",
 )  # fmt: skip
-"""Fields of a page that a touch replaces; `alternates` too."""
+"""Fields of a page that a touch replaces; `alternates` and `translations` too."""
 
 
 def alive(generation: int) -> list[dict[str, Any]]:
@@ -40,6 +40,8 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
         "content": chunk.text,
         "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
         "sections": [{"offset": s.offset, "path": s.path, "anchor": s.anchor} for s in chunk.sections],
+        "before": chunk.before,
+        "after": chunk.after,
         "metadata": {
             "url": chunk.url,
             "title": chunk.title,
@@ -51,6 +53,7 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
             "file": chunk.file,
             "published": chunk.published,
             "modified": chunk.modified,
+            "translated_from": chunk.translated_from,
             "position": chunk.position,
             "gen_from": generation,
             "gen_to": OPEN,
@@ -77,6 +80,9 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         file=known["file"],
         published=known["published"],
         modified=known["modified"],
+        before=source.get("before", ""),
+        after=source.get("after", ""),
+        translated_from=known.get("translated_from", ""),
     )
 
 
@@ -93,7 +99,10 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], generation: int) -> dict[st
 def page_record(page: Page) -> dict[str, Any]:
     """What a touch replaces of a page's row."""
     # a list of pairs: a partial update would merge an object and keep languages that are gone
-    return {name: getattr(page, name) for name in RECORD} | {"alternates": list(page.alternates.items())}
+    return {name: getattr(page, name) for name in RECORD} | {
+        "alternates": list(page.alternates.items()),
+        "translations": list(page.translations),
+    }
 
 
 def to_page(source: Mapping[str, Any]) -> Page:
@@ -104,5 +113,7 @@ def to_page(source: Mapping[str, Any]) -> Page:
         markdown=source.get("markdown", ""),
         chunk_ids=tuple(source.get("chunk_ids", ())),
         alternates=dict(record["alternates"]),
+        translations=tuple(record.get("translations", ())),
+        # an index of an earlier release lacks what came later
         **{name: record[name] for name in RECORD if name in record},
     )

@@ -15,7 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.core.errors import RequestError
-from app.core.types import Done, Event, GenerationInfo, Recipe, Request, Text, Usage
+from app.core.turn import Done, Event, Request, Text, Usage
+from app.core.types import GenerationInfo, Recipe
 
 INFO = GenerationInfo(
     id=3,

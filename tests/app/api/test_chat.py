@@ -8,7 +8,7 @@ import pytest
 from app.api.server import create_app
 from app.core.errors import ModelUnavailable
 from app.core.settings import Settings
-from app.core.types import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
+from app.core.turn import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
 from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, client_of
 
 URL = "/v1/chat/completions"
@@ -54,7 +54,26 @@ async def test_a_whole_answer_has_text_usage_and_reason():
         "model": "docs-assistant",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "Ahoj č"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13},
+        "sources": [],
     }
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_sources_come_as_a_field_too(stream):
+    source = Source(1, "Limits", "https://docs.example.org/limits#cpu", "CPU", "en", "At most 4.", 0.5)
+    _, response = await post((Text("a [1]"), source, Done()), ask(stream=stream))
+    last = events(response)[-2] if stream else response.json()
+    assert last["sources"] == [
+        {
+            "number": 1,
+            "title": "Limits",
+            "url": "https://docs.example.org/limits#cpu",
+            "section": "CPU",
+            "language": "en",
+            "snippet": "At most 4.",
+            "score": 0.5,
+        }
+    ]
 
 
 @pytest.mark.parametrize("stream", [None, False, "absent"])

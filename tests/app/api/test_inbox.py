@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api import inbox as inbox_module
 from app.api.inbox import Inbox
-from app.core.types import Done, Failure, Text
+from app.core.turn import Done, Failure, Text
 
 
 async def never():

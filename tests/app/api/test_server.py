@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from app.api import answers
 from app.api.server import create_app
 from app.core.settings import Settings
-from app.core.types import Done, Text
+from app.core.turn import Done, Text
 from tests.app.api.scripted import INFO, Scripted, ScriptedAssistants, State, client_of
 
 QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
@@ -16,7 +16,7 @@ QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": 
 
 def service(settings=None, state=None, **fields):
     assistants = ScriptedAssistants((Scripted(**fields), Scripted(id="team/two:brief", names={})), state or State())
-    return create_app(assistants, settings or Settings.load(None))
+    return create_app(assistants, settings or Settings.load(None), ingest_command=("false",))
 
 
 async def get(app, path, **options):
@@ -133,7 +133,9 @@ async def test_health_and_documentation_need_no_key(path):
 
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
-    assert set(schema["paths"]) == {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/health"}
+    paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/health", "/v1/ingest", "/v1/ingest/{id}"}
+    assert set(schema["paths"]) == paths
+    assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])
     assert "HTTPValidationError" not in schema["components"]["schemas"]
 
@@ -149,7 +151,7 @@ def references(node):
 async def test_the_description_refers_only_to_what_it_has():
     schema = (await get(service(), "/openapi.json")).json()
     found = set(references(schema))
-    assert "#/components/schemas/ChatRequest" in found
+    assert {"#/components/schemas/ChatRequest", "#/components/schemas/IngestRequest"} <= found
     for reference in found:
         assert reference.removeprefix("#/components/schemas/") in schema["components"]["schemas"]
 

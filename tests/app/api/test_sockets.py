@@ -12,7 +12,7 @@ import pytest
 from app.api.server import create_app
 from app.core.errors import ModelTimeout, NoIndex
 from app.core.settings import Settings
-from app.core.types import Done, Text, Usage
+from app.core.turn import Done, Text, Usage
 from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, serving, wait_for
 
 pytestmark = pytest.mark.server
@@ -77,12 +77,14 @@ def test_the_bytes_of_a_stream_are_exact(serve):
         b'data: {"id":"chatcmpl-r-1","object":"chat.completion.chunk","created":%s,"model":"docs-assistant",' % created
     )
 
-    def chunk(delta, reason=b"null"):
-        return about + b'"choices":[{"index":0,"delta":' + delta + b',"finish_reason":' + reason + b"}]}\n\n"
+    def chunk(delta, reason=b"null", more=b""):
+        return (
+            about + b'"choices":[{"index":0,"delta":' + delta + b',"finish_reason":' + reason + b"}]" + more + b"}\n\n"
+        )
 
     assert dechunked(body) == [
         chunk(b'{"role":"assistant","content":""}') + chunk('{"content":"a\\"č"}'.encode()),
-        chunk(b'{"content":"b\\n"}') + chunk(b"{}", b'"stop"') + b"data: [DONE]\n\n",
+        chunk(b'{"content":"b\\n"}') + chunk(b"{}", b'"stop"', b',"sources":[]') + b"data: [DONE]\n\n",
     ]
 
 

@@ -113,6 +113,7 @@ def run_and_kill(directory: Path, version: int, delay: float) -> int:
     return max((int(line.split()[1]) for line in lines if line.startswith("published")), default=version)
 
 
+@pytest.mark.server
 async def test_a_killed_writer_leaves_a_whole_generation_and_a_clean_next_draft(store, tmp_path):
     """Whatever the moment: one version is served whole, it is the last published, and the next run works."""
     moments = random.Random(7)
@@ -148,6 +149,7 @@ async def test_a_killed_writer_leaves_a_whole_generation_and_a_clean_next_draft(
     }
 
 
+@pytest.mark.server
 async def test_another_process_s_draft_is_busy_until_it_is_killed(store, tmp_path):
     code = WRITER.replace('print("begun", version, flush=True)', 'print("begun", flush=True); await asyncio.sleep(60)')
     with subprocess.Popen(
@@ -289,6 +291,7 @@ async def test_a_removed_page_that_comes_back_needs_no_vectors(store):
     assert await texts_of(live) == {f"common {n}" for n in range(1050, 1100)} | {"common 5", "common new"}
 
 
+@pytest.mark.server
 async def test_many_small_changes_keep_the_index_small_and_right(store, tmp_path):
     """Files are merged and old versions deleted while generations come and go."""
     await publish(store, {n: (f"common {n}",) for n in range(30)})
@@ -301,6 +304,7 @@ async def test_many_small_changes_keep_the_index_small_and_right(store, tmp_path
     assert len(tables(tmp_path / "index")["pages"]) <= 3
 
 
+@pytest.mark.server
 async def test_a_big_index_searches_approximately_and_exactly(store):
     """From 20,000 chunks on there is an index of vectors; its best five are those of the exhaustive search."""
     rng = random.Random(3)
@@ -407,6 +411,7 @@ async def test_a_directory_without_the_right_to_write_is_said(tmp_path):
         await EmbeddedStore(tmp_path / "index").draft(RECIPE)
 
 
+@pytest.mark.server
 def test_a_full_disk_leaves_the_live_generation(tmp_path):
     """With a limit on file sizes the draft fails with our error; what was published is served."""
     code = """

@@ -8,7 +8,7 @@ from app.core.errors import ModelError, SettingsError
 from app.core.models import open_embedder, open_model
 from app.core.models.base import CallOptions
 from app.core.settings import Settings
-from app.core.types import Done, Message, Reasoning, Text, Usage
+from app.core.turn import Done, Message, Reasoning, Text, Usage
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)

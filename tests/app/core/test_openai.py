@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.models.base import CallOptions
 from app.core.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
-from app.core.types import Done, Message, Reasoning, Text, Usage
+from app.core.turn import Done, Message, Reasoning, Text, Usage
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 QUESTION = [Message("user", "How much memory?")]
@@ -106,6 +106,27 @@ async def test_a_stream_that_breaks_off_fails_after_its_text(llm: FakeLLM, model
         async for event in model.stream(QUESTION, CallOptions()):
             seen.append(event)
     assert "one" in "".join(e.text for e in seen if isinstance(e, Text))
+
+
+async def test_pieces_that_arrive_together_travel_together(llm: FakeLLM, model: OpenAIModel) -> None:
+    """One read of several chunks is one piece of the answer; what comes later is another."""
+    chunk = 'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}\n\n'
+    llm.reply = lambda _: Reply("", raw=chunk % "one " + chunk % "two " + chunk % "three")
+    events = [event async for event in model.stream(QUESTION, CallOptions())]
+    assert [e.text for e in events if isinstance(e, Text)] == ["one two three"]
+
+
+async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY carries the call, NO_PROXY exempts a host from it."""
+    monkeypatch.setenv("http_proxy", llm.url.removesuffix("/v1"))
+    behind = OpenAIModel(Endpoint("http://model.invalid/v1", timeout=1), "m")
+    assert (await behind.complete(QUESTION, CallOptions())).text == "The answer [1]."
+    await behind.close()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    beside = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    assert (await beside.complete(QUESTION, CallOptions())).text == "The answer [1]."
+    await beside.close()
 
 
 async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: FakeLLM) -> None:

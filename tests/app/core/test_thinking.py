@@ -3,7 +3,7 @@
 import pytest
 
 from app.core.models.thinking import ThinkFilter
-from app.core.types import Reasoning, Text
+from app.core.turn import Reasoning, Text
 
 
 def run(pieces: list[str]) -> tuple[str, str]:

@@ -6,7 +6,8 @@ import pytest
 
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.types import Done, Event, Events, Failure, Hit, Section, Source, Text
+from app.core.turn import Done, Event, Events, Failure, Source, Text
+from app.core.types import Hit, Section
 from app.pipeline.cite import Cite
 from tests.app.pipeline.turns import hit, text_of, turn
 
@@ -86,3 +87,27 @@ async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> No
     )
     events = await say(["Four [1]."], hits=(replace(hit(1), chunk=chunk),))
     assert "1. [Page 1 – Memory](https://docs.example.org/page-1#memory)" in text_of(events)
+
+
+async def test_quoted_text_is_left_alone() -> None:
+    """A page's own [7] and links are the page's: only what we or the model wrote is rewritten."""
+
+    async def events() -> Events:
+        for text in (
+            Text("**A** [2]\n\n"),
+            Text("See [7] and https://other.example.cz [1].", quoted=True),
+            Text("\n[9]"),
+            Done(),
+        ):
+            yield text
+
+    cited = (await CITE(turn(hits=HITS, events=events())))["events"]
+    assert text_of([e async for e in cited]).startswith(
+        "**A** [1]\n\nSee [7] and https://other.example.cz [1].\n\n\n**Sources**"
+    )
+
+
+async def test_invented_addresses_go_and_those_of_the_passages_stay() -> None:
+    """The model's own links never reach a reader."""
+    events = await say(["See [here](https://inven", "ted.io/x) or https://docs.example.org/page-2. [1]"])
+    assert body(events) == "See here or https://docs.example.org/page-2. [1]"

@@ -8,7 +8,7 @@ from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.types import Message, Request, Turn
+from app.core.turn import Message, Request, Turn
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords, parse
 from app.pipeline.refine import Refine
@@ -32,7 +32,7 @@ async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
 
 
 async def detect(*messages: tuple[str, str]) -> dict:
-    step = Detect(LanguageDetector(PROMPTS.languages, "en"))
+    step = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)
     return dict(await step(Turn(request=Request(tuple(Message(*m) for m in messages)))))
 
 
@@ -43,11 +43,37 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     ) == {
         "question": "How long does it take?",
         "language": "en",
+        "referred": "Jak si požádám o projekt?",
+        "smalltalk": False,
     }
     assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
         "question": "512",
         "language": "cs",
+        "referred": "Jak si požádám o projekt?",
+        "smalltalk": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "refers"),
+    [
+        ("And how much memory can I get there?", True),
+        ("Can these be extended?", True),
+        ("For how long?", True),
+        ("A kolik paměti?", True),
+        ("Jde to zvýšit?", True),
+        ("Proč ne přes kubectl?", True),
+        ("Which storage classes does kuba-cluster offer?", False),
+        ("gpu quota namespace", False),
+        ("Jak vytvořím projekt v Rancheru?", False),
+        ("kvóty úložiště projektu", False),
+    ],
+)
+async def test_a_question_refers_to_the_one_before_only_when_it_says_so(question: str, refers: bool) -> None:
+    """A change of topic carries no old words; a question that can't stand alone takes them along."""
+    changes = await detect(("user", "Co je JupyterHub?"), ("assistant", "Notebooky."), ("user", question))
+    assert bool(changes["referred"]) is refers
+    assert (await detect(("user", question)))["referred"] == ""
 
 
 async def test_detect_refuses_a_conversation_without_a_question() -> None:
@@ -121,3 +147,11 @@ async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: Op
     llm.reply = lambda _: Reply("Sorry, no.")
     with pytest.raises(ModelError, match="No keywords"):
         await Keywords(model, PROMPTS, SETTINGS)(turn())
+
+
+async def test_small_talk_makes_no_helper_call(llm: FakeLLM, model: OpenAIModel) -> None:
+    """There is nothing to refine or to search for."""
+    hello = turn("Hello!", smalltalk=True)
+    assert await Keywords(model, PROMPTS, SETTINGS)(hello) == {}
+    assert await Refine(model, PROMPTS, SETTINGS)(hello) == {}
+    assert llm.calls == []

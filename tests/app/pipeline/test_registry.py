@@ -11,7 +11,7 @@ from tests.app.pipeline.turns import SETTINGS
 
 PROMPTS = load_prompts(("cs", "en"))
 ENDPOINT = Endpoint("http://127.0.0.1:9/v1", timeout=1)
-STEPS = ["detect", ["refine", "keywords", "probe"], "retrieve", "synthesize", "cite"]
+STEPS = ["detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "synthesize", "cite"]
 
 
 def tools(*, model: bool = True) -> Tools:
@@ -29,6 +29,7 @@ def test_the_shipped_order_makes_a_plan() -> None:
         ["detect"],
         ["refine", "keywords", "probe"],
         ["retrieve"],
+        ["relevance"],
         ["synthesize"],
         ["cite"],
     ]
@@ -40,6 +41,7 @@ def test_steps_that_need_a_model_are_left_out_without_one() -> None:
         ["detect"],
         ["probe"],
         ["retrieve"],
+        ["relevance"],
         ["synthesize"],
         ["cite"],
     ]
@@ -48,7 +50,7 @@ def test_steps_that_need_a_model_are_left_out_without_one() -> None:
 def test_helpers_can_be_left_out() -> None:
     """The shortest pipeline is enough for an answer."""
     plan = make_plan(["detect", "retrieve", "synthesize", "cite"], tools())
-    assert names(upto(plan, "hits")) == [["detect"], ["retrieve"]]
+    assert names(upto(plan, "search")) == [["detect"], ["retrieve"]]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
-from app.core.types import Message, Request, Turn
+from app.core.turn import Message, Request, Turn
 from app.pipeline.step import run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))

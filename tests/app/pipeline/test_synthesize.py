@@ -1,6 +1,7 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from app.core.errors import ModelError, ModelUnavailable
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.types import Done, Event, Failure, Message, Request, Sampling, Turn
+from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
 from app.pipeline.synthesize import Synthesize, numbered
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply, fake_llm
@@ -106,6 +107,25 @@ async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
     assert llm.calls == []
 
 
+async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
+    """Under "nothing found" stand at most three nearest pages, each once."""
+    related = (hit(1), hit(1), hit(2), hit(3), hit(4))
+    text = text_of(await answer(llm, turn(related=related)))
+    assert text.startswith(PROMPTS.render("en", "nothing_found"))
+    assert text.count("page-1") == 1
+    assert "- [Page 3](https://docs.example.org/page-3)" in text
+    assert "page-4" not in text
+    assert llm.calls == []
+
+
+async def test_small_talk_gets_a_friendly_reply_without_a_model(llm: FakeLLM) -> None:
+    """No passages, no links, no call."""
+    assert text_of(await answer(llm, turn("Ahoj!", "cs", smalltalk=True, hits=HITS))) == PROMPTS.render(
+        "cs", "smalltalk"
+    )
+    assert llm.calls == []
+
+
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> None:
     """A reader who leaves costs the model nothing more."""
     import asyncio
@@ -130,3 +150,11 @@ def test_passages_are_cut_to_fit() -> None:
     assert "[2]" in text
     assert "[3]" not in text
     assert len(numbered((hit(1, "y" * 5000),), 1500)) == 1500
+
+
+def test_a_passage_stands_between_what_its_neighbours_say() -> None:
+    """The model reads on over a cut; a passage without neighbours is as it was."""
+    whole = hit(1, "The text.")
+    cut = replace(whole, chunk=replace(whole.chunk, before="…said before", after="said after…"))
+    assert numbered((whole,), 2000).endswith("\nThe text.")
+    assert numbered((cut,), 2000).endswith("\n…said before\n\nThe text.\n\nsaid after…")

@@ -1,7 +1,8 @@
 """Turns and hits to test steps with."""
 
 from app.core.settings import Settings
-from app.core.types import Chunk, Event, Hit, Message, Request, Section, Text, Turn
+from app.core.turn import Event, Message, Request, Text, Turn
+from app.core.types import Chunk, Hit, Section
 
 SETTINGS = Settings.load(None, helper_timeout=0.4, llm_timeout=0.5)
 

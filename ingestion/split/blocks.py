@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from ingestion.cut import cut_code, cut_lines, cut_prose, cut_table
+from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
+from ingestion.split.sentences import sentences
 
 _ANCHOR = re.compile(r"[ \t]*(?:\{#([^}\s]+)\}|\[#([^\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
+_FENCE_LINE = re.compile(r"(?m)^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)*(?:```+|~~~+)")
 _INLINE = MarkdownIt("commonmark").enable("strikethrough")
 _BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 _CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"})
 
 # what it costs to end a chunk before a piece, as a share of a whole chunk's worth
 BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
-BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.8, 1e6
+BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, STACKED, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.5, 0.8, 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +43,43 @@ class Piece:
     heading: Heading | None = None
 
 
-def pieces(markdown: str, size: int) -> list[Piece]:
-    """The whole text in order; no piece is longer than `size`, except a single row of a table."""
+def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[Piece]:
+    """The whole text in order; no piece is longer than `size`, except a single row of a table.
+
+    A paragraph that fits is one piece, or with `sentences_apart` as many as it has sentences.
+    """
     lines = markdown.split("\n")
     made: list[Piece] = []
     for node, start, end in _top_level(lines):
         gap = "\n\n" if not start or not lines[start - 1].strip() else "\n"
+        room = max(size // 2, size - _headed(made))
         if node is not None and node.type == "heading":
             made.append(_heading(node, lines[start:end]))
+        elif sentences_apart and node is not None and node.type == "paragraph":
+            made.extend(_sentences("\n".join(lines[start:end]), gap, room))
         else:
-            made.extend(_cut(node, lines, start, end, gap, size))
+            made.extend(_cut(node, lines, start, end, gap, room))
     return _glued(made)
+
+
+def _headed(made: list[Piece]) -> int:
+    """What the headings at the end take of a chunk, so that the first part of a block that is cut stands with them."""
+    length = 0
+    for piece in reversed(made):
+        if piece.heading is None:
+            break
+        length += len(piece.text) + len(piece.gap)
+    return length
+
+
+def _sentences(paragraph: str, gap: str, size: int) -> Iterator[Piece]:
+    cost = BEFORE_BLOCK
+    for sentence in sentences(paragraph):
+        text = sentence.rstrip()
+        for number, (part, _) in enumerate(cut_prose(text, size)):
+            yield Piece(part, " " if number else gap, cost)
+            cost = BEFORE_CUT
+        gap = sentence[len(text) :]
 
 
 def _top_level(lines: list[str]) -> Iterator[tuple[SyntaxTreeNode | None, int, int]]:
@@ -145,16 +173,19 @@ def _children(node: SyntaxTreeNode, lines: list[str], start: int, end: int, gap:
 
 
 def _glued(made: list[Piece]) -> list[Piece]:
-    """A heading, and a line that announces what follows, don't end a chunk."""
+    """A heading, a line that announces what follows, and code that its author indented wrongly don't end a chunk."""
     result = list(made)
+    code = False
     for number in range(1, len(result)):
         before, piece = result[number - 1], result[number]
-        if piece.heading is None and before.heading is not None:
-            result[number] = Piece(piece.text, piece.gap, NEVER)
+        # a fence that Markdown takes for none, as its block isn't indented like its list item, still opens code to a reader
+        code = piece.heading is None and code != bool(len(_FENCE_LINE.findall(before.text)) % 2)
+        if piece.heading is None and (before.heading is not None or code):
+            result[number] = replace(piece, cost=NEVER)
         elif piece.heading is not None and before.heading is not None and piece.heading.level > before.heading.level:
-            result[number] = Piece(piece.text, piece.gap, 0.5, piece.heading)
+            result[number] = replace(piece, cost=STACKED)
         elif piece.heading is None and piece.cost < ANNOUNCED and _continues(before.text, piece.text):
-            result[number] = Piece(piece.text, piece.gap, ANNOUNCED)
+            result[number] = replace(piece, cost=ANNOUNCED)
     return result
 
 

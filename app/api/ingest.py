@@ -1,0 +1,81 @@
+"""POST and GET /v1/ingest: a documentation site that was just deployed asks for its pages to be indexed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.chat import read_body
+from app.api.keys import Keys
+from app.api.responses import Json
+from app.api.runs import Run, Runs
+from app.api.service import Service
+from app.api.wire import read_ingest
+from app.core.errors import RequestError
+from app.core.store import masked
+
+SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """The handlers of the routes; all of them need an admin key."""
+
+    service: Service
+    keys: Keys
+    runs: Runs
+
+    async def start(self, request: Request) -> Response:
+        """202 with the new run."""
+        by = self._admin(request)
+        wanted = read_ingest(await read_body(request, self.service.settings.max_body)).sites
+        run = self.runs.start(self._sites(wanted), by)
+        place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
+        return Json(_object(run), 202, {"location": place})
+
+    async def listed(self, request: Request) -> Response:
+        """The last runs, newest first, without their reports."""
+        self._admin(request)
+        return Json({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
+
+    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
+        """One run with its report."""
+        self._admin(request)
+        run = self.runs.get(id)
+        return Json({**_object(run), "report": run.report}, headers=NOT_KEPT)
+
+    def _admin(self, request: Request) -> str:
+        """Who asks, without the key itself."""
+        if not self.keys.required:
+            raise RequestError(
+                "Runs can't be started over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service "
+                "again.",
+                code="admin_disabled",
+            )
+        self.keys.check(request)
+        return f"key {self.keys.shown(request)} from {request.client.host if request.client else 'unknown'}"
+
+    def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
+        """Only what is configured is ever fetched, whoever has the key."""
+        configured = self.service.settings.sites
+        if not configured:
+            raise RequestError("No site is configured to be indexed: set DOCS_SITES.", code="no_sites")
+        for i, site in enumerate(wanted or ()):
+            if site not in configured:
+                raise RequestError(
+                    f"sites[{i}]: {site!r} is not configured. DOCS_SITES has: {', '.join(map(masked, configured))}.",
+                    param=f"sites[{i}]",
+                )
+        return tuple(site for site in configured if wanted is None or site in wanted)
+
+
+NOT_KEPT = {"cache-control": "no-store"}
+
+
+def _object(run: Run) -> dict[str, Any]:
+    counts = run.report.get("counts") if run.report else None
+    shown = {name: getattr(run, name) for name in SHOWN}
+    return {"object": "ingest.run", **shown, "sites": [masked(site) for site in run.sites], "counts": counts}

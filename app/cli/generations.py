@@ -1,0 +1,99 @@
+"""`docs-assistant generations` and `rollback`: the published states that are kept, and the way back to the one before."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from app.cli import logs
+from app.cli.columns import columns
+from app.cli.types import Commands
+from app.core.errors import IndexMismatch
+from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.core.store import Store
+    from app.core.types import GenerationInfo
+
+
+def add_command(commands: Commands) -> None:
+    """Register both commands."""
+    listing = commands.add_parser("generations", help="list the published states of the index that are kept")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(handler=generations)
+    back = commands.add_parser(
+        "rollback",
+        help="make the state of the index before the live one live again",
+        description="Makes the generation before the live one live again, in one step, and forgets the one that was "
+        "live. A running service uses it at once. The next run of ingest starts from it.",
+    )
+    back.set_defaults(handler=rollback)
+
+
+def generations(arguments: argparse.Namespace) -> int:
+    """Print the kept generations, newest first. Raises `NoIndex` when there are none."""
+    live, kept = asyncio.run(_kept(Settings.load()))
+    if arguments.json:
+        listed = [{"live": info.id == live, **asdict(info)} for info in kept]
+        print(json.dumps(listed, ensure_ascii=False, indent=2))
+        return 0
+    headings = ("generation", "state", "built", "pages", "chunks", "languages", "embedder", "splitter", "analyzer")
+    print(*columns(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
+    return 0
+
+
+def rollback(arguments: argparse.Namespace) -> int:  # noqa: ARG001  # the shape of a handler
+    """Go back one generation and say what is live now. Raises `NoIndex` when no earlier one is kept."""
+    settings = Settings.load()
+    logs.configure(settings)
+    info = asyncio.run(_back(settings))
+    print(
+        f"Generation {info.id} is live again: {info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)}), "
+        f"built {info.built_at} with {info.recipe.embedder}."
+    )
+    return 0
+
+
+async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
+    """The id of the live generation, and all that are kept."""
+    from app.core.store import open_store
+
+    store = open_store(settings)
+    try:
+        return (await store.live()).info.id, await store.generations()
+    finally:
+        await store.close()
+
+
+async def _back(settings: Settings) -> GenerationInfo:
+    from app.core.models import open_embedder
+    from app.core.store import open_store
+
+    store, embedder = open_store(settings), open_embedder(settings)
+    try:
+        await _refuse_mismatch(store, embedder.name)
+        return await store.rollback()
+    finally:
+        await store.close()
+        await embedder.close()
+
+
+async def _refuse_mismatch(store: Store, embedder: str) -> None:
+    """A service with another embedder would refuse to answer from the generation that it is rolled back to."""
+    earlier = (await store.generations())[1:2]
+    if earlier and earlier[0].recipe.embedder != embedder:
+        raise IndexMismatch(
+            f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder} is "
+            "set, and the service would not answer from it. Set that embedder again first. Nothing was changed."
+        )
+
+
+def _row(info: GenerationInfo, *, live: bool) -> tuple[object, ...]:
+    recipe = info.recipe
+    embedder = f"{recipe.embedder} ({recipe.dimension})"
+    languages = " ".join(info.languages)
+    state = "live" if live else "kept"
+    return info.id, state, info.built_at, info.pages, info.chunks, languages, embedder, recipe.splitter, recipe.analyzer

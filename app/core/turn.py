@@ -1,0 +1,161 @@
+"""A conversation and the answer to its last question: what comes in, what the pipeline yields, what is known on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core.types import Filters, Hit, Legs, Query, Vector
+
+# ---- a conversation --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line of a chat; `role` is system, user or assistant."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What the client asked of the answering model; None leaves our setting."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asked; `id` names the answer in logs and in the response."""
+
+    messages: tuple[Message, ...]
+    assistant: str = ""
+    id: str = ""
+    sampling: Sampling = Sampling()
+    filters: Filters = field(default_factory=Filters)
+
+    @property
+    def question(self) -> str:
+        """The last message of the user, stripped; empty when there is none."""
+        return next((m.content.strip() for m in reversed(self.messages) if m.role == "user"), "")
+
+
+# ---- what the pipeline yields ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A line about what is going on, for clients that can show one."""
+
+    text: str
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer. `quoted`: word for word from a page, so that nothing in it is a citation of ours."""
+
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A piece of the model's thinking; never parsed, cited or shown as the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A section that the answer used, numbered as in the answer."""
+
+    number: int
+    title: str
+    url: str
+    section: str
+    language: str
+    snippet: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the model counted them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of two calls."""
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something broke after the first text was sent."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer."""
+
+    finish_reason: str = "stop"
+    extractive: bool = False
+
+
+Event = Status | Text | Reasoning | Source | Usage | Failure | Done
+Events = AsyncGenerator[Event, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole answer of a model, thinking removed."""
+
+    text: str
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What one step did to a turn: the trace is a tuple of these. `error` is empty when it went well."""
+
+    step: str
+    ms: float
+    changes: Mapping[str, Any]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
+
+    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
+    an earlier question that this one needs to be understood. `evidence`
+    (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
+    """
+
+    request: Request
+    generation: Any = None
+    question: str = ""
+    language: str = ""
+    referred: str = ""
+    smalltalk: bool = False
+    refined: str = ""
+    keywords: Mapping[str, str] = field(default_factory=dict)
+    vector: Vector | None = None
+    legs: Legs | None = None
+    search: Query | None = None
+    hits: tuple[Hit, ...] = ()
+    evidence: float | None = None
+    related: tuple[Hit, ...] = ()
+    events: Events | None = None
+    trace: tuple[StepRecord, ...] = ()

@@ -1,0 +1,109 @@
+"""Who answers: an assistant of ours in this process, or anything behind the OpenAI chat API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import orjson
+
+from app.assistant import Assistant
+from app.core.errors import AssistantError, ModelError
+from app.core.models.openai import Endpoint
+from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn
+from app.pipeline.step import run
+from eval.answers.types import Answer
+from eval.cases import Case
+
+
+@dataclass(frozen=True)
+class Own:
+    """One of our assistants, as it is set up in this process; what it was given is known to the word."""
+
+    assistant: Assistant
+    name: str
+
+    async def answer(self, case: Case) -> Answer:
+        """The answer without its list of links."""
+        start = perf_counter()
+        try:
+            return replace(await self._answer(case), ms=_since(start))
+        except AssistantError as error:
+            return Answer(self.name, case.id, ms=_since(start), error=f"{type(error).__name__}: {error}")
+
+    async def _answer(self, case: Case) -> Answer:
+        assistant = self.assistant
+        request = Request((Message("user", case.question),), assistant.id, "eval")
+        if assistant.collections:
+            request = replace(request, filters=replace(request.filters, collections=assistant.collections))
+        turn = await run(assistant.plan, Turn(request=request, generation=await assistant.store.live()))
+        texts, links, error, extractive = list[str](), list[str](), "", False
+        assert turn.events is not None
+        async with aclosing(turn.events) as events:
+            async for event in events:
+                if isinstance(event, Text):
+                    texts.append(event.text)
+                elif isinstance(event, Source):
+                    links.append(event.url)
+                elif isinstance(event, Failure):
+                    error = f"{type(event.error).__name__}: {event.error}"
+                elif isinstance(event, Done):
+                    extractive = event.extractive
+        passages = tuple(f"{hit.chunk.title}\n{hit.chunk.text}" for hit in turn.hits)
+        return Answer(
+            self.name,
+            case.id,
+            without_links("".join(texts)),
+            passages,
+            tuple(links),
+            extractive=extractive,
+            error=error,
+        )
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A chat API at an address: the old bot, another product, a bare model. Its passages aren't known."""
+
+    name: str
+    endpoint: Endpoint
+    model: str
+
+    async def answer(self, case: Case) -> Answer:
+        """The answer as the API gives it; links are those in its text."""
+        start = perf_counter()
+        body = {"model": self.model, "messages": [{"role": "user", "content": case.question}]}
+        total = self.endpoint.timeout
+        try:
+            async with self.endpoint.post("chat/completions", body, total=total, wait=total) as response:
+                text, sources = _read(await response.read(), self.endpoint.url)
+        except AssistantError as error:
+            return Answer(self.name, case.id, ms=_since(start), error=f"{type(error).__name__}: {error}")
+        return Answer(self.name, case.id, without_links(text), (), sources, _since(start))
+
+
+def without_links(text: str) -> str:
+    """The answer without the list of sources at its end: that is ours to make, not the model's to be judged for."""
+    body, mark, rest = text.rpartition("\n\n**")
+    heading, end, items = rest.partition("**\n")
+    lines = [line for line in items.splitlines() if line.strip()]
+    is_list = bool(mark and end and lines) and all("](" in line for line in lines) and len(heading) < 40
+    return (body if is_list else text).strip()
+
+
+def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        parsed: Mapping[str, Any] = orjson.loads(answer)
+        text = parsed["choices"][0]["message"]["content"] or ""
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as error:
+        raise ModelError(f"{url} sent no chat completion: {answer[:200]!r}") from error
+    sources = parsed.get("sources")
+    links = [str(one.get("url", "")) for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    return str(text), tuple(links)
+
+
+def _since(start: float) -> float:
+    return round((perf_counter() - start) * 1000, 1)

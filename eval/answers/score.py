@@ -1,0 +1,138 @@
+"""Answers -> figures: plain measures and judgements per answer, means per contestant, language and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.core.analysis import fold
+from app.core.language import LanguageDetector
+from app.core.models.base import Embedder
+from app.core.prompts import Prompts
+from app.core.types import Vector
+from eval.answers.text import cosine, entity_overlap, fidelity, keyword_overlap, mean
+from eval.answers.types import Answer
+from eval.cases import Case
+from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
+from eval.judge.loop import Judgement, Task
+
+MEASURES = (
+    "language", "faithful", "complete", "answers", "refusal", "fidelity",
+    "correctness", "similarity", "keywords", "entities", "grounding",
+)  # fmt: skip
+BATCH = 32
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An answer with its measures, each 0..1, None where it doesn't apply or isn't known.
+
+    `language`: in the question's language. `faithful`, `complete`, `answers`: the judge's. `refusal`: declined
+    exactly where the documentation has no answer. `fidelity`: share of its numbers, commands and addresses that the
+    passages have. `correctness`: mean of `keywords`, `entities` and `similarity`, each towards the reference.
+    `grounding`: cosine of the answer and its passages.
+    """
+
+    case: Case
+    answer: Answer
+    values: Mapping[str, float | None]
+    judgements: tuple[Judgement, ...] = ()
+
+    @property
+    def answerable(self) -> bool:
+        """False for questions that the documentation doesn't answer."""
+        return bool(self.case.doc)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The tools to score with; one for all answers of a run."""
+
+    prompts: Prompts
+    detector: LanguageDetector
+    embedder: Embedder
+    _vectors: dict[str, Vector] = field(default_factory=dict)
+
+    async def score(
+        self, answers: Sequence[Answer], cases: Mapping[str, Case], judgements: Sequence[Judgement]
+    ) -> tuple[Scored, ...]:
+        """Each answer with its measures, in order."""
+        await self._embed([text for answer in answers for text in self._texts(answer, cases[answer.case])])
+        judged: dict[str, list[Judgement]] = {}
+        for judgement in judgements:
+            judged.setdefault(judgement.row, []).append(judgement)
+        return tuple(self._scored(a, cases[a.case], tuple(judged.get(row_of(a), ()))) for a in answers)
+
+    def _scored(self, answer: Answer, case: Case, judgements: tuple[Judgement, ...]) -> Scored:
+        verdicts = {j.criterion: None if j.verdict is None else float(j.verdict) for j in judgements}
+        refused = verdicts.get(REFUSES)
+        if refused is None:
+            refused = float(self._says_nothing_found(answer.text))
+        if answer.error:  # nobody got an answer
+            return Scored(case, answer, {**dict.fromkeys(MEASURES), "language": 0.0, "refusal": 0.0}, judgements)
+        values: dict[str, float | None] = dict.fromkeys(MEASURES)
+        values["language"] = float(self.detector.detect(answer.text) == case.language)
+        values["refusal"] = refused if not case.doc else 1 - refused
+        if case.doc:
+            values |= {name: verdicts.get(name) for name in (FAITHFUL, COMPLETE, ANSWERS)}
+            values |= self._plain(answer, case)
+        return Scored(case, answer, values, judgements)
+
+    def _plain(self, answer: Answer, case: Case) -> dict[str, float | None]:
+        vector = self._vectors.get(answer.text, ())
+        found: dict[str, float | None] = {"fidelity": fidelity(answer.text, answer.passages)}
+        if answer.passages:
+            found["grounding"] = max(0.0, cosine(vector, self._vectors["\n\n".join(answer.passages)]))
+        if case.answer:
+            stopwords = (
+                self.prompts.language(case.language).stopwords if case.language in self.prompts.languages else ()
+            )
+            found["keywords"] = keyword_overlap(answer.text, case.answer, stopwords)
+            found["entities"] = entity_overlap(answer.text, case.answer)
+            found["similarity"] = max(0.0, cosine(vector, self._vectors[case.answer]))
+            found["correctness"] = mean([found["keywords"], found["entities"], found["similarity"]])
+        return found
+
+    def _says_nothing_found(self, text: str) -> bool:
+        said = fold(" ".join(text.split()))
+        return any(
+            fold(" ".join(self.prompts.render(code, "nothing_found").split())).split(". ")[0] in said
+            for code in self.prompts.languages
+        )
+
+    @staticmethod
+    def _texts(answer: Answer, case: Case) -> list[str]:
+        texts = [answer.text, case.answer, "\n\n".join(answer.passages)]
+        return [text for text in texts if text.strip()]
+
+    async def _embed(self, texts: Sequence[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        for start in range(0, len(new), BATCH):
+            batch = new[start : start + BATCH]
+            self._vectors.update(zip(batch, await self.embedder.embed_passages(batch), strict=True))
+
+
+def row_of(answer: Answer) -> str:
+    """What an answer is called in judgements."""
+    return f"{answer.contestant}\0{answer.case}"
+
+
+def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[str, Criterion]) -> list[Task]:
+    """What is to be judged: refusal for all; the rest where the documentation has an answer and there is a source."""
+    found: list[Task] = []
+    for answer in answers:
+        case = cases[answer.case]
+        if answer.error or not answer.text:
+            continue
+        fields = {
+            "question": case.question,
+            "answer": answer.text,
+            "source": "\n\n".join(answer.passages),
+            "reference": case.answer,
+        }
+        needs = {REFUSES: "answer", ANSWERS: "answer", FAITHFUL: "source", COMPLETE: "reference"}
+        for name, criterion in wanted.items():
+            if fields[needs[name]] and (case.doc or name == REFUSES):
+                found.append(Task(row_of(answer), criterion, fields))
+    return found

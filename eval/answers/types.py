@@ -1,0 +1,61 @@
+"""An answer to a question of a set, and who gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from eval.cases import Case, json_lines, load_cases, text_field
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer."""
+
+    contestant: str
+    case: str
+    text: str = ""
+    passages: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    ms: float = 0.0
+    extractive: bool = False
+    error: str = ""
+
+
+class Contestant(Protocol):
+    """Somebody who answers questions."""
+
+    @property
+    def name(self) -> str:
+        """As it is called in tables."""
+        ...
+
+    async def answer(self, case: Case) -> Answer:
+        """The answer; failures are an answer with an `error`."""
+        ...
+
+
+def as_answer(saved: Mapping[str, Any]) -> Answer:
+    """What JSON kept of it."""
+    known = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
+    return replace(Answer(**known), passages=tuple(saved["passages"]), links=tuple(saved["links"]))
+
+
+def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
+    """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
+    return (*load_cases(path), *(_unanswerable(unanswerable) if unanswerable else ()))
+
+
+def _unanswerable(path: str | Path) -> tuple[Case, ...]:
+    return tuple(
+        Case(
+            id=text_field(where, row, "id", required=True),
+            language=text_field(where, row, "lang", required=True),
+            question=text_field(where, row, "question", required=True),
+            doc="",
+            variant=text_field(where, row, "kind"),
+        )
+        for where, row in json_lines(Path(path))
+    )

@@ -1,0 +1,43 @@
+"""What is typed below `docs-assistant eval`: one file per command; `run` executes what was parsed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.settings import Settings
+from eval.commands import check, compare, docs, gate, generate, grid, label, retrieval, tune
+from eval.commands import run as run_command
+from eval.commands.types import WRONG_INPUT, Commands, Handler, OpenFinder
+from eval.errors import EvaluationError
+
+__all__ = ["OpenFinder", "add_commands", "run"]
+
+
+class Command(Protocol):
+    """A module of this package."""
+
+    def add_command(self, commands: Commands) -> None:
+        """Register it; `evaluation` of the parsed arguments is its `Handler`."""
+        ...
+
+
+COMMANDS: Sequence[Command] = (docs, retrieval, run_command, grid, tune, compare, check, gate, generate, label)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add every command below `docs-assistant eval`."""
+    for command in COMMANDS:
+        command.add_command(commands)
+
+
+async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    """Execute what `add_commands` made argparse parse. Exit code 0, 1 when something failed, 2 for wrong input."""
+    handler: Handler = options.evaluation
+    try:
+        return await handler(options, settings, open_finder)
+    except EvaluationError as error:
+        sys.stderr.write(f"{error}\n")
+        return WRONG_INPUT

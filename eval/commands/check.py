@@ -1,0 +1,76 @@
+"""`eval check FILE`: whether a question set is sound."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from app.core.language import LanguageDetector
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.core.store.base import Generation
+from app.core.turn import Message, Request
+from eval.cases import Case, load_cases
+from eval.check import Finding, check_form, check_pages, counts
+from eval.commands.retrieval import add_documents_option
+from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json
+from eval.documents import Documents, parse_rules
+
+SHOWN = 10
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "check",
+        help="look for mistakes in a question set",
+        description="Compares the set with the indexed pages. Exit code 1 when something is wrong, 0 with warnings only.",
+    )
+    parser.set_defaults(evaluation=_check)
+    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
+    parser.add_argument("--no-index", action="store_true", help="look at the questions alone")
+    add_documents_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+async def _check(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    cases, rules = load_cases(options.file), parse_rules(options.doc_map)
+    prompts = load_prompts(settings.languages, settings.prompts)
+    findings = list(check_form(cases, LanguageDetector(prompts.languages, settings.default_language)))
+    if not options.no_index:
+        async with open_finder({"llm_url": "", "llm_class": ""}) as finder:
+            turn = await finder.find(Request((Message("user", cases[0].question),), id="eval-check"))
+            generation: Generation = turn.generation
+            documents = Documents([page.url for page in await generation.pages()], rules)
+            findings += check_pages(cases, documents, await _texts(generation, cases, documents))
+    sys.stdout.write((as_json(_summary(cases, findings)) if options.json else _text(cases, findings)) + "\n")
+    return FAILED if any(finding.error for finding in findings) else OK
+
+
+async def _texts(generation: Generation, cases: Sequence[Case], documents: Documents) -> dict[str, str]:
+    urls = {url for case in cases for url in documents.pages(case.doc)}
+    pages = [await generation.page(url) for url in sorted(urls)]
+    return {page.url: page.markdown for page in pages if page}
+
+
+def _summary(cases: Sequence[Case], findings: Sequence[Finding]) -> dict[str, object]:
+    sizes = [{"lang": lang, "variant": variant, "n": n} for (lang, variant), n in sorted(counts(cases).items())]
+    return {"n": len(cases), "counts": sizes, "findings": [asdict(finding) for finding in findings]}
+
+
+def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
+    pages = {case.doc for case in cases}
+    lines = [f"{len(cases)} questions about {len(pages)} pages."]
+    lines += [f"  {lang} {variant or '(no variant)'}: {n}" for (lang, variant), n in sorted(counts(cases).items())]
+    for finding in findings:
+        lines.append(f"{'ERROR' if finding.error else 'warning'}: {finding.text}{_ids(finding)}")
+    return "\n".join([*lines, "" if findings else "Nothing to complain about."]).rstrip()
+
+
+def _ids(finding: Finding) -> str:
+    if not finding.ids:
+        return ""
+    more = f" and {len(finding.ids) - SHOWN} more" if len(finding.ids) > SHOWN else ""
+    return f" ({len(finding.ids)}): {', '.join(finding.ids[:SHOWN])}{more}"

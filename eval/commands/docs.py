@@ -1,0 +1,56 @@
+"""`eval docs`: retrieval over this product's own documentation, from its pages to the figures. `make eval` runs it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from app.assistant import Assistants
+from app.core.settings import Settings
+from app.core.turn import Request, Turn
+from eval.cases import load_cases
+from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.measured import configuration
+from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
+from eval.commands.types import Commands, OpenFinder
+from eval.own import own_assistants, own_set
+from eval.result import RetrievalResult
+from eval.retrieval import evaluate
+
+
+@dataclass(frozen=True)
+class _Finder:
+    assistants: Assistants
+
+    async def find(self, request: Request) -> Turn:
+        return await self.assistants.get(request.assistant).find(request)
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "docs",
+        help="index this product's own documentation anew and measure retrieval over it",
+        description="Needs no server and no model, and touches no index: it makes one of its own and drops it.",
+    )
+    parser.set_defaults(evaluation=_docs)
+    add_measuring_options(parser)
+
+
+async def _docs(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    del open_finder  # the configured index is not what is measured
+    refuse_page(options)
+    return finished(await measure_docs(options, settings), options)
+
+
+async def measure_docs(options: argparse.Namespace, settings: Settings) -> RetrievalResult:
+    """The result over our own documentation, with this embedder and these settings, without a language model."""
+    plan, passages = plan_of(options, settings)
+    settings = settings.model_copy(update={**passages, "llm_url": "", "llm_class": ""})
+    with own_set() as path, quiet_pipeline(), progress_bar("Asking") as progress:
+        config = configuration(path.name, settings, {"store": "data"}, "")
+        async with own_assistants(settings) as assistants:
+            result = await evaluate(_Finder(assistants), load_cases(path), plan, config=config, progress=progress)
+            if options.html:
+                await write_report(result, options, await assistants.store.live(), assistants.embedder)
+            return result

@@ -1,0 +1,64 @@
+"""`eval gate`: exit code 1 when retrieval got worse than a kept baseline."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from app.core.settings import Settings
+from eval.commands.docs import measure_docs
+from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive, refuse_unwritable, share
+from eval.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
+from eval.result import load_result
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "gate",
+        help="exit with 1 when retrieval got worse than a baseline",
+        description="Without RESULT, this product's own documentation is indexed and measured now.",
+    )
+    parser.set_defaults(evaluation=_gate, passages=None, deep=False, html="")
+    parser.add_argument("result", nargs="?", metavar="RESULT.json", help="what eval retrieval --out kept")
+    parser.add_argument("--baseline", required=True, metavar="FILE", help="the kept baseline")
+    parser.add_argument(
+        "--max-drop", type=share, default=MAX_DROP, metavar="X", help="a real drop up to X passes (default %(default)s)"
+    )
+    parser.add_argument("--update", action="store_true", help="write the baseline anew instead")
+    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
+    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+
+
+async def _gate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    del open_finder
+    if options.update:
+        refuse_unwritable(options.baseline, "--baseline")
+    baseline = None if options.update else load_baseline(options.baseline)
+    result = load_result(options.result) if options.result else await measure_docs(options, settings)
+    if baseline is None:
+        baseline_of(result).save(options.baseline)
+        sys.stdout.write(f"{options.baseline} has {len(result.cases)} questions now. Have the change reviewed.\n")
+        return OK
+    gate = judge(result, baseline, options.max_drop)
+    sys.stdout.write(_text(gate, result.k, options.max_drop) + "\n")
+    return OK if gate.passed and not result.failed else FAILED
+
+
+def _text(gate: Gate, k: int, max_drop: float) -> str:
+    lines = [
+        f"{gate.n} questions against the baseline, difference of MRR@{k} with 95 % interval,\nof the right page, the chunk with the evidence, and that chunk with its section:"
+    ]
+    lines += [_line(verdict) for verdict in gate.verdicts]
+    if gate.new or gate.gone:
+        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
+    told = f"more than {max_drop:g} with an interval below 0"
+    lines.append(f"Passed: nothing dropped by {told}." if gate.passed else f"FAILED: marked rows dropped by {told}.")
+    return "\n".join(lines)
+
+
+def _line(verdict: Verdict) -> str:
+    one = verdict.difference
+    name = f"{verdict.measure:<7} {verdict.language}{' cross' if verdict.cross else ''}"
+    mark = "  DROPPED" if verdict.dropped else ""
+    return f"  {name:<18} n={verdict.n:<4} {one.mean:+.3f}  {one.low:+.3f}…{one.high:+.3f}{mark}"

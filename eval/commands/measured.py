@@ -1,0 +1,52 @@
+"""What a result says it was measured with: settings, store, model, fingerprint of the program."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from app.core.settings import Settings
+from app.core.store import masked
+
+_MEASURED = ("app", "prompts")
+_SOURCES = frozenset({".py", ".toml", ".md"})
+_SETTINGS = ("languages", "top_k", "per_page", "fusion", "vector_weight", "other_language", "exact", "chunk_size")
+
+
+def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The part of a result's `config` that is known before a question was asked."""
+    own = settings.model_dump(include=set(_SETTINGS), mode="json")
+    return {
+        "set": Path(set_name).name,
+        "settings": {**own, **{name: value for name, value in overrides.items() if name in _SETTINGS}},
+        "store": _store(str(overrides.get("store", settings.store))),
+        "model": model,
+        "version": _version(),
+        "code": _code(),
+    }
+
+
+def _store(address: str) -> str:
+    # where a directory lies is nobody's business; which store it was is
+    return masked(address) if ":" in address else "a directory"
+
+
+def _version() -> str:
+    try:
+        return version("docs-assistant")
+    except PackageNotFoundError:  # run from a checkout that isn't installed
+        return ""
+
+
+def _code() -> str:
+    """A fingerprint of the program and its prompts, so that two results show whether they changed in between."""
+    digest = hashlib.sha256()
+    for package in _MEASURED:
+        folder = Path(str(files(package)))
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,158 @@
+"""`eval retrieval FILE`: whether the right pages are found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from app.core.models import Embedder, open_embedder
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.core.store.base import Generation
+from app.core.turn import Message, Request
+from eval.cases import Case, load_cases, sample
+from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.measured import configuration
+from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
+from eval.documents import parse_rules
+from eval.errors import EvaluationError
+from eval.label.files import load_labels, relevant_by_case
+from eval.levels import DEPTH
+from eval.page import retrieval_page, write_page
+from eval.report import retrieval_markdown, retrieval_text
+from eval.result import RetrievalResult, load_result
+from eval.retrieval import Plan, evaluate
+from eval.scripted import Script, ScriptedModel, load_script
+from eval.space import draw
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    retrieval = commands.add_parser("retrieval", help="measure on a question set whether the right pages are found")
+    retrieval.set_defaults(evaluation=_retrieval)
+    retrieval.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
+    retrieval.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
+    retrieval.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
+    retrieval.add_argument(
+        "--no-cross", action="store_true", help="leave out questions whose page is in another language"
+    )
+    add_documents_option(retrieval)
+    retrieval.add_argument("--no-model", action="store_true", help="measure without the configured language model")
+    retrieval.add_argument(
+        "--scripted-model", metavar="FILE", help="a language model that says what this file has for each question"
+    )
+    retrieval.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
+    retrieval.add_argument("--labels", default="", metavar="FILE", help="relevant chunks, as eval label keeps them")
+    add_measuring_options(retrieval)
+
+
+def add_documents_option(parser: argparse.ArgumentParser) -> None:
+    """--doc-map, for sets whose documents aren't named as the site names its pages."""
+    parser.add_argument(
+        "--doc-map",
+        action="append",
+        default=[],
+        metavar="REGEX=REPL",
+        help="rewrite the set's documents to the site's paths; a result that starts with / must be the whole path; may be repeated, the first that fits is used",
+    )
+
+
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """How deep and how fast is measured, and what becomes of the result."""
+    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
+    parser.add_argument(
+        "--passages", type=positive, metavar="N", help="ask for N passages, not the assistant's own number"
+    )
+    parser.add_argument(
+        "--deep", action="store_true", help="measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 as well"
+    )
+    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+    parser.add_argument("--out", default="", metavar="FILE", help="keep everything, for eval compare")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts, worst questions, traces")
+    parser.add_argument("--against", default="", metavar="FILE", help="a kept result that the page compares with")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print a Markdown table")
+
+
+async def _retrieval(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    _refuse_contradictions(options)
+    everything = load_cases(options.file)
+    script = load_script(options.scripted_model, everything) if options.scripted_model else None
+    cases = _chosen(everything, options, script)
+    model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts)) if script else None
+    overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model else {}
+    plan, passages = plan_of(options, settings)
+    overrides |= passages
+    llm = settings.llm_model or settings.llm_class if settings.llm_url or settings.llm_class else ""
+    config = configuration(options.file, settings, overrides, model.name if model else "" if options.no_model else llm)
+    with quiet_pipeline(), progress_bar("Asking") as progress:
+        async with open_finder(overrides, model) as finder:
+            result = await evaluate(finder, cases, plan, config=config, progress=progress)
+            if options.html:
+                turn = await finder.find(Request((Message("user", cases[0].question),), plan.assistant, "eval-page"))
+                embedder = open_embedder(settings)
+                await write_report(result, options, turn.generation, embedder)
+                await embedder.close()
+    if model:
+        sys.stderr.write(f"The scripted model didn't know {len(model.unknown)} of {len(cases)} questions.\n")
+    return finished(result, options)
+
+
+def plan_of(options: argparse.Namespace, settings: Settings) -> tuple[Plan, dict[str, Any]]:
+    """The plan, and the setting that lets the assistant find as many passages as it needs."""
+    # k pages can't come from fewer than k passages
+    passages = options.passages or max(settings.top_k, options.k)
+    asked = max(passages, DEPTH) if options.deep else passages
+    rules = parse_rules(getattr(options, "doc_map", ()))
+    labels = relevant_by_case(load_labels(options.labels)) if getattr(options, "labels", "") else {}
+    deep = passages if options.deep else 0
+    plan = Plan(options.k, options.parallel, getattr(options, "assistant", ""), rules, deep, labels)
+    return plan, {"top_k": asked} if asked != settings.top_k else {}
+
+
+async def write_report(
+    result: RetrievalResult, options: argparse.Namespace, generation: Generation, embedder: Embedder
+) -> None:
+    """The page that --html names, with the picture of the embedding space."""
+    before = load_result(options.against) if options.against else None
+    write_page(retrieval_page(result, before, await draw(generation, embedder)), options.html)
+
+
+def finished(result: RetrievalResult, options: argparse.Namespace) -> int:
+    """Keep and print the result; the exit code."""
+    if options.out:
+        result.save(options.out)
+    if options.json:
+        text = as_json(result.summary())
+    else:
+        text = retrieval_markdown(result) if options.markdown else retrieval_text(result)
+    sys.stdout.write(text + "\n")
+    return FAILED if result.failed else OK
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    if options.known_only and not options.scripted_model:
+        raise EvaluationError("--known-only goes with --scripted-model FILE.")
+    if options.no_model and options.scripted_model:
+        raise EvaluationError("--no-model and --scripted-model exclude each other.")
+    refuse_page(options)
+
+
+def refuse_page(options: argparse.Namespace) -> None:
+    """What is wrong with the files to write, before anything is asked."""
+    refuse_unwritable(options.out, "--out")
+    refuse_unwritable(options.html, "--html")
+    if options.against:
+        load_result(options.against)
+
+
+def _chosen(cases: Sequence[Case], options: argparse.Namespace, script: Script | None) -> tuple[Case, ...]:
+    chosen = [case for case in cases if not (options.no_cross and case.cross)]
+    if options.known_only and script:
+        chosen = [case for case in chosen if script.find(case.question)]
+    if not chosen:
+        raise EvaluationError(f"{options.file}: no question is left to ask.")
+    return sample(chosen, options.limit or len(chosen))

@@ -1,0 +1,50 @@
+"""Is a generated question fit to test with? The reason why not, in a few words, else nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from app.core.analysis import fold
+from app.core.language import LanguageDetector
+from eval.check import is_copied
+from eval.evidence import holds, words
+from eval.generate.jobs import FOLLOW_UP, STYLES, UNANSWERABLE, Job
+
+KEYWORDS = "4"
+MOST_KEYWORDS = 8
+SENTENCES = ("1", "2")
+_LEANS = re.compile(
+    r"\b(this|the) (page|text|document|article|section|passage|table|example)\b"
+    r"|\b(above|below|mentioned|described here)\b"
+    r"|\b(teto|tato|tuto|touto|tomto|tento) (strance|stranka|stranku|strankou|textu|text|dokumentu|clanku|clanek|oddilu)\b"
+    r"|\b(vyse|nize|uvedeno|zminen\w*|v textu|v tabulce)\b"
+)
+
+
+def reason_against(job: Job, row: Mapping[str, Any], detector: LanguageDetector) -> str:
+    """Why the row can't be used: missing texts, evidence that isn't there, copied, leaning on the page, wrong language."""
+    needed = {UNANSWERABLE: ("question",), FOLLOW_UP: ("first", "first_answer", "question", "standalone", "evidence")}
+    fields = needed.get(job.variant, ("question", "answer", "evidence"))
+    if not all(isinstance(row.get(name), str) and row[name].strip() for name in fields):
+        return "a text is missing"
+    asked = str(row["standalone"] if job.variant == FOLLOW_UP else row["question"])
+    if job.variant != UNANSWERABLE and not holds(job.page, str(row["evidence"])):
+        return "evidence isn't on the page"
+    if job.variant != UNANSWERABLE and is_copied(asked, job.page):
+        return "copied from the page"
+    if _LEANS.search(fold(asked)):
+        return "leans on the page"
+    if job.variant == FOLLOW_UP and words(str(row["question"])) == words(asked):
+        return "needs no first question"
+    return _wrong_style(job, asked, detector)
+
+
+def _wrong_style(job: Job, asked: str, detector: LanguageDetector) -> str:
+    if job.variant == KEYWORDS and (len(asked.split()) > MOST_KEYWORDS or "?" in asked):
+        return "no keywords"
+    sentence = job.variant in SENTENCES or job.variant not in STYLES
+    if sentence and detector.detect(asked, job.language) != job.language:
+        return "in another language"
+    return ""

@@ -1,0 +1,9 @@
+"""A language model as judge: what it is asked, and a loop that loses no row and repeats no call."""
+
+from __future__ import annotations
+
+from eval.judge.cache import Cache
+from eval.judge.criteria import Criterion, criteria
+from eval.judge.loop import Judge, Judgement, Pace, Task
+
+__all__ = ["Cache", "Criterion", "Judge", "Judgement", "Pace", "Task", "criteria"]

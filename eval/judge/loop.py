@@ -1,0 +1,164 @@
+"""The judge loop: each row is guarded on its own, at most so many at once and a minute, everything kept as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from time import monotonic
+from typing import Any
+
+from app.core.errors import ModelError, ModelRateLimited
+from app.core.models.base import CallOptions, Model
+from app.core.turn import Message
+from eval.judge.cache import Cache, fingerprint
+from eval.judge.criteria import UNKNOWN, Criterion, Fields
+
+TRIES = 3
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+MAX_TOKENS = 600
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One row to judge by one criterion."""
+
+    row: str
+    criterion: Criterion
+    fields: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the judge said of one row. `verdict` is None for UNKNOWN and where `error` says why there is none."""
+
+    row: str
+    criterion: str
+    verdict: bool | None
+    category: str = ""
+    reasoning: str = ""
+    error: str = ""
+
+
+class MalformedError(ValueError):
+    """A judgement that can't be read."""
+
+
+@dataclass
+class Pace:
+    """How fast: `parallel` calls at once, `per_minute` started in a minute (0: as many as come), seconds for each."""
+
+    parallel: int = 4
+    per_minute: int = 0
+    timeout: float = 60.0
+    first_wait: float = FIRST_WAIT
+    _next: float = field(default=0.0, init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    async def wait(self) -> None:
+        """Until the next call may start."""
+        if not self.per_minute:
+            return
+        async with self._lock:
+            now = monotonic()
+            start = max(now, self._next)
+            self._next = start + 60 / self.per_minute
+        await asyncio.sleep(start - now)
+
+
+class Judge:
+    """Judges tasks with a model; `asked` counts its calls, cached ones cost none."""
+
+    def __init__(self, model: Model, cache: Cache, pace: Pace) -> None:
+        self.asked = 0
+        self._model = model
+        self._cache = cache
+        self._pace = pace
+        self._slots = asyncio.Semaphore(pace.parallel)
+        self._equal: dict[str, asyncio.Lock] = {}
+
+    async def judge(self, tasks: Sequence[Task], progress: Progress | None = None) -> tuple[Judgement, ...]:
+        """A judgement for each task, in their order; failed ones have an error, and a later run asks them again."""
+        done = 0
+
+        async def one(task: Task) -> Judgement:
+            nonlocal done
+            judgement = await self._one(task)
+            done += 1
+            if progress:
+                progress(done, len(tasks))
+            return judgement
+
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(one(task)) for task in tasks]
+        return tuple(task.result() for task in running)
+
+    async def _one(self, task: Task) -> Judgement:
+        messages = task.criterion.messages(task.fields)
+        key = fingerprint(self._model.name, task.criterion.name, *(f"{m.role}\0{m.content}" for m in messages))
+        # equal rows wait for the first of them, then it is in the cache
+        async with self._equal.setdefault(key, asyncio.Lock()):
+            kept = self._cache.get(key)
+            if kept is None:
+                async with self._slots:
+                    kept = await self._asked(task.criterion, messages)
+                if not kept["error"]:
+                    self._cache.put(key, kept)
+        return Judgement(row=task.row, **kept)
+
+    async def _asked(self, criterion: Criterion, messages: Sequence[Message]) -> Mapping[str, Any]:
+        error = ""
+        for attempt in range(TRIES):
+            try:
+                await self._pace.wait()
+                self.asked += 1
+                options = CallOptions(temperature=0.0, max_tokens=MAX_TOKENS, timeout=self._pace.timeout)
+                return read(criterion, (await self._model.complete(messages, options)).text)
+            except MalformedError as problem:
+                error = f"malformed: {problem}"
+            except ModelError as problem:
+                error = f"{type(problem).__name__}: {problem}"
+                if attempt < TRIES - 1:
+                    await asyncio.sleep(self._wait(problem, attempt))
+        return _kept(Judgement("", criterion.name, None, error=error))
+
+    def _wait(self, error: ModelError, attempt: int) -> float:
+        told = error.retry_after if isinstance(error, ModelRateLimited) else None
+        return min(self._pace.first_wait * 2**attempt if told is None else told, LONGEST_WAIT)
+
+
+def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
+    """A judgement as it is kept. Raises `MalformedError` for no JSON, no category, or one that wasn't offered."""
+    found = json_object(text)
+    category = found.get("category")
+    if not isinstance(category, str):
+        raise MalformedError(f"no category in {text[:200]!r}")
+    category = category.strip().upper()
+    if category not in criterion.categories:
+        raise MalformedError(f"category {category[:50]!r} is none of {', '.join(criterion.categories)}")
+    verdict = None if category == UNKNOWN else category == criterion.yes
+    return _kept(Judgement("", criterion.name, verdict, category, str(found.get("reasoning") or "")))
+
+
+def json_object(text: str) -> Mapping[str, Any]:
+    """The JSON object in an answer, as models write it: alone, in a fence, or with words around it.
+
+    Raises `MalformedError` when there is none.
+    """
+    decoder = json.JSONDecoder()
+    for brace in re.finditer(r"\{", text):
+        try:
+            value, _ = decoder.raw_decode(text, brace.start())
+        except json.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            return {str(name).strip().lower(): one for name, one in value.items()}
+    raise MalformedError(f"no JSON object in {text[:200]!r}")
+
+
+def _kept(judgement: Judgement) -> Mapping[str, Any]:
+    return {name: value for name, value in asdict(judgement).items() if name != "row"}

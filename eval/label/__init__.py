@@ -1,0 +1,1 @@
+"""Relevance of passages to questions: judged by a model, checked against people."""

@@ -1,0 +1,104 @@
+"""Labels as files: one JSON object a line, and sheets for people who rather fill in a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eval.cases import json_lines, read_text, text_field
+from eval.errors import EvaluationError
+from eval.label.pool import Pair
+
+SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
+SEED = 11
+YES = frozenset({"1", "y", "yes", "true", "a", "ano", "x"})
+NO = frozenset({"0", "n", "no", "false", "ne", "-"})
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Whether a passage is relevant to a question, by whose word."""
+
+    case: str
+    chunk: str
+    relevant: bool
+    by: str
+
+    @property
+    def key(self) -> str:
+        """The pair it is about."""
+        return f"{self.case}\0{self.chunk}"
+
+
+def write_labels(labels: Iterable[Label], path: str | Path) -> None:
+    """Keep labels. Raises `EvaluationError` where the file can't be written."""
+    text = "".join(json.dumps(asdict(label), ensure_ascii=False) + "\n" for label in labels)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"The labels can't be written: {error}") from error
+
+
+def load_labels(path: str | Path) -> tuple[Label, ...]:
+    """Labels of a .jsonl file, or of a sheet (.csv) whose column `relevant` was filled in; empty cells are left out."""
+    path = Path(path)
+    if path.suffix.lower() == ".csv":
+        return tuple(_from_sheet(path))
+    found = []
+    for where, row in json_lines(path):
+        if not isinstance(row.get("relevant"), bool):
+            raise EvaluationError(f"{where}: 'relevant' must be true or false.")
+        case, chunk, by = (text_field(where, row, name, required=True) for name in ("case", "chunk", "by"))
+        found.append(Label(case, chunk, row["relevant"], by))
+    return tuple(found)
+
+
+def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
+    """Ids of the relevant chunks by case; a case all of whose passages are irrelevant has none, but is there."""
+    found: dict[str, set[str]] = {}
+    for label in labels:
+        of_case = found.setdefault(label.case, set())
+        if label.relevant:
+            of_case.add(label.chunk)
+    return {case: frozenset(chunks) for case, chunks in found.items()}
+
+
+def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
+    """A sample for people: half of it what the model calls relevant, in an order that doesn't tell."""
+    verdict = {label.key: label.relevant for label in labels}
+    dice = random.Random(SEED)  # noqa: S311  # a sample, no secret
+    chosen: list[Pair] = []
+    for wanted in (True, False):
+        of_kind = [pair for pair in pairs if verdict.get(pair.key) is wanted]
+        chosen += dice.sample(of_kind, min(len(of_kind), n // 2))
+    dice.shuffle(chosen)
+    return chosen
+
+
+def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
+    """A table with an empty column `relevant`. Raises `EvaluationError` where it can't be written."""
+    try:
+        with Path(path).open("w", encoding="utf-8-sig", newline="") as file:  # spreadsheets need the mark
+            table = csv.DictWriter(file, SHEET)
+            table.writeheader()
+            table.writerows({**asdict(pair), "relevant": ""} for pair in pairs)
+    except OSError as error:
+        raise EvaluationError(f"The sheet can't be written: {error}") from error
+
+
+def _from_sheet(path: Path) -> Iterable[Label]:
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    if not {"case", "chunk", "relevant"} <= set(reader.fieldnames or ()):
+        raise EvaluationError(f"{path}: a sheet has the columns case, chunk and relevant.")
+    for row in reader:
+        word = (row["relevant"] or "").strip().lower()
+        if not word:
+            continue
+        if word not in YES | NO:
+            raise EvaluationError(f"{path}:{reader.line_num}: 'relevant' is {word!r}; write yes or no.")
+        yield Label(row["case"], row["chunk"], word in YES, path.stem)

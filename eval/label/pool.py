@@ -1,0 +1,67 @@
+"""Which passages are labelled: what any of several ways of searching puts among its first 20."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.store.base import Generation
+from app.core.store.fuse import fuse
+from app.core.types import Legs, Query
+from eval.cases import Case
+from eval.judge.criteria import own_criterion
+
+DEPTH = 20
+RELEVANT = own_criterion(
+    "relevant",
+    "RELEVANT",
+    "IRRELEVANT",
+    """Does the PASSAGE help to answer the QUESTION?
+RELEVANT: it has the answer, or a part of it that a correct answer needs.
+IRRELEVANT: it is only about the same topic, or about something else.""",
+    ("question", "passage"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question and a passage whose relevance is asked for."""
+
+    case: str
+    chunk: str
+    question: str
+    url: str
+    passage: str
+
+    @property
+    def key(self) -> str:
+        """What it is called in files of labels."""
+        return f"{self.case}\0{self.chunk}"
+
+
+def ways(query: Query) -> Mapping[str, Query]:
+    """The configurations whose first passages are pooled: as set, by ranks, by words alone, by vectors alone."""
+    deep = replace(query, limit=DEPTH, per_page=DEPTH)
+    return {
+        "as set": deep,
+        "rrf": replace(deep, fusion="rrf"),
+        "words": replace(deep, fusion="weighted", lexical_weight=1.0, vector_weight=0.0),
+        "vectors": replace(deep, fusion="weighted", lexical_weight=0.0, vector_weight=1.0),
+    }
+
+
+def pooled(legs: Legs, query: Query) -> tuple[str, ...]:
+    """Ids of the pooled chunks: each way's first before any way's second."""
+    rankings = [[ranked.id for ranked in fuse(legs, way)] for way in ways(query).values()]
+    found: dict[str, None] = {}
+    for rank in range(DEPTH):
+        found.update(dict.fromkeys(ranking[rank] for ranking in rankings if rank < len(ranking)))
+    return tuple(found)
+
+
+async def pairs(generation: Generation, case: Case, ids: Sequence[str]) -> list[Pair]:
+    """The pairs of one question, with the passages as a model would be given them."""
+    return [
+        Pair(case.id, chunk.id, case.question, chunk.link, f"{chunk.context}\n\n{chunk.text}")
+        for chunk in await generation.fetch(ids)
+    ]

@@ -1,0 +1,66 @@
+"""This product's own documentation as the thing measured: indexed anew in a directory of its own, without any port.
+
+The pages come from the service's own documentation site, called in this process; everything else is the real way.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import httpx
+from fastapi import FastAPI
+
+from app.api.site import Site, find_docs
+from app.assistant import Assistants, opened
+from app.core.models import open_embedder
+from app.core.settings import Settings
+from app.core.store import open_store
+from eval.errors import EvaluationError
+from ingestion.fetch import Fetcher
+from ingestion.run import ingest
+
+SITE = "http://docs.localhost"  # always the same: addresses are part of what is indexed
+ANSWERABLE = "docs.jsonl"
+UNANSWERABLE = "docs_unanswerable.jsonl"
+
+
+@contextmanager
+def own_set(name: str = ANSWERABLE) -> Iterator[Path]:
+    """The question set over our documentation that comes with the package."""
+    with as_file(files("eval") / "sets" / name) as path:
+        yield path
+
+
+@asynccontextmanager
+async def indexed_docs(settings: Settings) -> AsyncIterator[Settings]:
+    """Settings whose store is a fresh index of our documentation; it is gone afterwards."""
+    folder = find_docs()
+    if folder is None:
+        raise EvaluationError("This installation comes without its documentation: nothing to measure.")
+    app = FastAPI(openapi_url=None)
+    Site(folder, default_language=settings.default_language).add_to(app)
+    with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as directory:
+        own = settings.model_copy(update={"store": directory, "store_ca": "", "collection": "docs"})
+        store, embedder = open_store(own), open_embedder(own)
+        try:
+            async with Fetcher(own, transport=httpx.ASGITransport(app)) as fetcher:
+                report = await ingest(
+                    [f"{SITE}/docs/sitemap.xml"], store=store, embedder=embedder, settings=own, fetcher=fetcher
+                )
+        finally:
+            await store.close()
+            await embedder.close()
+        if report.exit_code:
+            raise EvaluationError(f"Our documentation could not be indexed as a whole:\n{report.text}")
+        yield own
+
+
+@asynccontextmanager
+async def own_assistants(settings: Settings) -> AsyncIterator[Assistants]:
+    """The assistants over such an index."""
+    async with indexed_docs(settings) as own, opened(own) as assistants:
+        yield assistants

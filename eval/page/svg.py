@@ -1,0 +1,106 @@
+"""Charts as SVG inside the page: bars with intervals, and the picture of the embedding space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from eval.metrics import Estimate
+from eval.space import Space, Spot
+
+WIDTH = 1000
+LABEL, VALUE = 190, 150
+ROW, GROUP_GAP, TOP = 30, 14, 26
+COLOURS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: `colour` counts the groups, `before` is the same figure of the baseline."""
+
+    label: str
+    n: int
+    estimate: Estimate
+    colour: int = 0
+    before: float | None = None
+
+
+def bars(groups: Sequence[Sequence[Bar]]) -> str:
+    """Horizontal bars from 0 to 1 in groups, each with its interval and a mark where the baseline stood."""
+    rows, y = list[str](), TOP
+    for group in groups:
+        for bar in group:
+            rows.append(_bar(bar, y))
+            y += ROW
+        y += GROUP_GAP
+    grid = "".join(
+        f'<line class="grid" x1="{_x(share):.1f}" x2="{_x(share):.1f}" y1="{TOP - 8}" y2="{y - GROUP_GAP}"/>'
+        f'<text class="soft" x="{_x(share):.1f}" y="{TOP - 12}" text-anchor="middle">{share:g}</text>'
+        for share in (0, 0.2, 0.4, 0.6, 0.8, 1)
+    )
+    return f'<svg viewBox="0 0 {WIDTH} {y}" role="img">{grid}{"".join(rows)}</svg>'
+
+
+def _bar(bar: Bar, y: int) -> str:
+    one, middle = bar.estimate, y + 9
+    parts = [
+        f'<text x="{LABEL - 12}" y="{middle + 5}" text-anchor="end">{escape(bar.label)}</text>',
+        f'<rect class="track" x="{LABEL}" y="{y}" width="{_x(1) - LABEL:.1f}" height="18" rx="3"/>',
+        f'<rect class="fill-{bar.colour % COLOURS}" x="{LABEL}" y="{y}" width="{_x(one.mean) - LABEL:.1f}" height="18" rx="3"/>',
+        f'<line class="whisker" x1="{_x(one.low):.1f}" x2="{_x(one.high):.1f}" y1="{middle}" y2="{middle}"/>',
+    ]
+    parts += [
+        f'<line class="whisker" x1="{_x(end):.1f}" x2="{_x(end):.1f}" y1="{middle - 4}" y2="{middle + 4}"/>'
+        for end in (one.low, one.high)
+    ]
+    told = f"{one.mean:.3f}"
+    if bar.before is not None:
+        x = _x(bar.before)
+        parts.append(f'<line class="before" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 3}" y2="{y + 21}"/>')
+        told += f" ({round(one.mean - bar.before, 3) + 0.0:+.3f})"
+    parts.append(f'<text x="{_x(1) + 12:.1f}" y="{middle + 5}">{told}</text>')
+    parts.append(f'<text class="soft" x="{WIDTH}" y="{middle + 5}" text-anchor="end">{bar.n}</text>')
+    return "".join(parts)
+
+
+def _x(share: float) -> float:
+    return LABEL + max(0.0, min(1.0, share)) * (WIDTH - LABEL - VALUE)
+
+
+def cloud(space: Space, languages: Sequence[str]) -> str:
+    """The pages as dots, coloured by language, counterparts joined by a line; titles show when pointed at."""
+    height, edge = 520, 30
+
+    def at(spot: Spot) -> tuple[float, float]:
+        return edge + (spot.x + 1) / 2 * (WIDTH - 2 * edge), edge + (1 - spot.y) / 2 * (height - 2 * edge)
+
+    lines, dots = list[str](), list[str]()
+    named = len(space.spots) <= 40
+    for i, spot in enumerate(space.spots):
+        x, y = at(spot)
+        if spot.pair > i:
+            x2, y2 = at(space.spots[spot.pair])
+            lines.append(f'<line class="pair" x1="{x:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+        colour = languages.index(spot.language) % COLOURS
+        title = escape(f"{spot.title} – {spot.url}")
+        dots.append(f'<circle class="fill-{colour}" cx="{x:.1f}" cy="{y:.1f}" r="6"><title>{title}</title></circle>')
+        if named:
+            # above the dot and away from its line
+            dots.append(
+                f'<text class="soft" x="{x:.1f}" y="{y - 11:.1f}" text-anchor="{_anchor(x)}">{escape(spot.title)}</text>'
+            )
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(lines + dots)}</svg>'
+
+
+def _anchor(x: float) -> str:
+    return "start" if x < WIDTH * 0.15 else "end" if x > WIDTH * 0.85 else "middle"
+
+
+def legend(names: Sequence[str]) -> str:
+    """Which colour is what."""
+    cells = "".join(
+        f'<span><svg viewBox="0 0 12 12"><circle class="fill-{i % COLOURS}" cx="6" cy="6" r="6"/></svg>{escape(name)}</span>'
+        for i, name in enumerate(names)
+    )
+    return f'<div class="legend">{cells}</div>'

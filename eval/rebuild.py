@@ -1,0 +1,47 @@
+"""The pages of an index indexed once more with other settings, without reading the site again."""
+
+from __future__ import annotations
+
+from app.core.errors import AssistantError
+from app.core.models import open_embedder
+from app.core.settings import Settings
+from app.core.store import open_store
+from app.core.store.base import Generation
+from app.core.types import GenerationInfo
+from eval.errors import EvaluationError
+from ingestion.chunking import Chunking
+from ingestion.embed import Embedding
+from ingestion.run import recipe_for
+from ingestion.split import open_splitter
+from ingestion.workers import Workers
+
+INDEX_SETTINGS = frozenset(
+    {
+        "chunk_size", "splitter", "chunk_context", "chunk_tokens", "chunk_overlap", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
+        "embedding_max_chars", "embedding_passage_prefix", "embedding_extra_body",
+    }
+)  # fmt: skip
+"""Settings that need an index of their own."""
+
+
+async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
+    """Write the source's pages into the store of these settings, split and embedded as they say."""
+    store, embedder = open_store(settings), open_embedder(settings)
+    embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
+    workers = Workers()
+    chunking = Chunking(open_splitter(settings), embedding, workers)
+    try:
+        async with workers, await store.draft(await recipe_for(embedder, settings)) as draft:
+            for listed in await source.pages():
+                page = await source.page(listed.url)
+                if page is None:
+                    continue
+                chunks = () if page.same_as else await chunking.chunks(page)
+                missing = await draft.missing(chunks)
+                await draft.put(page, chunks, await embedding.embed(missing))
+            return await draft.publish()
+    except AssistantError as error:
+        raise EvaluationError(f"The index can't be made anew with these settings: {error}") from error
+    finally:
+        await store.close()
+        await embedder.close()

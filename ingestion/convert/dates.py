@@ -1,0 +1,60 @@
+"""The dates that a page's HTML tells of itself: meta tags, JSON-LD and <time>, as its author or generator wrote them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import lxml.html
+
+_PUBLISHED = ("article:published_time", "datepublished", "datecreated", "dcterms.created", "dcterms.issued", "date")
+_MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified", "revised")
+_JSON_LD = re.compile(r'"(datePublished|dateModified)"\s*:\s*"([^"]+)"')
+_UPDATED = re.compile(r"(?i)(?:updated|modified|changed|edited|revised)|aktualiz|upraven|změn|revis")
+_ISSUED = re.compile(r"(?i)(?:published|created|posted|issued)|publikov|vydán|vytvořen|zveřejn")
+_NEAR = 120
+_LEVELS = 2
+
+
+def html_dates(page: lxml.html.HtmlElement, meta: Mapping[str, str]) -> tuple[str, str]:
+    """(published, modified) as the page has them, or empty; to be read before its footer is thrown away."""
+    linked = {name.lower(): date for script in _scripts(page) for name, date in reversed(_JSON_LD.findall(script))}
+    published, modified = _times(page)
+    return (
+        next((meta[key] for key in _PUBLISHED if key in meta), "") or linked.get("datepublished", "") or published,
+        next((meta[key] for key in _MODIFIED if key in meta), "") or linked.get("datemodified", "") or modified,
+    )
+
+
+def _scripts(page: lxml.html.HtmlElement) -> list[str]:
+    return [str(text) for text in page.xpath("//script[@type='application/ld+json']/text()")]
+
+
+def _times(page: lxml.html.HtmlElement) -> tuple[str, str]:
+    """Of <time datetime>, those that say which of the two they are: a date in the text may be of anything."""
+    published = modified = ""
+    for element in page.iter("time"):
+        date = (element.get("datetime") or "").strip()
+        if not date:
+            continue
+        told = _told(element)
+        if _UPDATED.search(told):
+            modified = modified or date
+        elif _ISSUED.search(told) or element.get("pubdate") is not None:
+            published = published or date
+    return published, modified
+
+
+def _told(element: lxml.html.HtmlElement) -> str:
+    """What the element and a few around it are called, and the words next to it."""
+    told = [element.get("itemprop") or ""]
+    around = element
+    for _ in range(_LEVELS + 1):
+        told.append(" ".join((around.get("class") or "", around.get("id") or "")))
+        words = " ".join(around.text_content().split())
+        if len(words) <= _NEAR:
+            told.append(words)
+        around = around.getparent()
+        if around is None or around.tag in ("body", "main", "article"):
+            break
+    return " ".join(told)

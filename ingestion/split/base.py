@@ -1,0 +1,25 @@
+"""The seam to splitters: a page in, its chunks out. Only computing, so that it can run in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.types import Chunk, Page, Vector
+
+
+class Splitter(Protocol):
+    """One way to cut pages. Every one keeps sections with their anchors, closes fences and loses no line."""
+
+    @property
+    def name(self) -> str:
+        """What the index remembers: another name means other chunks from the same page."""
+        ...
+
+    def windows(self, page: Page) -> Sequence[str]:
+        """Texts whose vectors `split` wants to see, in order; none where it cuts by the text alone."""
+        ...
+
+    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
+        """The page's chunks in order; `vectors` are those of its `windows`."""
+        ...

@@ -1,0 +1,41 @@
+"""Cutting along headings, then paragraphs, then sentences; each chunk as full as its sections allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.types import Chunk, Page, Vector
+from ingestion.split.blocks import pieces
+from ingestion.split.bounds import Part, bounds
+from ingestion.split.chunks import make_chunks, with_neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownSplitter:
+    """Chunks of at most `size` characters; where a section is cut, each side keeps `context` characters of the other."""
+
+    size: int
+    context: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the index remembers."""
+        return f"markdown-2/{self.size}/{self.context}"
+
+    def windows(self, page: Page) -> Sequence[str]:
+        """None: headings and sentences say enough."""
+        del page
+        return ()
+
+    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
+        """The page's chunks, none longer than the size but for single rows of tables."""
+        del vectors
+        found = pieces(page.markdown, self.size)
+        parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
+        groups = [found[first:last] for first, last in bounds(parts, self.size, self._room)]
+        return with_neighbours(make_chunks(page, groups), self.context, across_headings=False)
+
+    def _room(self, length: int) -> float:
+        """Above half of the size the length doesn't matter, so that breaks fall where sections end."""
+        return 0.1 + max(0.0, 0.5 - length / self.size) * 2.0

@@ -1,0 +1,75 @@
+"""Cutting where the text turns to something else: where what stands before and after a point is least alike.
+
+The windows are those of TextTiling (Hearst 1997), compared by embeddings with a percentile of the page as threshold,
+as LlamaIndex's SemanticSplitterNodeParser does; that one itself cuts through code and tables and knows no lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.core.types import Chunk, Page, Vector
+from ingestion.split.blocks import STACKED, Piece
+from ingestion.split.bounds import Part, bounds
+from ingestion.split.chunks import make_chunks, with_neighbours
+from ingestion.split.tokens import small_pieces
+
+WINDOW = 3
+"""Sentences or blocks on each side of a point that are compared."""
+
+_WANTED, _UNWANTED = -0.3, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticSplitter:
+    """Chunks of `least` to `most` tokens. The `percentile` % of points where a page is least alike are where it's cut.
+
+    Each chunk keeps `context` characters of its neighbours.
+    """
+
+    least: int
+    most: int
+    percentile: int
+    context: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the index remembers."""
+        return f"semantic-1/{self.least}-{self.most}/{self.percentile}/{self.context}"
+
+    def windows(self, page: Page) -> Sequence[str]:
+        """One text from each sentence or block on."""
+        found, _ = small_pieces(page.markdown, self.most)
+        return [_text(found[at : at + WINDOW]) for at in range(len(found))] if len(found) > 1 else []
+
+    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
+        """The page's chunks; only the first or last of a page, or one between long blocks, may be shorter than `least`."""
+        found, lengths = small_pieces(page.markdown, self.most)
+        costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
+        parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
+        groups = [found[first:last] for first, last in bounds(parts, self.most, self._room)]
+        return with_neighbours(make_chunks(page, groups), self.context, across_headings=True)
+
+    def _room(self, tokens: int) -> float:
+        return 0.1 + max(0.0, 1.0 - tokens / self.least) * 3.0
+
+    def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
+        """What a break before each piece costs, by how alike the windows before and after it are."""
+        matrix = np.asarray(vectors, dtype=np.float32)
+        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+        before = matrix[[max(0, at - WINDOW) for at in range(1, len(found))]]
+        alike = np.einsum("ij,ij->i", before, matrix[1:])
+        threshold = float(np.percentile(alike, self.percentile))
+        costs = [0.0]
+        for piece, likeness in zip(found[1:], alike.tolist(), strict=True):
+            cost = 2.0 * (likeness - threshold) + (_WANTED if likeness <= threshold else _UNWANTED)
+            costs.append(piece.cost if piece.cost >= STACKED else cost)
+        return costs
+
+
+def _text(found: Sequence[Piece]) -> str:
+    return "".join((piece.gap if number else "") + piece.text for number, piece in enumerate(found))

@@ -1,0 +1,350 @@
+"""POST and GET /v1/ingest: who may start a run, over which sites, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+
+from app.api import answers
+from app.api.server import create_app
+from app.assistant import build
+from app.cli.serve import INGEST, bind
+from app.core.settings import Settings
+from app.core.store import open_store
+from app.core.types import Recipe
+from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serving
+from tests.app.cli.stored_index import Index, stored
+from tests.ingestion.local_site import Answer, LocalSite, local_site
+
+SITES = "https://a.example.org/sitemap.xml https://b.example.org/sitemap.xml"
+ADMIN = {"authorization": "Bearer admin-2"}
+
+
+def service(*, sites: str = SITES, admin_keys: str = "admin-1 admin-2", command: tuple[str, ...] = ("false",)):
+    settings = Settings.load(None, sites=sites, admin_keys=admin_keys, api_keys="reader")
+    return create_app(ScriptedAssistants((Scripted(),)), settings, ingest_command=command)
+
+
+# ---- the door ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
+@pytest.mark.parametrize("shown", [None, "Bearer reader", "Bearer wrong", "Basic admin-1"])
+async def test_only_an_admin_key_opens(method: str, path: str, shown: str | None):
+    """A key of readers is none of operators; nothing is started or shown."""
+    app = service()
+    async with client_of(app) as client:
+        response = await client.request(method, path, headers={"authorization": shown} if shown else {})
+        assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
+        assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
+async def test_without_admin_keys_the_door_is_closed(method: str, path: str):
+    """Unlike for questions, no key doesn't mean everybody: 403, and the message says what to set."""
+    async with client_of(service(admin_keys="")) as client:
+        response = await client.request(method, path, headers=ADMIN)
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
+    assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
+
+
+async def test_an_admin_key_asks_no_questions():
+    """Each kind of key opens its own door only."""
+    question = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
+    async with client_of(service()) as client:
+        assert (await client.post("/v1/chat/completions", json=question, headers=ADMIN)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ('{"sites": ["http://169.254.169.254/latest/meta-data"]}', "sites[0]"),
+        ('{"sites": ["https://a.example.org/sitemap.xml", "https://c.example.org/sitemap.xml"]}', "sites[1]"),
+        ('{"sites": ["https://a.example.org/"]}', "sites[0]"),
+        ('{"sites": ["--only"]}', "sites[0]"),
+        ('{"sites": []}', "sites"),
+        ('{"sites": "https://a.example.org/sitemap.xml"}', "sites"),
+        ('{"sites": [1]}', "sites[0]"),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+async def test_other_sites_than_the_configured_are_refused(body: str, param: str | None):
+    """The service fetches nothing that its operator didn't write down; 400 names the field, and no run begins."""
+    async with client_of(service()) as client:
+        response = await client.post("/v1/ingest", content=body, headers=ADMIN)
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == param
+        assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
+
+
+async def test_a_password_in_the_address_of_a_site_is_not_shown():
+    """Neither in the run nor in the message about other sites, nor to other users of the machine in its arguments."""
+    show = "import os, sys; print('docs-assistant:', os.environ['DOCS_SITES'].count('pa55'), sys.argv, file=sys.stderr)"
+    secret = "https://reader:pa55@a.example.org/sitemap.xml"
+    async with client_of(service(sites=secret, command=(sys.executable, "-c", show))) as client:
+        refused = await client.post("/v1/ingest", json={"sites": ["https://x"]}, headers=ADMIN)
+        started = await client.post("/v1/ingest", json={"sites": [secret]}, headers=ADMIN)
+        body = await ended(client, started.json()["id"])
+    assert "https://reader:…@a.example.org/sitemap.xml" in refused.json()["error"]["message"]
+    assert body["sites"] == ["https://reader:…@a.example.org/sitemap.xml"]
+    assert body["error"] == "1 ['-c']"
+    assert "pa55" not in refused.text + started.text
+
+
+async def test_without_configured_sites_there_is_nothing_to_run():
+    """The error says which setting lacks."""
+    async with client_of(service(sites="")) as client:
+        response = await client.post("/v1/ingest", headers=ADMIN)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "no_sites")
+    assert "DOCS_SITES" in response.json()["error"]["message"]
+
+
+async def test_an_unknown_run_is_a_404():
+    """With a code of its own."""
+    async with client_of(service()) as client:
+        response = await client.get("/v1/ingest/run-0", headers=ADMIN)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "run_not_found")
+
+
+async def test_without_a_command_there_is_no_such_address():
+    """An application that can't run ingestion doesn't offer it."""
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, admin_keys="admin-2", sites=SITES))
+    async with client_of(app) as client:
+        assert (await client.post("/v1/ingest", headers=ADMIN)).status_code == 404
+        assert "/v1/ingest" not in (await client.get("/openapi.json")).json()["paths"]
+
+
+# ---- runs that end badly -----------------------------------------------------------------------
+
+
+async def ended(client: httpx.AsyncClient, run: str) -> dict:
+    for _ in range(600):
+        body = (await client.get(f"/v1/ingest/{run}", headers=ADMIN)).json()
+        if body["state"] in ("done", "failed"):
+            return body
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"not over: {body}")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("import sys; print('docs-assistant: The disk is full:\\nfree some', file=sys.stderr); sys.exit(1)",
+         "The disk is full:\nfree some"),
+        ("import sys; print('Pages: 5'); sys.exit(1)", "The run ended with code 1."),
+        ("import os; os.kill(os.getpid(), 9)", "The run was killed by signal 9."),
+        ("print('{\"published\": null}')", "The run ended with code 0."),
+        ("import sys; sys.stderr.write('x' * 3_000_000)", "The service lost the run"),
+    ],
+)  # fmt: skip
+async def test_a_run_that_publishes_nothing_has_failed(script: str, reason: str):
+    """Whatever the process does: the state is failed, the reason is told, and the next run may begin."""
+    async with client_of(service(command=(sys.executable, "-c", script))) as client:
+        for _ in range(2):
+            run = (await client.post("/v1/ingest", headers=ADMIN)).json()["id"]
+            body = await ended(client, run)
+            assert body["state"] == "failed"
+            assert body["error"].startswith(reason)
+
+
+async def test_a_command_that_is_missing_fails_the_run_and_not_the_service():
+    """The error names the program."""
+    async with client_of(service(command=("/nowhere/docs-assistant",))) as client:
+        run = (await client.post("/v1/ingest", headers=ADMIN)).json()["id"]
+        body = await ended(client, run)
+        assert (body["state"], body["started_at"]) == ("failed", None)
+        assert "/nowhere/docs-assistant" in body["error"]
+
+
+async def test_only_the_last_runs_are_remembered():
+    """Newest first, and no more than ten."""
+    async with client_of(service()) as client:
+        runs = []
+        for _ in range(12):
+            runs.append((await client.post("/v1/ingest", headers=ADMIN)).json()["id"])
+            await ended(client, runs[-1])
+        listed = [run["id"] for run in (await client.get("/v1/ingest", headers=ADMIN)).json()["data"]]
+        assert listed == runs[:1:-1]
+        assert (await client.get(f"/v1/ingest/{runs[0]}", headers=ADMIN)).status_code == 404
+
+
+# ---- real runs: a site, the command, a store ------------------------------------------------------
+
+WORDS = " ".join(f"Sentence number {n} of this page tells readers something about storage." for n in range(12))
+
+
+@pytest.fixture
+def site() -> Iterator[LocalSite]:
+    """A site with two sitemaps of one page each."""
+    with local_site() as running:
+        for name in ("volumes", "snapshots"):
+            running.page(f"/{name}", name.title(), f"{name.title()} are explained here. {WORDS}")
+            running.sitemap(f"/{name}", at=f"/{name}.xml")
+        yield running
+
+
+@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    """An empty index on each store."""
+    with stored(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def environment(site: LocalSite, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of service and command: both sitemaps, an admin key, an empty index."""
+    monkeypatch.setenv("DOCS_STORE", index.address)
+    monkeypatch.setenv("DOCS_SITES", f"{site.url}/volumes.xml {site.url}/snapshots.xml")
+    monkeypatch.setenv("DOCS_ADMIN_KEYS", "admin-1 admin-2")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+
+
+@pytest.fixture
+def client(environment: None) -> Iterator[httpx.Client]:
+    """A client of a real service over that index."""
+    settings = Settings.load()
+    app = create_app(build(settings), settings, ingest_command=INGEST)
+    with serving(app) as base, httpx.Client(base_url=base, headers=ADMIN, timeout=30) as made:
+        yield made
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def over(client: httpx.Client, run: str) -> dict:
+    until(lambda: client.get(f"/v1/ingest/{run}").json()["state"] in ("done", "failed"))
+    return client.get(f"/v1/ingest/{run}").json()
+
+
+def ask(client: httpx.Client, question: str) -> httpx.Response:
+    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}
+    return client.post("/v1/chat/completions", json=body)
+
+
+@pytest.mark.server
+def test_a_deploy_hook_brings_new_pages_into_answers(client: httpx.Client, site: LocalSite):
+    """202 and a place to look, then the whole report; the service that started the run answers from its index."""
+    assert ask(client, "What are volumes?").status_code == 503
+    response = client.post("/v1/ingest")
+    assert response.status_code == 202
+    TypeAdapter(answers.IngestRun).validate_json(response.content, extra="forbid")
+    queued = response.json()
+    assert response.headers["location"] == f"/v1/ingest/{queued['id']}"
+    assert queued["state"] == "queued"
+    assert queued["sites"] == [f"{site.url}/volumes.xml", f"{site.url}/snapshots.xml"]
+    assert queued["by"] == "key 2 from 127.0.0.1"
+    run = over(client, queued["id"])
+    TypeAdapter(answers.IngestRunReport).validate_python(run, extra="forbid")
+    assert (run["state"], run["exit_code"], run["error"]) == ("done", 0, "")
+    assert run["queued_at"] <= run["started_at"] <= run["finished_at"]
+    assert run["counts"]["new"] == 2
+    assert {page["url"] for page in run["report"]["pages"]} == {f"{site.url}/volumes", f"{site.url}/snapshots"}
+    until(lambda: ask(client, "What are volumes?").status_code == 200, 5)
+    assert f"{site.url}/volumes" in ask(client, "What are volumes?").json()["choices"][0]["message"]["content"]
+    listed = client.get("/v1/ingest")
+    TypeAdapter(answers.IngestRunList).validate_json(listed.content, extra="forbid")
+    assert [(one["id"], "report" in one) for one in listed.json()["data"]] == [(queued["id"], False)]
+
+
+@pytest.mark.server
+def test_a_part_of_the_sites_can_be_named(client: httpx.Client, site: LocalSite):
+    """Only that sitemap is read; a failing one fails the run with the command's own words."""
+    run = over(client, client.post("/v1/ingest", json={"sites": [f"{site.url}/snapshots.xml"]}).json()["id"])
+    assert run["sites"] == [f"{site.url}/snapshots.xml"]
+    assert [page["url"] for page in run["report"]["pages"]] == [f"{site.url}/snapshots"]
+    assert site.statuses("/volumes.xml") == site.statuses("/volumes") == []
+    site.answers["/volumes.xml"] = Answer(b"", status=404)
+    failed = over(client, client.post("/v1/ingest", json={"sites": [f"{site.url}/volumes.xml"]}).json()["id"])
+    assert (failed["state"], failed["exit_code"]) == ("failed", 1)
+    assert f"{site.url}/volumes.xml" in failed["error"]
+
+
+@pytest.mark.server
+def test_one_run_at_a_time(client: httpx.Client, site: LocalSite):
+    """The second gets 409 with who and when; questions are answered meanwhile; after the end the next one may begin."""
+    hold = True
+
+    def slow() -> Answer:
+        until(lambda: not hold)
+        return Answer(b"<html><body><main><h1>Volumes</h1><p>" + WORDS.encode() + b"</p></main></body></html>")
+
+    site.answers["/volumes"] = slow
+    first = client.post("/v1/ingest").json()
+    until(lambda: client.get(f"/v1/ingest/{first['id']}").json()["state"] == "running")
+    second = client.post("/v1/ingest", headers={"authorization": "Bearer admin-1"})
+    assert (second.status_code, second.json()["error"]["code"]) == (409, "run_under_way")
+    for known in (first["id"], first["queued_at"], "key 2 from 127.0.0.1"):
+        assert known in second.json()["error"]["message"]
+    until(lambda: client.get(f"/v1/ingest/{first['id']}").json()["progress"].startswith("Pages: 2"))
+    assert client.get("/v1/models").status_code == 200
+    hold = False
+    assert over(client, first["id"])["state"] == "done"
+    third = over(client, client.post("/v1/ingest").json()["id"])
+    assert (third["state"], third["counts"]["unchanged"]) == ("done", 2)
+
+
+@pytest.mark.server
+def test_the_end_of_the_service_is_the_end_of_its_run(environment: None, site: LocalSite, index: Index):
+    """SIGTERM to a real service: it ends, its run ends with it, and the next one may write to the store at once."""
+    site.answers["/volumes"] = Answer(b"", delay=30)
+    with bind("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
+    with (
+        subprocess.Popen(command) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=ADMIN, timeout=30) as client,
+    ):
+        until(lambda: process.poll() is not None or _listens(client))
+        client.post("/v1/ingest")
+        until(lambda: "/volumes" in str(site.log) or len(site.statuses("/volumes.xml")) > 0)
+        until(lambda: client.get("/v1/ingest").json()["data"][0]["progress"].startswith("Pages"))
+        run = _children(process.pid)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) in (0, -signal.SIGTERM)
+    assert time.monotonic() - began < 8
+    assert len(run) == 1
+    assert not Path(f"/proc/{run[0]}").exists()
+    asyncio.run(_writes(index))
+
+
+def _listens(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health").status_code in (200, 503)
+    except httpx.TransportError:
+        return False
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+        except OSError:  # ended meanwhile
+            continue
+        if int(parent) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+async def _writes(index: Index) -> None:
+    store = open_store(Settings.load(None, store=index.address))
+    try:
+        async with await store.draft(Recipe("e", 4, "s", "a")):
+            pass
+    finally:
+        await store.close()

@@ -1,0 +1,110 @@
+"""Commands run in this process, with what they print and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.cli.ingest import index as index_sites
+from app.core.settings import Settings
+from tests.app.cli.stored_index import Index, stored
+from tests.end_to_end.threads import llm_in_a_thread
+from tests.fake_llm import FakeLLM
+from tests.ingestion.local_site import LocalSite, local_site
+
+LOGGERS = ("", "app", "ingestion", "eval", "uvicorn", "app.pipeline")
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Runs a command line; settings are given by name, `stdin` is what it reads."""
+
+    def run(*arguments: str, stdin: str | bytes = "", **settings: str) -> Done:
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        with monkeypatch.context() as patch:
+            for name, value in settings.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+            capsys.readouterr()
+            try:
+                code: Any = main(arguments)
+            except SystemExit as ended:  # argparse
+                code = ended.code
+            return Done(code, *capsys.readouterr())
+
+    root = logging.getLogger()
+    handlers, levels = root.handlers[:], {name: logging.getLogger(name).level for name in LOGGERS}
+    yield run
+    root.handlers[:] = handlers
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+@contextmanager
+def gauges() -> Iterator[LocalSite]:
+    """Three pages about gauges and their sitemap."""
+    with local_site() as running:
+        for n in range(3):
+            running.page(f"/gauge-{n}", f"Gauge {n}", f"Gauge number {n} measures pressure in boiler {n}.")
+        running.sitemap("/gauge-0", "/gauge-1", "/gauge-2")
+        yield running
+
+
+@pytest.fixture
+def site() -> Iterator[LocalSite]:
+    """A site that the test may change."""
+    with gauges() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalSite, Path]]:
+    """A site and its index, for all tests that only ask."""
+    data = tmp_path_factory.mktemp("gauges") / "data"
+    with gauges() as running:
+        settings = Settings.load(None, store=str(data))
+        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"], only=False))
+        yield running, data
+
+
+@pytest.fixture
+def indexed(indexed_once: tuple[LocalSite, Path]) -> LocalSite:
+    """The site of the index that the working directory has; don't change it."""
+    running, data = indexed_once
+    shutil.copytree(data, "data")
+    return running
+
+
+@pytest.fixture
+def llm() -> Iterator[FakeLLM]:
+    """A scripted language model."""
+    with llm_in_a_thread() as running:
+        yield running
+
+
+@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """An empty index on each store, named in DOCS_STORE."""
+    with stored(request.param, tmp_path) as made:
+        monkeypatch.setenv("DOCS_STORE", made.address)
+        yield made

@@ -1,0 +1,91 @@
+"""An index for tests of commands, on each store, filled without a site."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.core.settings import Settings
+from app.core.store import open_store
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Section
+
+RECIPE = Recipe(embedder="wordllama-256", dimension=256, splitter="s-1", analyzer="a-1")
+SITE = "https://docs.example.org"
+
+
+def page_with(path: str, *texts: str, title: str = "A page", **fields: object) -> tuple[Page, tuple[Chunk, ...]]:
+    """A page and a chunk for each text, each in a section of its own."""
+    url, language = SITE + path, str(fields.pop("language", "en"))
+    chunks = tuple(
+        Chunk(
+            f"{path}:{text[:20]}", "docs", url, i, text, language, title,
+            (Section(0, (title, f"Part {i}"), f"part-{i}" if i else ""),),
+        )
+        for i, text in enumerate(texts)
+    )  # fmt: skip
+    collection = str(fields.pop("collection", "docs"))
+    chunks = tuple(replace(chunk, collection=collection) for chunk in chunks)
+    known = {"etag": '"e1"', "last_ok": "2026-02-03T04:05:06+00:00", "modified": "2026-01-02"}
+    page = Page(
+        url,
+        collection,
+        title,
+        language,
+        "\n\n".join(texts),
+        f"{zlib.crc32(repr(texts).encode()):08x}",
+        **{**known, **fields},
+    )
+    return page, chunks
+
+
+@dataclass(frozen=True)
+class Index:
+    """What the commands under test work on: DOCS_STORE names it."""
+
+    address: str
+
+    def publish(self, *pages: tuple[Page, Sequence[Chunk]], recipe: Recipe = RECIPE) -> GenerationInfo:
+        """One more generation, of these pages only."""
+        return asyncio.run(self._publish(pages, recipe))
+
+    async def _publish(self, pages: Sequence[tuple[Page, Sequence[Chunk]]], recipe: Recipe) -> GenerationInfo:
+        store = open_store(Settings.load(None, store=self.address))
+        try:
+            async with await store.draft(recipe) as draft:
+                for url in await draft.page_states():
+                    await draft.remove(url)
+                for page, chunks in pages:
+                    vectors: Mapping[str, list[float]] = {
+                        chunk.id: [1.0, len(chunk.text), *[0.0] * (recipe.dimension - 2)] for chunk in chunks
+                    }
+                    await draft.put(page, chunks, vectors)
+                return await draft.publish()
+        finally:
+            await store.close()
+
+
+@contextmanager
+def stored(kind: str, directory: Path) -> Iterator[Index]:
+    """An empty index, gone at the end; the test skips where there is no server for it."""
+    if kind == "embedded":
+        yield Index(str(directory / "index"))
+        return
+    server, name = os.environ.get("DOCS_TEST_OPENSEARCH", ""), f"test-cli-{uuid.uuid4().hex[:10]}"
+    if not server:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    try:
+        yield Index(f"{server.replace('http', 'opensearch', 1)}/{name}")
+    finally:
+        with httpx.Client(base_url=server, timeout=30) as client:
+            for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
+                client.delete(f"/{made}")

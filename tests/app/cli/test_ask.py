@@ -1,0 +1,113 @@
+"""`docs-assistant ask`: answers in the terminal and as JSON, and what it does when there is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app.assistant import Assistant
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.local_site import LocalSite
+
+QUESTION = "What does gauge number 1 measure?"
+INTRO = "No language model is available right now"
+
+
+def test_an_answer_ends_with_its_sources(cli, indexed: LocalSite):
+    """Words of the command line are one question; the answer is Markdown with links."""
+    done = cli("ask", *QUESTION.split())
+    assert done.code == 0
+    assert done.out.startswith(INTRO)
+    assert "pressure in boiler 1" in done.out
+    assert f"1. [Gauge 1]({indexed.url}/gauge-1)" in done.out
+    assert done.err == ""
+
+
+def test_a_question_is_read_from_standard_input(cli, indexed: LocalSite):
+    """Without words behind the command, blanks around it left out."""
+    assert cli("ask", stdin=f"  {QUESTION}\n").out == cli("ask", QUESTION).out
+
+
+def test_diacritics_survive_standard_input(cli, site: LocalSite):
+    """A Czech question is one."""
+    site.page("/gauge-9", "Tlakoměr", "Tlakoměr v kotelně měří každou hodinu přetlak páry v kotli.")
+    assert cli("ingest", site.sitemap("/gauge-9")).code == 0
+    czech = cli("ask", stdin="Jak často měří tlakoměr přetlak páry v kotelně?")
+    assert czech.out.startswith("Jazykový model teď není k dispozici")
+
+
+@pytest.mark.parametrize(("stdin", "words"), [("", "No question"), (" \n", "No question"), (b"\xff\xfe", "as text")])
+def test_no_question_is_one_line(cli, indexed: LocalSite, stdin: str | bytes, words: str):
+    """Nothing, blanks, or no text at all: exit code 1."""
+    done = cli("ask", stdin=stdin)
+    assert (done.code, done.out) == (1, "")
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_json_has_the_answer_its_sources_and_what_it_is(cli, indexed: LocalSite):
+    """One object: answer, sources with their addresses, extractive, error."""
+    answer = json.loads(cli("ask", QUESTION, "--json").out)
+    assert answer.keys() == {"answer", "sources", "extractive", "error"}
+    assert answer["answer"].startswith(INTRO)
+    assert answer["sources"][0]["url"] == f"{indexed.url}/gauge-1"
+    assert answer["sources"][0]["number"] == 1
+    assert (answer["extractive"], answer["error"]) == (True, None)
+
+
+def test_the_model_s_answer_is_shown(cli, indexed: LocalSite, llm: FakeLLM):
+    """With a language model, its text and only the sources that it named."""
+    llm.reply = lambda _: Reply("Pressure, in boiler 1 [1].")
+    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    done = cli("ask", QUESTION, **settings)
+    assert done.out.startswith("Pressure, in boiler 1 [1].")
+    assert done.out.count("](http") == 1
+    assert json.loads(cli("ask", QUESTION, "--json", **settings).out)["extractive"] is False
+
+
+def test_an_answer_that_breaks_off_ends_with_1(cli, indexed: LocalSite, llm: FakeLLM):
+    """What there is of it is shown, then that it broke off; as JSON the error is a field."""
+    llm.reply = lambda body: Reply(" ".join(f"word{n}" for n in range(100)), dies_after=60)
+    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    done = cli("ask", QUESTION, **settings)
+    assert done.code == 1
+    assert "word20" in done.out
+    assert "Sources" not in done.out
+    assert "docs-assistant: the answer broke off: " in done.err
+    whole = cli("ask", QUESTION, "--json", **settings)
+    assert whole.code == 1
+    assert json.loads(whole.out)["error"]
+
+
+def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: FakeLLM, capsys, monkeypatch):
+    """The first words are on the screen before the last are written."""
+    shown: list[str] = []
+
+    async def watched(self: Assistant, request: Any):
+        async for event in original(self, request):
+            shown.append(capsys.readouterr().out)
+            yield event
+
+    original = Assistant.answer
+    monkeypatch.setattr(Assistant, "answer", watched)
+    llm.reply = lambda _: Reply(" ".join(f"word{n}" for n in range(60)), piece_delay=0.005)
+    cli("ask", QUESTION, DOCS_LLM_URL=llm.url, DOCS_LLM_MODEL="scripted")
+    assert sum(bool(text) for text in shown) > 10
+
+
+def test_an_unknown_assistant_is_one_line(cli, indexed: LocalSite):
+    """With those that there are."""
+    done = cli("ask", QUESTION, "--assistant", "nobody")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "docs-assistant: There is no model 'nobody' here. There is: docs-assistant.\n"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_empty_index_is_one_line(cli, form: tuple[str, ...]):
+    """It says what to run first."""
+    done = cli("ask", QUESTION, *form)
+    assert (done.code, done.out) == (1, "")
+    assert "docs-assistant ingest" in done.err
+    assert len(done.err.splitlines()) == 1

@@ -1,0 +1,74 @@
+"""`docs-assistant ingest`: its report, its exit codes, and which sites it takes."""
+
+from __future__ import annotations
+
+import json
+
+from tests.ingestion.local_site import LocalSite, local_site
+
+
+def test_the_report_is_text_or_json(cli, site: LocalSite):
+    """Standard output has the report alone, progress goes to standard error; a second run embeds nothing."""
+    done = cli("ingest", f"{site.url}/sitemap.xml")
+    assert done.code == 0
+    assert done.out.startswith("3 new; ")
+    assert "The index holds 3 pages" in done.out
+    assert "Pages: 3" in done.err
+    again = cli("ingest", f"{site.url}/sitemap.xml", "--json")
+    report = json.loads(again.out)
+    assert report["counts"] == {"new": 0, "changed": 0, "unchanged": 3, "removed": 0, "skipped": 0, "failed": 0}
+    assert (report["embedded_texts"], report["exit_code"]) == (0, 0)
+    assert {page["url"] for page in report["pages"]} == {f"{site.url}/gauge-{n}" for n in range(3)}
+
+
+def test_failed_pages_make_the_exit_code_2(cli, site: LocalSite):
+    """Published, but not whole: cron can tell."""
+    site.put("/gauge-1", "no", status=403)
+    done = cli("ingest", f"{site.url}/sitemap.xml", "--json")
+    report = json.loads(done.out)
+    assert done.code == report["exit_code"] == 2
+    (failed,) = (page for page in report["pages"] if page["outcome"] == "failed")
+    assert failed["url"] == f"{site.url}/gauge-1"
+    assert "403" in failed["reason"]
+
+
+def test_nothing_published_makes_the_exit_code_1(cli, site: LocalSite):
+    """No such sitemap, no address, no sites at all: one line, and nothing on standard output."""
+    for arguments, words in (
+        ([f"{site.url}/missing.xml"], ("/missing.xml", "404")),
+        (["docs.example.org"], ("docs.example.org",)),
+        ([], ("DOCS_SITES",)),
+    ):
+        done = cli("ingest", "--json", *arguments)
+        assert (done.code, done.out) == (1, ""), done
+        (line,) = [line for line in done.err.splitlines() if line.startswith("docs-assistant: ")]
+        for word in words:
+            assert word in line
+        assert "Traceback" not in done.err
+
+
+def test_sites_come_from_the_settings(cli, site: LocalSite):
+    """DOCS_SITES is what cron uses."""
+    done = cli("ingest", "--json", DOCS_SITES=f"{site.url}/sitemap.xml")
+    assert json.loads(done.out)["sites"] == [f"{site.url}/sitemap.xml"]
+
+
+def test_other_sites_stay_unless_only_these_are_wanted(cli, indexed: LocalSite):
+    """A second site is added; with --only the first one leaves."""
+    with local_site() as other:
+        other.page("/valve", "Valve", "A valve opens and closes.")
+        sitemap = other.sitemap("/valve")
+        added = json.loads(cli("ingest", sitemap, "--json").out)
+        assert added["published"]["pages"] == 4
+        alone = json.loads(cli("ingest", sitemap, "--only", "--json").out)
+        assert alone["published"]["pages"] == 1
+        assert alone["counts"]["removed"] == 3
+
+
+def test_a_password_in_an_address_is_not_told(cli, site: LocalSite):
+    """The address is, so that one knows which site failed."""
+    address = f"{site.url}/missing.xml".replace("://", "://reader:sesame@")
+    done = cli("ingest", address)
+    assert done.code == 1
+    assert "reader:…@127.0.0.1" in done.err
+    assert "sesame" not in done.out + done.err

@@ -1,0 +1,167 @@
+"""`docs-assistant pages`, as typed, on each store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.cli import main
+from app.cli.pages import nearest
+from tests.app.cli.stored_index import SITE, Index, page_with
+
+LONG = "To install the client, download the archive for your system and unpack it, then put the program on your path."
+
+
+@pytest.fixture
+def filled(index: Index) -> Index:
+    """Three pages, one of them stale and in Czech, one without chunks."""
+    index.publish(
+        page_with("/install", LONG, "Second part.", title="Install the client"),
+        page_with(
+            "/cs/prehled", "Přehled služeb.", title="Přehled úložiště", language="cs", stale_since="2026-02-01T01:02:03+00:00"
+        ),
+        page_with("/empty", title="Empty", collection="blog", modified=""),
+    )  # fmt: skip
+    return index
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["pages", *arguments, "--json"]) == 0
+    return [page["url"].removeprefix(SITE) for page in json.loads(capsys.readouterr().out)]
+
+
+def test_all_pages_are_listed_with_what_is_known_of_them(filled, capsys):
+    """A line each, nothing cut off; an unknown field is a dash; the last line sums up."""
+    assert main(["pages"]) == 0
+    heading, *rows, empty, total = capsys.readouterr().out.splitlines()
+    assert heading.split() == [
+        "language",
+        "chunks",
+        "modified",
+        "last",
+        "ok",
+        "stale",
+        "since",
+        "collection",
+        "url",
+        "title",
+    ]
+    cells = [row.split() for row in rows]
+    assert cells == [
+        ["cs", "1", "2026-01-02", "2026-02-03", "04:05", "2026-02-01", "01:02", "docs", f"{SITE}/cs/prehled", "Přehled", "úložiště"],
+        ["en", "0", "-", "2026-02-03", "04:05", "-", "blog", f"{SITE}/empty", "Empty"],
+        ["en", "2", "2026-01-02", "2026-02-03", "04:05", "-", "docs", f"{SITE}/install", "Install", "the", "client"],
+    ]  # fmt: skip
+    assert empty == ""
+    assert total.startswith("3 of 3 pages, 3 of 3 chunks, 1 stale (generation ")
+
+
+def test_the_list_as_json_has_the_same_fields(filled, capsys):
+    """Times are whole, for programs."""
+    assert main(["pages", "--search", "prehled", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "url": f"{SITE}/cs/prehled",
+            "title": "Přehled úložiště",
+            "language": "cs",
+            "collection": "docs",
+            "chunks": 1,
+            "modified": "2026-01-02",
+            "last_ok": "2026-02-03T04:05:06+00:00",
+            "stale_since": "2026-02-01T01:02:03+00:00",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("install", ["/install"]),
+        ("CLIENT", ["/install"]),
+        ("uloziste", ["/cs/prehled"]),
+        ("ÚLOŽIŠTĚ", ["/cs/prehled"]),
+        ("/cs/", ["/cs/prehled"]),
+        ("docs.example", ["/cs/prehled", "/empty", "/install"]),
+        ("nowhere", []),
+    ],
+)
+def test_a_text_is_searched_in_address_and_title(filled, capsys, text, expected):
+    """Large letters and diacritics don't matter."""
+    assert listed(capsys, "--search", text) == expected
+
+
+def test_a_search_without_result_says_how_many_pages_there_are(filled, capsys):
+    """No empty table."""
+    assert main(["pages", "--search", "nowhere"]) == 0
+    assert capsys.readouterr().out.startswith("0 of 3 pages, 0 of 3 chunks (generation ")
+
+
+@pytest.mark.parametrize("url", [f"{SITE}/install", f"{SITE}/install#part-1"])
+def test_one_page_is_shown_with_its_chunks(filled, capsys, url):
+    """Its record, then each chunk with heading path, anchor, length and first words; a link from an answer will do."""
+    assert main(["pages", "--url", url]) == 0
+    out = capsys.readouterr().out
+    for line in (f"url             {SITE}/install", "language        en", 'etag            "e1"'):
+        assert line in out.splitlines()
+    assert f"chunks          2, {len(LONG) + len('Second part.')} characters" in out
+    assert f"1. Install the client > Part 0  [{len(LONG)} characters]\n   To install the client, download" in out
+    assert "2. Install the client > Part 1  [12 characters, #part-1]\n   Second part." in out
+    assert "unpack it, then put the program on your path." not in out
+
+
+def test_the_whole_text_is_shown_where_asked_for(filled, capsys):
+    """Word for word, as text and as JSON."""
+    assert main(["pages", "--url", f"{SITE}/install", "--full"]) == 0
+    assert LONG in capsys.readouterr().out
+    assert main(["pages", "--url", f"{SITE}/install", "--full", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert [chunk["text"] for chunk in page["chunks"]] == [LONG, "Second part."]
+    assert page["markdown"] == f"{LONG}\n\nSecond part."
+
+
+def test_one_page_as_json_has_its_record_and_chunks(filled, capsys):
+    """The text itself only where asked for."""
+    assert main(["pages", "--url", f"{SITE}/install", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert "markdown" not in page
+    assert (page["title"], page["etag"], page["status"]) == ("Install the client", '"e1"', 200)
+    second = page["chunks"][1]
+    assert second.pop("id")
+    assert second == {
+        "link": f"{SITE}/install#part-1",
+        "language": "en",
+        "sections": [{"offset": 0, "path": ["Install the client", "Part 1"], "anchor": "part-1"}],
+        "characters": 12,
+        "begins": "Second part.",
+    }
+
+
+def test_an_unknown_address_names_the_nearest(filled, capsys):
+    """Exit code 1, and the right page comes first."""
+    assert main(["pages", "--url", f"{SITE}/installs/"]) == 1
+    output = capsys.readouterr()
+    first, nearest_one, *_ = output.err.splitlines()
+    assert first == f"docs-assistant: {SITE}/installs/ is not indexed. The nearest are:"
+    assert nearest_one == f"  {SITE}/install"
+    assert output.out == ""
+
+
+def test_the_nearest_contain_what_was_typed():
+    """A part of an address leads to the pages that have it, before those that merely look alike."""
+    urls = [f"{SITE}/a-very-long-address/of/storage/volumes", f"{SITE}/vol", f"{SITE}/other"]
+    assert nearest("storage/volumes", urls)[0] == urls[0]
+
+
+def test_full_needs_a_page(filled, capsys):
+    """The text of all pages at once is asked for by mistake."""
+    assert main(["pages", "--full"]) == 1
+    assert "--url" in capsys.readouterr().err
+
+
+def test_list_and_page_exclude_each_other(capsys):
+    """Wrong input ends with exit code 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["pages", "--search", "a", "--url", "b"])
+    assert ended.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err

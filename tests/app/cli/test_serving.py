@@ -1,0 +1,110 @@
+"""What `serve` and `run` do before they serve: the address, the log, and what they tell a newcomer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+
+import pytest
+
+from app.cli import logs, run, serve
+from app.cli.logs import JsonFormatter
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+
+
+def settings(**values) -> Settings:
+    return Settings.load(None, **values)
+
+
+def test_a_taken_port_names_the_setting():
+    """And proposes another one."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SettingsError, match=f"Port {port} on 127.0.0.1 is taken.*DOCS_PORT={port + 1}"):
+            serve.bind("127.0.0.1", port)
+
+
+def test_an_address_is_had_by_one_only():
+    """From binding on, not only when the first request is served."""
+    with serve.bind("127.0.0.1", 0) as first, pytest.raises(SettingsError, match="taken"):
+        serve.bind("127.0.0.1", first.getsockname()[1])
+
+
+def test_an_address_of_another_machine_is_refused():
+    """With what the system says."""
+    with pytest.raises(SettingsError, match=r"Can't listen on 192\.0\.2\.1:8000: .+ Set DOCS_HOST"):
+        serve.bind("192.0.2.1", 8000)
+
+
+@pytest.mark.parametrize(
+    ("host", "base"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::", "http://[::1]:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("docs.example.org", "http://docs.example.org:8000"),
+    ],
+)
+def test_the_address_that_is_printed_can_be_opened(host: str, base: str):
+    """An address to listen on is turned into one to connect to."""
+    assert run._base(settings(host=host)) == base
+
+
+def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
+    """Its body is JSON with the model and a question in the default language; with keys it has the header."""
+    echo = tmp_path / "curl"
+    echo.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "$a"; done\n')
+    echo.chmod(0o755)
+    for values, language in (({}, "How do I"), ({"default_language": "cs", "api_keys": "a b"}, "Jak ")):
+        told = run.next_steps(settings(**values), "http://127.0.0.1:8000")
+        line = told[told.index("  curl") : told.index("\n\nIndex another")]
+        words = subprocess.run(
+            ["sh", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        body = json.loads(words[-1])
+        assert body["model"] == "docs-assistant"
+        assert body["messages"][0]["content"].startswith(language)
+        assert ("Authorization: Bearer YOUR-KEY" in words) is bool(values)
+
+
+def test_the_hint_at_a_language_model_is_for_those_without():
+    """Who has one isn't told."""
+    base = "http://127.0.0.1:8000"
+    assert "DOCS_LLM_URL" in run.next_steps(settings(), base)
+    assert "DOCS_LLM_URL" not in run.next_steps(settings(llm_url="http://127.0.0.1:1/v1", llm_model="m"), base)
+    assert "DOCS_LLM_URL" not in run.next_steps(settings(llm_class="a.b:C"), base)
+
+
+def test_log_lines_are_text_or_json(cli, capsys):
+    """One line each with level and logger; as JSON an exception stays on its line."""
+    del cli  # it puts logging back afterwards
+    log = logging.getLogger("app.api")
+    logs.configure(settings())
+    log.info("request id=%s", "x1")
+    log.debug("question id=%s", "x1")
+    assert capsys.readouterr().err.endswith("INFO app.api request id=x1\n")
+    logs.configure(settings(log_json=True, log_level="debug"))
+    log.debug("otázka id=%s", "x2")
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        log.exception("failed")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["level"] for line in lines] == ["debug", "error"]
+    assert lines[0]["message"] == "otázka id=x2"
+    assert "ValueError: broken" in lines[1]["exception"]
+
+
+def test_other_libraries_log_warnings_only(cli, capsys):
+    """Our level isn't theirs."""
+    del cli
+    logs.configure(settings(log_level="debug"))
+    logging.getLogger("somebody").info("chatter")
+    logging.getLogger("somebody").warning("trouble")
+    assert "chatter" not in (err := capsys.readouterr().err)
+    assert "trouble" in err
+    assert isinstance(JsonFormatter(), logging.Formatter)

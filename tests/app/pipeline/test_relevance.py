@@ -1,0 +1,84 @@
+"""Nothing relevant is said when the best passage has too little of the question, on evidence of a real index."""
+
+from pathlib import Path
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.core.store.embedded import EmbeddedStore
+from app.core.turn import Turn
+from app.core.types import Chunk, Hit, Page, Recipe
+from app.pipeline.relevance import Rarity, Relevance, coverage
+from tests.app.pipeline.turns import SETTINGS, turn
+
+STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)
+TEXTS = {
+    "storage": ("en", "Each project has a storage quota of 5 TB. Ask support for a larger quota."),
+    "gpu": ("en", "Notebooks can request one NVIDIA card."),
+    "ulozeni": ("cs", "Každý projekt má kvótu úložiště 5 TB."),
+}
+
+
+@pytest.fixture
+async def hits(tmp_path: Path):
+    """The index's generation and a hit for each of its chunks."""
+    store = EmbeddedStore(tmp_path / "index")
+    chunks = [
+        Chunk(name, "docs", f"https://docs.example.org/{name}", 0, text, language, "Guide")
+        for name, (language, text) in TEXTS.items()
+    ]
+    async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
+        for chunk in chunks:
+            page = Page(chunk.url, "docs", chunk.title, chunk.language, chunk.text, chunk.id)
+            await draft.put(page, [chunk], {chunk.id: [1.0, 0.0]})
+        await draft.publish()
+    yield await store.live(), tuple(Hit(chunk) for chunk in chunks)
+    await store.close()
+
+
+async def judge(hits: tuple, question: str, language: str = "en", **more: object) -> Turn:
+    generation, found = hits
+    return dict(await STEP(turn(question, language, hits=found, generation=generation, **more)))
+
+
+async def test_a_question_that_a_passage_covers_keeps_its_hits(hits: tuple) -> None:
+    """The evidence is told, the hits stay as they are; Czech without diacritics counts as well."""
+    changes = await judge(hits, "How large is the storage quota of a project?")
+    assert changes["evidence"] > 0.7
+    assert "hits" not in changes
+    assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"]
+)
+async def test_a_question_about_something_else_leaves_no_hits(hits: tuple, question: str) -> None:
+    """Words that the index doesn't have weigh most: the nearest pages are only related."""
+    changes = await judge(hits, question)
+    assert changes["hits"] == ()
+    assert changes["related"] == hits[1]
+    assert changes["evidence"] < SETTINGS.min_evidence
+
+
+async def test_keywords_in_the_page_s_language_are_evidence_too(hits: tuple) -> None:
+    """A Czech question about an English page is answered when its English keywords are covered."""
+    question = "Kolik grafických karet dostane sešit?"
+    assert (await judge(hits, question, "cs"))["hits"] == ()
+    assert "hits" not in await judge(hits, question, "cs", keywords={"en": "NVIDIA card, notebooks"})
+
+
+async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
+    """Nothing found is evidence of 0, not an error; so is a question without words."""
+    assert (await judge((hits[0], ()), "storage quota"))["evidence"] == 0.0
+    assert (await judge(hits, "???"))["evidence"] == 0.0
+
+
+def test_rare_words_weigh_more() -> None:
+    """A passage with the rare word covers more than one with the common word; a shared beginning counts half."""
+    rarity = Rarity({"quota": 1, "project": 90}, 100)
+    words = [("quota", "quota*"), ("project", "proje*")]
+    rare, common = coverage(words, frozenset({"quota"}), rarity), coverage(words, frozenset({"project"}), rarity)
+    assert rare > 0.9
+    assert common < 0.1
+    assert coverage(words, frozenset({"quota*"}), rarity) == pytest.approx(rare / 2)
+    assert coverage([], frozenset(), rarity) == 0.0

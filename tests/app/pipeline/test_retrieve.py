@@ -1,0 +1,136 @@
+"""Retrieval steps on a real embedded index: what is searched, with what, and what happens when the embedder fails."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import IndexMismatch, ModelUnavailable
+from app.core.prompts import load_prompts
+from app.core.store.base import Generation
+from app.core.store.embedded import EmbeddedStore
+from app.core.turn import Turn
+from app.core.types import Chunk, Page, Recipe, Vector
+from app.pipeline.retrieve import Probe, Retrieve
+from app.pipeline.step import run
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fakes import DIMENSION, FakeEmbedder
+
+PROMPTS = load_prompts(("cs", "en"))
+PAGES = {
+    "memory": ("en", "Memory of notebooks: each gets 4 GB."),
+    "cores": ("en", "Processor cores of notebooks: each gets 2."),
+    "pamet": ("cs", "Sešit dostane 4 GB paměti."),
+    "files": ("en", "Files are kept for a month."),
+}
+
+
+class Counting(FakeEmbedder):
+    """Remembers the questions; may give shorter vectors."""
+
+    def __init__(self, length: int = DIMENSION, name: str = "fake-64") -> None:
+        super().__init__(name)
+        self.length = length
+        self.questions: list[str] = []
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        self.questions += texts
+        return [vector[: self.length] for vector in await super().embed_queries(texts)]
+
+
+class Broken(FakeEmbedder):
+    """An embedding server that went away."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        raise ModelUnavailable("http://embedder can't be reached")
+
+
+@pytest.fixture
+async def generation(tmp_path: Path) -> AsyncIterator[Generation]:
+    embedder = FakeEmbedder()
+    store = EmbeddedStore(tmp_path / "index")
+    recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
+    async with await store.draft(recipe) as draft:
+        for name, (language, text) in PAGES.items():
+            url = f"https://docs.example.org/{name}"
+            chunk = Chunk(name, "docs", url, 0, text, language, name)
+            vectors = {name: (await embedder.embed_passages([chunk.embedded_text]))[0]}
+            await draft.put(Page(url, "docs", name, language, text, name), [chunk], vectors)
+        await draft.publish()
+    yield await store.live()
+    await store.close()
+
+
+def steps(embedder: FakeEmbedder) -> tuple[Probe, Retrieve]:
+    return Probe(embedder, PROMPTS, SETTINGS), Retrieve(embedder, PROMPTS, SETTINGS)
+
+
+def found(after: Turn) -> list[str]:
+    return [hit.chunk.id for hit in after.hits]
+
+
+async def test_the_question_is_embedded_once_and_its_search_is_used_again(generation: Generation) -> None:
+    """Without keywords the probe's search is the search."""
+    embedder = Counting()
+    probe, retrieve = steps(embedder)
+    after = await run(((probe,), (retrieve,)), turn("How much memory do notebooks get?", generation=generation))
+    assert found(after)[0] == "memory"
+    assert len(embedder.questions) == 1
+    assert after.search is not None
+    assert [text.text for text in after.search.texts] == ["much memory notebooks get?"]
+    assert after.hits[0].lexical is not None
+    assert after.hits[0].cosine is not None
+
+
+async def test_without_a_probe_retrieval_embeds_and_searches_itself(generation: Generation) -> None:
+    """The shortest pipeline makes one call for the vector and one search."""
+    embedder = Counting()
+    after = await run(((steps(embedder)[1],),), turn("How much memory do notebooks get?", generation=generation))
+    assert found(after)[0] == "memory"
+    assert len(embedder.questions) == 1
+
+
+async def test_keywords_of_every_language_are_searched_beside_the_question(generation: Generation) -> None:
+    """A Czech question reaches the English page through its English keywords, with a softer language preference."""
+    embedder = Counting()
+    probe, retrieve = steps(embedder)
+    asked = turn(
+        "Jak dlouho se uchovává můj výstup?", "cs", generation=generation, keywords={"en": "files, kept, month"}
+    )
+    after = await run(((probe,), (retrieve,)), asked)
+    assert found(after)[0] == "files"
+    assert len(embedder.questions) == 1
+    assert after.search is not None
+    assert after.search.other_language == SETTINGS.other_language_keywords
+    assert after.legs is not None
+    assert after.legs.vector
+
+
+async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Generation) -> None:
+    """With "And how many cores?" the notebooks of the question before are searched, too."""
+    probe, retrieve = steps(FakeEmbedder())
+    asked = turn("And how many cores?", generation=generation, referred="How much memory do notebooks get?")
+    after = await run(((probe,), (retrieve,)), asked)
+    assert found(after)[:2] == ["cores", "memory"]
+    with_keywords = await run(((probe,), (retrieve,)), replace(asked, keywords={"en": "cores"}))
+    assert with_keywords.search is not None
+    assert [text.text for text in with_keywords.search.texts][1:] == ["cores"]
+
+
+async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplog: pytest.LogCaptureFixture) -> None:
+    """Most pages are found by words alone; the log says that the vector is missing."""
+    after = await run(
+        ((steps(Broken())[0],), (steps(Broken())[1],)), turn("memory of notebooks", generation=generation)
+    )
+    assert found(after)[0] == "memory"
+    assert after.vector is None
+    assert "searching by words only" in caplog.text
+
+
+async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) -> None:
+    """The message names both and says what to do; so does one for vectors of another length."""
+    with pytest.raises(IndexMismatch, match=r"was built with .* other-model: set the old one again, or index anew"):
+        await steps(Counting(name="other-model"))[0](turn("memory", generation=generation))
+    with pytest.raises(IndexMismatch, match="vectors of 8 numbers"):
+        await steps(Counting(8))[0](turn("memory", generation=generation))

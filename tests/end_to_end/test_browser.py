@@ -1,0 +1,115 @@
+"""Our documentation in a real Chromium: it loads whole, asks nobody else, and its language can be switched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import urljoin
+
+import lxml.html
+import pytest
+
+from tests.end_to_end.program import Program, environment
+from tests.ingestion.local_site import local_site
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # what it asks of its maker never leaves the machine
+)
+
+
+class Browser:
+    """A Chromium with an empty profile."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.program, self.folder = program, folder
+
+    def run(self, url: str, *arguments: str) -> str:
+        """Open the address; gives what was written to standard output. Its log goes to `log`."""
+        command = [self.program, *QUIET, f"--user-data-dir={self.folder / 'profile'}", *arguments, url]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True, env=environment({}), cwd=self.folder
+        )
+        self.log = done.stderr
+        return done.stdout
+
+    def requests(self, url: str) -> list[str]:
+        """The addresses that the page asked for over the network, its own first; not what the browser itself asks for."""
+        netlog = self.folder / "net.json"
+        netlog.unlink(missing_ok=True)
+        self.run(url, "--dump-dom", f"--log-net-log={netlog}", "--enable-logging=stderr")
+        events = [event.get("params", {}) for event in json.loads(netlog.read_text("utf-8"))["events"]]
+        origin = "/".join(url.split("/")[:3])
+        return [url, *sorted({event["url"] for event in events if event.get("initiator") == origin and "url" in event})]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if not program:
+        message = "no Chromium: install the package chromium"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    return Browser(program, tmp_path)
+
+
+@pytest.mark.parametrize("path", ["en/", "cs/start", "en/settings"])
+def test_a_page_loads_whole_and_asks_nobody_else(browser: Browser, newcomer: Program, path: str):
+    """Every request goes to our own service, its style sheet among them, and the console has no errors."""
+    asked = browser.requests(f"{newcomer.url}/docs/{path}")
+    foreign = [url for url in asked if not url.startswith(newcomer.url)]
+    assert foreign == []
+    assert f"{newcomer.url}/docs/style.css" in asked
+    assert "CONSOLE" not in browser.log
+
+
+def test_the_api_description_loads_whole_and_asks_nobody_else(browser: Browser, newcomer: Program):
+    """/api-docs shows our routes without anybody's CDN."""
+    asked = browser.requests(f"{newcomer.url}/api-docs")
+    assert [url for url in asked if not url.startswith(newcomer.url)] == []
+    assert "CONSOLE" not in browser.log
+    dom = browser.run(f"{newcomer.url}/api-docs", "--dump-dom", "--virtual-time-budget=5000")
+    assert "/v1/chat/completions" in dom
+
+
+def test_the_language_switch_leads_to_the_same_page(browser: Browser, newcomer: Program):
+    """The page as it is shown links to its counterpart, which links back."""
+    address = f"{newcomer.url}/docs/en/start"
+    for language in ("cs", "en"):
+        dom = lxml.html.document_fromstring(browser.run(address, "--dump-dom"))
+        (switch,) = {link.get("href") for link in dom.xpath(f"//body//a[@hreflang='{language}']")}
+        address = urljoin(address, switch)
+        assert address == f"{newcomer.url}/docs/{language}/start"
+        shown = lxml.html.document_fromstring(browser.run(address, "--dump-dom"))
+        assert shown.get("lang") == language
+
+
+@pytest.mark.parametrize("size", ["1280,900", "500,800"], ids=["wide", "narrow"])
+def test_a_page_is_shown(browser: Browser, newcomer: Program, size: str):
+    """The screenshot, kept in the test's directory for a look, has more on it than an empty page."""
+    sizes = {}
+    for name, url in (("page", f"{newcomer.url}/docs/cs/settings"), ("empty", "about:blank")):
+        picture = browser.folder / f"{name}.png"
+        browser.run(url, f"--screenshot={picture}", f"--window-size={size}")
+        sizes[name] = picture.stat().st_size
+    assert sizes["page"] > 10 * sizes["empty"]
+
+
+def test_what_a_page_must_not_do_would_be_seen(browser: Browser):
+    """The tests above can fail: a page that asks another host and logs an error is told."""
+    with local_site() as site:
+        site.put("/bad", '<img src="http://elsewhere.invalid/x.png"><script>console.error("broken")</script>')
+        assert "http://elsewhere.invalid/x.png" in browser.requests(f"{site.url}/bad")
+    assert "CONSOLE" in browser.log

@@ -1,0 +1,125 @@
+"""What a newcomer sees: `run`, then questions by curl, the official client and a plain HTTP client."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from tests.end_to_end.asking import INTRO, QUESTIONS, SOURCES, Answer, ask, assert_links_lead_somewhere
+from tests.end_to_end.program import Program, free_port, service
+
+
+def assert_answers(answer: Answer, language: str, url: str) -> None:
+    """In this language, extractive and saying so, with sources of our documentation that can be opened."""
+    assert answer.status == 200
+    assert answer.text.startswith(INTRO[language])
+    assert answer.extractive
+    assert SOURCES[language] in answer.text
+    assert answer.links[0].startswith(f"{url}/docs/{language}/")
+    assert_links_lead_somewhere(answer.links)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("language", ["cs", "en"])
+def test_a_question_is_answered_in_its_language_with_links_that_work(newcomer: Program, language: str, stream: bool):
+    """Both languages, streamed and not: the note, the answer, and sections that exist."""
+    answer = ask(newcomer.url, QUESTIONS[language], stream=stream)
+    assert_answers(answer, language, newcomer.url)
+    assert answer.done is stream
+    assert f"{newcomer.url}/docs/{language}/start#another-site" in answer.links
+
+
+@pytest.mark.parametrize("language", ["cs", "en"])
+def test_a_stream_says_what_a_whole_answer_says(newcomer: Program, language: str):
+    """The pieces joined are the text, begun by the role and ended by a finish reason and the usage."""
+    streamed = ask(newcomer.url, QUESTIONS[language], stream=True, stream_options={"include_usage": True})
+    assert streamed.text == ask(newcomer.url, QUESTIONS[language]).text
+    assert streamed.events[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert streamed.events[-2]["choices"][0]["finish_reason"] == "stop"
+    assert streamed.events[-1]["choices"] == []
+    assert set(streamed.events[-1]["usage"]) >= {"prompt_tokens", "completion_tokens", "total_tokens"}
+
+
+def test_the_curl_line_that_is_printed_works(newcomer: Program):
+    """What a newcomer copies from the terminal into the next one gives an answer."""
+    if not shutil.which("curl"):
+        pytest.skip("needs curl")
+    command = re.search(r"  curl .*\\\n.*$", newcomer.out, re.MULTILINE)
+    assert command, newcomer.out
+    shown = subprocess.run(["sh", "-c", command[0]], capture_output=True, text=True, timeout=30, check=True)
+    message = json.loads(shown.stdout)["choices"][0]["message"]
+    assert_answers(Answer(200, message["content"], {"extractive": True}), "en", newcomer.url)
+
+
+def test_the_terminal_says_what_to_do_next_and_nothing_else(newcomer: Program):
+    """Address, other sites, language model and how to stop; the report; no line for each request of our own crawler."""
+    for text in (newcomer.url, "make run SITEMAP=", "DOCS_LLM_URL=", "Ctrl-C"):
+        assert text in newcomer.out
+    assert re.search(r"1\d new; .* texts embedded", newcomer.err)
+    assert "path=/docs/" not in newcomer.err
+    assert "Traceback" not in newcomer.err
+
+
+@pytest.mark.parametrize("language", ["cs", "en"])
+def test_the_official_client_reads_both_forms(newcomer: Program, language: str):
+    """`openai` for Python lists the model, reads a whole answer, and the same one as a stream."""
+    with openai.OpenAI(base_url=f"{newcomer.url}/v1", api_key="any", max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == ["docs-assistant"]
+        messages = [{"role": "user", "content": QUESTIONS[language]}]
+        whole = client.chat.completions.create(model="docs-assistant", messages=messages)
+        with client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream:
+            pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+    text = whole.choices[0].message.content
+    assert text is not None
+    assert text.startswith(INTRO[language])
+    assert "".join(pieces) == text
+    assert len(pieces) > 1
+
+
+def test_the_official_client_names_our_errors(newcomer: Program):
+    """A wrong model and an empty conversation are the client's own exceptions, with what is wrong."""
+    with openai.OpenAI(base_url=f"{newcomer.url}/v1", api_key="any", max_retries=0) as client:
+        messages = [{"role": "user", "content": "Hello"}]
+        with pytest.raises(openai.NotFoundError, match="docs-assistant"):
+            client.chat.completions.create(model="gpt-4", messages=messages)
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(model="docs-assistant", messages=[])
+
+
+def test_health_tells_what_is_indexed(newcomer: Program):
+    """Pages, chunks and languages of the live generation, and that answers are extractive."""
+    response = httpx.get(f"{newcomer.url}/health")
+    health = response.json()
+    assert response.status_code == 200
+    assert health["status"] == "ok"
+    assert health["index"]["pages"] >= 12
+    assert health["index"]["chunks"] > health["index"]["pages"]
+    assert set(health["index"]["languages"]) == {"cs", "en"}
+    assert "extractive" in health["model"]
+
+
+def test_every_page_of_the_sitemap_is_in_the_index(newcomer: Program):
+    """The site that is served under /docs/ and the index agree on the number of pages."""
+    listed = re.findall("<loc>(.*?)</loc>", httpx.get(f"{newcomer.url}/docs/sitemap.xml").text)
+    assert len(listed) == httpx.get(f"{newcomer.url}/health").json()["index"]["pages"]
+
+
+def test_a_second_run_is_ready_at_once_and_embeds_nothing(tmp_path: Path):
+    """Started again, it serves its own documentation within 10 seconds, and no text is embedded twice."""
+    port = free_port()
+    with service(tmp_path, "run", port=port) as first:
+        assert ", 0 texts embedded" not in first.err
+    began = time.monotonic()
+    with service(tmp_path, "run", port=port) as second:
+        assert time.monotonic() - began < 10
+        assert ", 0 texts embedded in 0 calls" in second.err
+        assert re.search(r"^1\d unchanged; ", second.err, re.MULTILINE)
+        assert ask(second.url, QUESTIONS["cs"]).links[0].startswith(f"{second.url}/docs/cs/")

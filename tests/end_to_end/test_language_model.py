@@ -1,0 +1,178 @@
+"""A whole service with a language model behind HTTP: cited answers, and every way in which the model can fail."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.end_to_end.asking import INTRO, QUESTIONS, SOURCES, ask, assert_links_lead_somewhere
+from tests.end_to_end.program import Program, free_port, service
+from tests.fake_llm import FakeLLM, Reply
+
+TEXT = "The second passage says it [2], the first one as well [1], and the second again [2]."
+LONG = " ".join(f"word{n}" for n in range(200))
+BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def assistant(newcomer: Program, running_llm: FakeLLM, tmp_path_factory) -> Iterator[Program]:
+    """A service over the newcomer's index, with the scripted language model."""
+    folder = tmp_path_factory.mktemp("assistant")
+    shutil.copytree(newcomer.folder / "data", folder / "data")
+    settings = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted", "DOCS_HELPER_TIMEOUT": "1"}
+    with service(folder, "serve", **settings) as running:
+        yield running
+
+
+def saying(synthesis: Reply, helper: Reply | None = None):
+    """The answer is asked for as a stream, the helper steps are not."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        return synthesis if body.get("stream") else helper or Reply("en: index, site\ncs: index, web")
+
+    return reply
+
+
+@BOTH
+@pytest.mark.parametrize("language", ["cs", "en"])
+def test_an_answer_is_the_model_s_with_links_by_code(assistant: Program, llm: FakeLLM, language: str, stream: bool):
+    """Numbers are in the order of their use, the list has the used sections alone, and the links work."""
+    llm.reply = saying(Reply(TEXT))
+    answer = ask(assistant.url, QUESTIONS[language], stream=stream)
+    assert answer.status == 200
+    assert answer.text.startswith(
+        "The second passage says it [1], the first one as well [2], and the second again [1]."
+    )
+    assert answer.text.count(SOURCES[language]) == 1
+    assert len(answer.links) == 2
+    assert_links_lead_somewhere(answer.links)
+    assert not answer.extractive
+
+
+def test_the_model_gets_passages_in_its_prompt_and_the_question_behind(assistant: Program, llm: FakeLLM):
+    """The prompt is in the question's language, with numbered passages of our documentation."""
+    ask(assistant.url, QUESTIONS["cs"])
+    asked = next(call for call in llm.calls if call.get("stream"))
+    assert asked["model"] == "scripted"
+    assert "[1]" in asked["messages"][0]["content"]
+    assert "make run SITEMAP=" in asked["messages"][0]["content"]
+    assert asked["messages"][-1]["role"] == "user"
+
+
+def test_a_stream_arrives_while_it_is_written(assistant: Program, llm: FakeLLM):
+    """The first text is there long before the last."""
+    llm.reply = saying(Reply(LONG, piece_delay=0.02))
+    times = []
+    with openai.OpenAI(base_url=f"{assistant.url}/v1", api_key="any", max_retries=0) as client:
+        messages = [{"role": "user", "content": QUESTIONS["en"]}]
+        with client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream:
+            times = [time.monotonic() for chunk in stream if chunk.choices and chunk.choices[0].delta.content]
+    assert len(times) > 50
+    assert times[-1] - times[0] > 2
+
+
+def test_a_model_that_dies_in_mid_stream_is_an_error_event(assistant: Program, llm: FakeLLM):
+    """The text so far, an error event, [DONE], and an HTTP body that ends as it should."""
+    llm.reply = saying(Reply(LONG, dies_after=120))
+    answer = ask(assistant.url, QUESTIONS["en"], stream=True)
+    assert answer.status == 200
+    assert "word50" in answer.text
+    assert "word199" not in answer.text
+    assert [error["code"] for error in answer.errors] == ["model_unavailable"]
+    assert answer.events[-1].keys() == {"error"}
+    assert answer.done
+    assert SOURCES["en"] not in answer.text
+
+
+def test_the_official_client_raises_for_a_stream_that_breaks_off(assistant: Program, llm: FakeLLM):
+    """Nobody takes half an answer for a whole one."""
+    llm.reply = saying(Reply(LONG, dies_after=120))
+    messages = [{"role": "user", "content": QUESTIONS["en"]}]
+    with openai.OpenAI(base_url=f"{assistant.url}/v1", api_key="any", max_retries=0) as client:
+        pieces = []
+        with (
+            pytest.raises(openai.APIError, match="can't be reached"),
+            client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream,
+        ):
+            pieces += [chunk.choices[0].delta.content or "" for chunk in stream]
+        with pytest.raises(openai.InternalServerError) as whole:
+            client.chat.completions.create(model="docs-assistant", messages=messages)
+    assert whole.value.status_code == 502
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "helper"),
+    [("slow", Reply(delay=30)), ("broken", Reply("down", status=500)), ("babbling", Reply("}{ no keywords here"))],
+)
+def test_helpers_never_hold_up_an_answer(assistant: Program, llm: FakeLLM, name: str, helper: Reply, stream: bool):
+    """Refining and keywords that are slow, fail or say nonsense: the answer comes, from the same passages."""
+    llm.reply = saying(Reply(TEXT), helper)
+    began = time.monotonic()
+    answer = ask(assistant.url, QUESTIONS["en"], stream=stream)
+    assert time.monotonic() - began < 10
+    assert answer.text.startswith("The second passage says it [1]")
+    assert f"{SOURCES['en']}" in answer.text
+    assert_links_lead_somewhere(answer.links)
+
+
+def test_a_client_that_hangs_up_stops_the_model(assistant: Program, llm: FakeLLM):
+    """The call upstream is cancelled, so nobody pays for an answer that nobody reads."""
+    llm.reply = saying(Reply(LONG, piece_delay=0.05))
+    body = {"model": "docs-assistant", "stream": True, "messages": [{"role": "user", "content": QUESTIONS["en"]}]}
+    with httpx.stream("POST", f"{assistant.url}/v1/chat/completions", json=body, timeout=30) as response:
+        next(response.iter_lines())
+    deadline = time.monotonic() + 5
+    while not llm.cancelled and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert llm.cancelled == 1
+
+
+@BOTH
+@pytest.mark.parametrize("language", ["cs", "en"])
+@pytest.mark.parametrize("reply", [Reply("down", status=500), Reply("", raw="not JSON"), Reply(dies_after=-1)], ids=str)
+def test_a_model_that_is_down_means_an_extractive_answer(
+    assistant: Program, llm: FakeLLM, reply: Reply, language: str, stream: bool
+):
+    """Status 200, a note in the question's language, a field that says so, and links."""
+    llm.reply = lambda _: reply
+    answer = ask(assistant.url, QUESTIONS[language], stream=stream)
+    assert answer.status == 200
+    assert answer.text.startswith(INTRO[language])
+    assert answer.extractive
+    assert answer.errors == []
+    assert_links_lead_somewhere(answer.links)
+
+
+def test_a_model_that_nobody_listens_for(indexed):
+    """Connection refused: extractive by default; an error with DOCS_ON_MODEL_FAILURE=error. The log says why."""
+    settings = {"DOCS_LLM_URL": f"http://127.0.0.1:{free_port()}/v1", "DOCS_LLM_MODEL": "gone"}
+    with service(indexed, "serve", **settings) as running:
+        assert ask(running.url, QUESTIONS["cs"]).text.startswith(INTRO["cs"])
+        assert settings["DOCS_LLM_URL"] in running.err
+    with service(indexed, "serve", **settings, DOCS_ON_MODEL_FAILURE="error") as running:
+        for stream in (False, True):
+            answer = ask(running.url, QUESTIONS["cs"], stream=stream)
+            assert answer.status == 502
+            assert answer.errors[0]["code"] == "model_unavailable"
+            assert not re.search(r"127\.0\.0\.1|Traceback", str(answer.errors))
+
+
+def test_keys_are_asked_for_and_never_told(indexed, llm: FakeLLM):
+    """401 without the key, an answer with it; neither output nor errors have our keys."""
+    keys = {"DOCS_API_KEYS": "sesame-42", "DOCS_LLM_KEY": "upstream-43", "DOCS_LOG_LEVEL": "debug"}
+    llm.reply = lambda _: Reply("down", status=500)
+    with service(indexed, "serve", **keys, DOCS_LLM_URL=llm.url, DOCS_LLM_MODEL="scripted") as running:
+        assert ask(running.url, QUESTIONS["en"]).status == 401
+        with openai.OpenAI(base_url=f"{running.url}/v1", api_key="sesame-42", max_retries=0) as client:
+            messages = [{"role": "user", "content": QUESTIONS["en"]}]
+            answer = client.chat.completions.create(model="docs-assistant", messages=messages)
+        assert str(answer.choices[0].message.content).startswith(INTRO["en"])
+        assert not re.search("sesame-42|upstream-43", running.out + running.err)

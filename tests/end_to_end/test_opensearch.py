@@ -1,0 +1,101 @@
+"""The same first steps with OpenSearch as the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urldefrag
+
+import httpx
+import pytest
+
+from tests.end_to_end.asking import INTRO, QUESTIONS, ask, assert_links_lead_somewhere
+from tests.end_to_end.program import Program, finished, free_port, service
+
+pytestmark = pytest.mark.opensearch
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """The address of an index that only this run uses; whatever it makes is deleted."""
+    address = os.environ.get("DOCS_TEST_OPENSEARCH", "").rstrip("/")
+    if not address:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    name = f"e2e-{uuid.uuid4().hex[:12]}"
+    yield f"opensearch://{address.removeprefix('http://')}/{name}"
+    with httpx.Client(base_url=address, timeout=30) as client:
+        for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
+            client.delete(f"/{index}")
+
+
+@pytest.fixture(scope="module")
+def running(store: str, tmp_path_factory) -> Iterator[Program]:
+    """`run` with this store, its own documentation indexed."""
+    with service(tmp_path_factory.mktemp("opensearch"), "run", DOCS_STORE=store) as program:
+        yield program
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("language", ["cs", "en"])
+def test_a_question_is_answered_in_its_language_with_links_that_work(running: Program, language: str, stream: bool):
+    """As on the embedded store."""
+    answer = ask(running.url, QUESTIONS[language], stream=stream)
+    assert answer.status == 200
+    assert answer.text.startswith(INTRO[language])
+    assert answer.links[0].startswith(f"{running.url}/docs/{language}/")
+    assert_links_lead_somewhere(answer.links)
+    assert not (running.folder / "data").exists()
+
+
+def test_other_sites_replace_what_was_indexed_and_both_stores_find_the_same_pages(
+    newcomer: Program, store: str, tmp_path: Path
+):
+    """The newcomer's site in this store instead: the best page of one store is among those of the other.
+
+    Not the same place: the stores' BM25 rounds lengths differently, which turns near ties.
+    """
+    address = f"{store}-other"
+    with service(tmp_path, "run", DOCS_STORE=address):
+        pass
+    with service(tmp_path, "run", f"{newcomer.url}/docs/sitemap.xml", DOCS_STORE=address) as other:
+        assert " removed; " in other.err
+        for question in QUESTIONS.values():
+            here, there = (
+                [urldefrag(link).url for link in ask(url, question).links] for url in (other.url, newcomer.url)
+            )
+            assert here[0] in there
+            assert there[0] in here
+
+
+def test_a_second_indexing_embeds_nothing(running: Program, store: str, tmp_path: Path):
+    """Unchanged pages stay, and the service goes on answering."""
+    done = finished(tmp_path, "ingest", f"{running.url}/docs/sitemap.xml", "--json", DOCS_STORE=store)
+    report = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert report["embedded_texts"] == 0
+    assert report["counts"]["unchanged"] == len(report["pages"])
+    assert ask(running.url, QUESTIONS["en"]).status == 200
+
+
+def test_check_reads_the_index(running: Program, store: str, tmp_path: Path):
+    """It is reachable, with pages of both languages."""
+    done = finished(tmp_path, "check", "--json", DOCS_STORE=store)
+    assert done.returncode == 0, done.stdout
+    assert set(json.loads(done.stdout)["index"]["pages_by_language"]) == {"cs", "en"}
+
+
+def test_a_store_that_nobody_listens_for_is_one_line(tmp_path: Path):
+    """Address and what to do, without password and traceback; check tells it among its findings."""
+    address = f"opensearch://admin:sesame-44@127.0.0.1:{free_port()}/docs"
+    asked = finished(tmp_path, "ask", "What is a chunk?", DOCS_STORE=address)
+    assert asked.returncode == 1
+    assert asked.stderr.startswith("docs-assistant: ")
+    assert len(asked.stderr.splitlines()) == 1
+    checked = finished(tmp_path, "check", DOCS_STORE=address)
+    assert checked.returncode == 1
+    assert "PROBLEM" in checked.stdout
+    assert "sesame-44" not in asked.stdout + asked.stderr + checked.stdout + checked.stderr

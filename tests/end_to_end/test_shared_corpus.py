@@ -1,0 +1,125 @@
+"""A real documentation site of 67 pages, indexed and measured by the command line, on both stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.end_to_end.program import environment, finished, free_port
+
+CORPUS = Path(__file__).parents[3] / "shared/eval"
+QUESTIONS = CORPUS / "questions.jsonl"
+SCRIPT = ("--scripted-model", str(CORPUS / "model_outputs.jsonl"), "--known-only")
+
+
+@pytest.fixture(scope="module")
+def sitemaps() -> Iterator[list[str]]:
+    """Both text sitemaps of the running site."""
+    if not CORPUS.is_dir():
+        pytest.skip(f"needs the shared corpora in {CORPUS}")
+    port = free_port()
+    command = [sys.executable, str(CORPUS / "serve_fumadocs.py"), "--port", str(port), "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment({})) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        yield [f"http://127.0.0.1:{port}/{language}/sitemap" for language in ("en", "cs")]
+        server.terminate()
+
+
+class Index:
+    """The site in one store: the report of indexing it, and what the evaluation says."""
+
+    def __init__(self, folder: Path, sitemaps: list[str], **settings: str) -> None:
+        self.folder, self.settings = folder, settings
+        done = finished(folder, "ingest", *sitemaps, "--json", **settings)
+        assert done.returncode == 0, done.stderr
+        self.report: dict[str, Any] = json.loads(done.stdout)
+        self.plain, self.scripted = self._measure(), self._measure(*SCRIPT)
+
+    def _measure(self, *options: str) -> dict[str, Any]:
+        done = finished(self.folder, "eval", "retrieval", str(QUESTIONS), "--json", *options, **self.settings)
+        assert done.returncode == 0, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+
+def mrr(result: dict[str, Any], language: str, *, cross: bool = False) -> float:
+    """MRR@5 of all variants; `mean` is the mean of the languages."""
+    (row,) = (
+        row for row in result["rows"] if (row["language"], row["variant"], row["cross"]) == (language, "all", cross)
+    )
+    value: float = row["measures"]["rr"]["mean"]
+    return value
+
+
+@pytest.fixture(scope="module")
+def embedded(sitemaps: list[str], tmp_path_factory) -> Index:
+    """In the embedded store."""
+    return Index(tmp_path_factory.mktemp("embedded"), sitemaps)
+
+
+@pytest.fixture(scope="module")
+def opensearch(sitemaps: list[str], tmp_path_factory) -> Iterator[Index]:
+    """In OpenSearch, under a name that is deleted at the end."""
+    address = os.environ.get("DOCS_TEST_OPENSEARCH", "").rstrip("/")
+    if not address:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    name = f"e2e-{uuid.uuid4().hex[:12]}"
+    try:
+        store = f"opensearch://{address.removeprefix('http://')}/{name}"
+        yield Index(tmp_path_factory.mktemp("opensearch"), sitemaps, DOCS_STORE=store)
+    finally:
+        with httpx.Client(base_url=address, timeout=30) as client:
+            for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
+                client.delete(f"/{index}")
+
+
+def assert_whole(report: dict[str, Any]) -> None:
+    assert report["counts"] == {"new": 67, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 0, "failed": 0}
+    assert not [page["url"] for page in report["pages"] if page["url"].endswith(".mdx")]
+    assert len([page for page in report["pages"] if page["note"]]) == 2
+
+
+def test_every_page_is_indexed(embedded: Index):
+    """67 of 67, under the addresses that readers use, the two in a third language flagged."""
+    assert_whole(embedded.report)
+
+
+def test_retrieval_without_any_model(embedded: Index):
+    """The right page is nearly always found and mostly first: the product's promise to those without a model."""
+    assert embedded.plain["n"] == 392
+    assert embedded.plain["unmatched_questions"] == embedded.plain["failed_questions"] == 0
+    assert mrr(embedded.plain, "mean") >= 0.89
+
+
+def test_retrieval_with_a_language_model_s_helpers(embedded: Index):
+    """Refined questions and keywords of a good model, replayed: better, and across languages much better."""
+    assert embedded.scripted["failed_questions"] == 0
+    assert mrr(embedded.scripted, "mean") >= 0.94
+    assert mrr(embedded.scripted, "cs", cross=True) >= 0.75
+    assert mrr(embedded.scripted, "mean") > mrr(embedded.plain, "mean")
+
+
+def test_the_language_of_questions_is_told(embedded: Index):
+    """Czech and English questions, keywords alone included."""
+    assert embedded.plain["language_right"] >= 0.95
+
+
+@pytest.mark.opensearch
+def test_opensearch_finds_as_well(embedded: Index, opensearch: Index):
+    """All pages, and the same figures within .01."""
+    assert_whole(opensearch.report)
+    assert mrr(opensearch.plain, "mean") == pytest.approx(mrr(embedded.plain, "mean"), abs=0.01)
+    assert mrr(opensearch.scripted, "mean") == pytest.approx(mrr(embedded.scripted, "mean"), abs=0.01)
+    assert mrr(opensearch.plain, "mean") >= 0.88
+    assert mrr(opensearch.scripted, "cs", cross=True) >= 0.74

@@ -1,0 +1,114 @@
+"""The gate: what it lets through, what it stops, and that it doesn't cry wolf."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from eval.cases import Case
+from eval.errors import EvaluationError
+from eval.gate import baseline_of, judge, load_baseline
+from eval.levels import Ranks
+from eval.metrics import score
+from eval.result import CaseResult, RetrievalResult
+
+
+def one(i: int, rank: int, *, pages: int = 12, language: str = "en") -> CaseResult:
+    """A question about one of some pages whose right page, chunk and section stood at a rank (0: nowhere)."""
+    case = Case(f"{language}{i}", language, f"question {i}", f"p{i % pages}", "1")
+    listed = [f"other{n}" for n in range(5)]
+    if rank:
+        listed[rank - 1] = case.doc
+    ranks = Ranks((rank,) if rank else (), 5, 1)
+    return CaseResult(
+        case, score(listed, case.relevant, 5), tuple(listed), 1.0, "en", pages=ranks, chunks=ranks, sections=ranks
+    )
+
+
+def result(ranks: list[int], **config) -> RetrievalResult:
+    return RetrievalResult(5, tuple(one(i, rank) for i, rank in enumerate(ranks)), config)
+
+
+def verdict(gate, measure="page", language="en"):
+    return next(v for v in gate.verdicts if (v.measure, v.language) == (measure, language))
+
+
+def test_the_same_result_passes():
+    """Not a single difference."""
+    before = result([1, 2, 0, 1, 3] * 12)
+    gate = judge(before, baseline_of(before))
+    assert gate.passed
+    assert {v.difference.mean for v in gate.verdicts} == {0.0}
+    assert {v.measure for v in gate.verdicts} == {"page", "chunk", "section"}
+
+
+def test_a_real_drop_fails():
+    """A fifth of the questions, spread over all pages, went from the first rank to the second."""
+    after = result(([2] + [1] * 4) * 12)
+    gate = judge(after, baseline_of(result([1] * 60)))
+    assert not gate.passed
+    assert verdict(gate).difference.mean == pytest.approx(-0.1)
+    assert judge(after, baseline_of(result([1] * 60)), max_drop=0.11).passed
+    assert judge(result([1] * 60), baseline_of(after)).passed
+
+
+def test_a_drop_of_one_page_alone_is_no_proof():
+    """All questions of one page of twelve failed: that may be the page's edit, and the interval says so."""
+    ranks = [0 if i % 12 == 0 else 1 for i in range(60)]
+    gate = judge(result(ranks), baseline_of(result([1] * 60)))
+    assert verdict(gate).difference.mean == pytest.approx(-1 / 12)
+    assert verdict(gate).difference.high == 0
+    assert gate.passed
+
+
+def test_lost_sections_alone_fail():
+    """The pages are found as before, but no chunk knows its heading any more."""
+    before = result([1] * 60)
+    blind = tuple(replace(c, sections=Ranks((), 5, 0)) for c in before.cases)
+    gate = judge(replace(before, cases=blind), baseline_of(before))
+    assert {v.measure for v in gate.verdicts if v.dropped} == {"section"}
+
+
+def test_exchanging_two_runs_at_random_hardly_ever_fails():
+    """Two runs that differ in a third of the questions, shuffled so that neither is better: alarms are rare."""
+    dice = random.Random(3)
+    a, b = ([dice.choice([1, 1, 2, 0]) for _ in range(120)] for _ in range(2))
+    alarms = 0
+    for _ in range(100):
+        pairs = [(x, y) if dice.random() < 0.5 else (y, x) for x, y in zip(a, b, strict=True)]
+        alarms += not judge(result([x for x, _ in pairs]), baseline_of(result([y for _, y in pairs]))).passed
+    assert alarms <= 10
+
+
+def test_a_baseline_is_kept_a_question_a_line(tmp_path):
+    """So that a review reads which question moved."""
+    baseline = baseline_of(result([1, 2, 0], set="s.jsonl"))
+    baseline.save(tmp_path / "b.json")
+    assert load_baseline(tmp_path / "b.json") == baseline
+    text = (tmp_path / "b.json").read_text(encoding="utf-8")
+    assert '"en1": ["' in next(line for line in text.splitlines() if line.endswith(", 2, 2, 2],"))
+    assert json.loads(text)["about"]["mean"] == {"en": 0.5, "mean": 0.5}
+
+
+def test_new_and_reworded_questions_are_not_compared():
+    """They are counted; a baseline of another set is refused."""
+    before = result([1] * 60)
+    reworded = replace(before.cases[0], case=replace(before.cases[0].case, question="other words"))
+    after = replace(before, cases=(reworded, *before.cases[1:50], one(99, 0)))
+    gate = judge(after, baseline_of(before))
+    assert (gate.n, gate.new, gate.gone) == (49, 2, 11)
+    with pytest.raises(EvaluationError, match="another set"):
+        judge(RetrievalResult(5, before.cases[:20]), baseline_of(before))
+    with pytest.raises(EvaluationError, match="k = 5"):
+        judge(replace(before, k=3), baseline_of(before))
+
+
+@pytest.mark.parametrize("text", ["{}", "nothing", '{"form": "x"}', '{"form": "docs-assistant baseline 1"}'])
+def test_other_files_are_refused(tmp_path, text):
+    """The message names the file."""
+    (tmp_path / "b.json").write_text(text, encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"b\.json"):
+        load_baseline(tmp_path / "b.json")

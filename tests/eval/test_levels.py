@@ -1,0 +1,56 @@
+"""Measures at several depths, checked against trec_eval, which the product doesn't use."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import pytrec_eval
+
+from eval.levels import CURVE, CUTOFFS, Ranks, at
+from eval.metrics import score
+
+NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
+
+
+def drawn(seed: int) -> tuple[list[str], set[str]]:
+    """A ranking of up to 40 things and up to 8 relevant ones, some of which aren't in it."""
+    dice = random.Random(seed)
+    ranking = [f"d{n}" for n in dice.sample(range(60), dice.randint(1, 40))]
+    return ranking, {f"d{n}" for n in dice.sample(range(60), dice.randint(1, 8))}
+
+
+def ranks_of(ranking: list[str], relevant: set[str]) -> Ranks:
+    return Ranks(tuple(i for i, d in enumerate(ranking, 1) if d in relevant), len(ranking), len(relevant))
+
+
+@pytest.mark.parametrize("k", CUTOFFS)
+def test_measures_are_those_of_trec_eval(k: int):
+    """300 random rankings: hit, recall, nDCG, precision and reciprocal rank agree to nine digits."""
+    for seed in range(300):
+        ranking, relevant = drawn(seed)
+        scores = {d: float(len(ranking) - i) for i, d in enumerate(ranking[:k])}
+        wanted = {*(f"{name}.{k}" for name in NAMES.values()), f"P.{k}", "recip_rank"}
+        reference = pytrec_eval.RelevanceEvaluator({"q": dict.fromkeys(relevant, 1)}, wanted).evaluate({"q": scores})
+        ours = dict(zip(CURVE, at(ranks_of(ranking, relevant), k), strict=True))
+        for name, theirs in NAMES.items():
+            assert ours[name] == pytest.approx(reference["q"][f"{theirs}_{k}"], abs=1e-9), (seed, name)
+        assert ours["rr"] == pytest.approx(reference["q"]["recip_rank"], abs=1e-9)
+        # trec_eval divides by k also where fewer came back, ours by what came back
+        assert ours["precision"] * min(k, len(ranking)) / k == pytest.approx(reference["q"][f"P_{k}"], abs=1e-9)
+
+
+def test_the_main_table_and_the_curve_agree():
+    """Two ways of computing the same: from the ranking, and from the ranks that were kept."""
+    for seed in range(200):
+        ranking, relevant = drawn(seed)
+        main = score(ranking, relevant, 5)
+        curve = dict(zip(CURVE, at(ranks_of(ranking, relevant), 5), strict=True))
+        assert curve["f1"] == pytest.approx(main.f1)
+        assert (curve["rr"], curve["hit"]) == (main.rr, main.hit)
+        assert (curve["precision"], curve["recall"]) == pytest.approx((main.precision, main.recall))
+
+
+def test_nothing_found_or_nothing_relevant_is_zero():
+    """No division by zero, whatever the index lacks."""
+    assert set(at(Ranks((), 5, 2), 5)) == set(at(Ranks((), 0, 0), 5)) == set(at(Ranks((7,), 9, 1), 5)) == {0.0}

@@ -1,0 +1,177 @@
+"""Regressions planted into the real thing: each is caught by the gate, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.assistant import opened
+from app.core import analysis
+from app.core.models import open_embedder
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from eval.cases import load_cases
+from eval.gate import baseline_of, judge
+from eval.result import RetrievalResult
+from eval.retrieval import Plan, evaluate
+from eval.scripted import ScriptedModel, load_script
+from ingestion.run import ingest
+from ingestion.split.markdown import MarkdownSplitter
+
+pytestmark = pytest.mark.server
+EVAL = Path(__file__).parents[2] / "../shared/eval"
+if not EVAL.is_dir():
+    pytest.skip("needs the shared question set beside the checkout", allow_module_level=True)
+
+CASES = load_cases(EVAL / "questions.jsonl")
+SCRIPT = load_script(EVAL / "model_outputs.jsonl", CASES)
+KNOWN = tuple(case for case in CASES if SCRIPT.find(case.question))
+
+
+@dataclass
+class Finder:
+    assistants: Any
+
+    async def find(self, request):
+        return await self.assistants.get("").find(request)
+
+
+@dataclass
+class Bench:
+    """Indexes the shared corpus over HTTP and measures the shared questions on it."""
+
+    site: str
+    folder: Path
+
+    def index(self, name: str) -> Path:
+        store = self.folder / name
+        settings = Settings.load(env_file=None, store=str(store))
+
+        async def run() -> None:
+            opened_store = EmbeddedStore(str(store), keep=1)
+            sites = [f"{self.site}/{language}/sitemap" for language in ("en", "cs")]
+            await ingest(sites, store=opened_store, embedder=open_embedder(settings), settings=settings)
+            await opened_store.close()
+
+        asyncio.run(run())
+        return store
+
+    def measure(self, store: Path, *, scripted: bool = False, cases=CASES, **settings: Any) -> RetrievalResult:
+        wanted = Settings.load(env_file=None, store=str(store), **settings)
+        model = ScriptedModel(SCRIPT, load_prompts(wanted.languages)) if scripted else None
+
+        async def run() -> RetrievalResult:
+            async with opened(wanted, model=model) as assistants:
+                return await evaluate(Finder(assistants), cases, Plan())
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Iterator[Bench]:
+    spec = importlib.util.spec_from_file_location("serve_fumadocs", EVAL / "serve_fumadocs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    served = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(served)
+    served.Handler.root, served.Handler.quiet = str((EVAL / "corpus").resolve()), True
+    server = ThreadingHTTPServer(("127.0.0.1", 0), served.Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    logging.getLogger("app").setLevel(logging.ERROR)
+    yield Bench(f"http://127.0.0.1:{server.server_port}", tmp_path_factory.mktemp("planted"))
+    logging.getLogger("app").setLevel(logging.NOTSET)
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def store(bench: Bench) -> Path:
+    return bench.index("sound")
+
+
+@pytest.fixture(scope="module")
+def sound(bench: Bench, store: Path) -> RetrievalResult:
+    return bench.measure(store)
+
+
+def dropped(result: RetrievalResult, before: RetrievalResult) -> set[tuple[str, str]]:
+    verdicts = judge(result, baseline_of(before)).verdicts
+    return {(v.measure, v.language + ("-cross" if v.cross else "")) for v in verdicts if v.dropped}
+
+
+def test_without_a_change_twenty_random_halves_pass(bench: Bench, store: Path, sound: RetrievalResult):
+    """The corpus indexed anew and asked anew, half of the questions at a time: no false alarm."""
+    again = bench.measure(bench.index("again"))
+    alarms = [
+        seed
+        for seed in range(20)
+        if dropped(
+            replace(again, cases=tuple(random.Random(seed).sample(again.cases, len(again.cases) // 2))),
+            sound_half(sound, seed),
+        )
+    ]
+    assert alarms == []
+
+
+def sound_half(sound: RetrievalResult, seed: int) -> RetrievalResult:
+    return replace(sound, cases=tuple(random.Random(seed).sample(sound.cases, len(sound.cases) // 2)))
+
+
+def test_swapped_weights_are_caught(bench: Bench, store: Path, sound: RetrievalResult):
+    """0.2 for words and 0.8 for vectors, instead of the other way round: both languages drop."""
+    found = dropped(bench.measure(store, vector_weight={"*": 0.8}), sound)
+    assert {("page", "en"), ("page", "cs"), ("page", "mean"), ("chunk", "mean")} <= found
+
+
+def test_a_lost_language_model_is_caught(bench: Bench, store: Path):
+    """Keywords of the scripted model, then none: Czech questions about English pages drop most."""
+    before = bench.measure(store, scripted=True, cases=KNOWN)
+    found = dropped(bench.measure(store, cases=KNOWN), before)
+    assert {("page", "mean"), ("page", "cs-cross"), ("chunk", "cs-cross")} <= found
+
+
+def test_lost_heading_paths_are_caught(bench: Bench, sound: RetrievalResult, monkeypatch):
+    """Chunks forget their headings: pages are found as before, but no link leads to the right section."""
+    split = MarkdownSplitter.split
+
+    def headless(self, page, vectors=()):
+        return tuple(
+            replace(chunk, sections=tuple(replace(section, path=()) for section in chunk.sections))
+            for chunk in split(self, page, vectors)
+        )
+
+    monkeypatch.setattr(MarkdownSplitter, "split", headless)
+    found = dropped(bench.measure(bench.index("headless")), sound)
+    assert {("section", "mean"), ("section", "cs"), ("section", "en")} <= found
+    assert not any(measure == "page" for measure, _ in found)
+
+
+def test_a_lost_czech_analysis_is_caught(bench: Bench, sound: RetrievalResult, monkeypatch):
+    """Czech words count only as they are written: Czech drops, English doesn't."""
+    tokens = analysis._word_tokens
+
+    def plain(word: str, language: str) -> Iterator[str]:
+        if language == "cs":
+            yield analysis.fold(word)
+        else:
+            yield from tokens(word, language)
+
+    analysis._tokens.cache_clear()
+    monkeypatch.setattr(analysis, "_word_tokens", plain)
+    try:
+        found = dropped(bench.measure(bench.index("plain")), sound)
+    finally:
+        analysis._tokens.cache_clear()
+    assert ("page", "cs") in found
+    assert not any(language == "en" for _, language in found)

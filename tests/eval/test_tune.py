@@ -1,0 +1,69 @@
+"""Tuning: a planted better weight is found, noise is refused."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from app.core.types import Candidate as Leg
+from app.core.types import Legs, LexicalText, Query
+from eval.cases import Case
+from eval.documents import Documents
+from eval.errors import EvaluationError
+from eval.tune import LEAST_GAIN, Searched, settings_of, tune
+
+PAGES = 20
+URLS = [f"https://d.example/p{n}" for n in range(PAGES)]
+DOCUMENTS = Documents(URLS)
+
+
+def searched(i: int, dice: random.Random, lexical: float, vector: float, share: float) -> Searched:
+    """A question whose legs score five pages by chance, the right one higher by each leg's strength."""
+    right = i % PAGES
+    pages = [right, *dice.sample([n for n in range(PAGES) if n != right], 4)]
+
+    def leg(strength: float) -> tuple[Leg, ...]:
+        scores = {n: dice.gauss(strength if n == right else 0, 1) for n in pages}
+        return tuple(Leg(URLS[n], URLS[n], "en", scores[n]) for n in sorted(pages, key=lambda n: -scores[n]))
+
+    query = Query(
+        (LexicalText("en", "q"),), vector=(1.0,), language="en", lexical_weight=1 - share, vector_weight=share
+    )
+    return Searched(Case(f"q{i}", "en", f"question {i}", f"p{right}"), Legs(leg(lexical), leg(vector)), query)
+
+
+def set_of(seed: int, *, lexical: float, vector: float, share: float = 0.2) -> list[Searched]:
+    dice = random.Random(seed)
+    return [searched(i, dice, lexical, vector, share) for i in range(120)]
+
+
+def test_a_better_weight_is_found():
+    """Vectors tell much more than words, which lead: the vectors' share must rise."""
+    (found,) = tune(set_of(1, lexical=0.2, vector=2.5), DOCUMENTS, 5)
+    assert found.accepted
+    assert found.best.vector_weight > 0.5
+    assert found.gain.mean > 0.1
+    assert settings_of([found]) == {"en": found.best.vector_weight}
+
+
+def test_gains_inside_the_noise_are_refused(monkeypatch):
+    """Both legs are as good and weigh the same, which nothing beats: of 40 draws hardly one is taken for a gain."""
+    monkeypatch.setattr("eval.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
+    found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(40)]
+    assert sum(one.flattered >= LEAST_GAIN for one in found) > 20  # without cross-validation half would look better
+    assert sum(one.accepted for one in found) <= 2  # the interval itself errs once in 40
+
+
+def test_refused_weights_are_not_told_as_settings():
+    """What isn't better has no line to copy."""
+    kept = tune(set_of(1, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)
+    assert not kept[0].accepted
+    assert settings_of(kept) == {}
+
+
+def test_too_few_pages_are_refused():
+    """Cross-validation by page needs pages."""
+    few = [one for one in set_of(1, lexical=1, vector=1) if one.case.doc in ("p0", "p1")]
+    with pytest.raises(EvaluationError, match="about 2 pages"):
+        tune(few, DOCUMENTS, 5)

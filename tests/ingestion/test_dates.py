@@ -1,0 +1,157 @@
+"""Dates of pages: the most trustworthy word first, in one form, and nothing that can't be true."""
+
+import datetime as dt
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from app.core.types import Page
+from ingestion.convert import Source, convert
+from ingestion.dates import iso_date, without_build_dates
+from ingestion.fetch import Fetcher
+from ingestion.run import ingest
+from ingestion.sitemap import Entry
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import LocalSite
+
+NOW = dt.datetime.now(dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2024-05-06", "2024-05-06"),
+        ("2024-05-06T07:08:09Z", "2024-05-06T07:08:09+00:00"),
+        ("2024-05-06T01:00:00+02:00", "2024-05-05T23:00:00+00:00"),
+        ("2024-05-06 07:08", "2024-05-06T07:08:00+00:00"),
+        (" Mon, 06 May 2024 07:08:09 GMT ", "2024-05-06T07:08:09+00:00"),
+        ("1970-01-01", ""),
+        ("1970-01-01T00:00:00Z", ""),
+        ("0001-01-01T00:00:00+14:00", ""),
+        ("2024-13-40", ""),
+        ("yesterday", ""),
+        ("", ""),
+        ((NOW + dt.timedelta(days=3)).date().isoformat(), ""),
+        ("9999-12-31T23:59:59-12:00", ""),
+    ],
+)
+def test_dates_have_one_form(written: str, read: str) -> None:
+    """A day stays a day, a time becomes UTC; what is no date, in the future or before the web is dropped."""
+    assert iso_date(written) == read
+
+
+def html(head: str = "", body: str = "") -> tuple[str, str]:
+    text = (
+        f"<html><head>{head}</head><body><main><h1>A</h1><p>Text of it.</p></main><footer>{body}</footer></body></html>"
+    )
+    made = convert(Source("https://docs.example.org/a", text))
+    return made.published, made.modified
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "dates"),
+    [
+        ('<meta property="article:published_time" content="2024-01-02">', "", ("2024-01-02", "")),
+        ('<meta property="article:modified_time" content="2024-01-03">', "", ("", "2024-01-03")),
+        ('<meta property="og:updated_time" content="2024-01-03">', "", ("", "2024-01-03")),
+        ('<meta itemprop="dateModified" content="2024-01-03">', "", ("", "2024-01-03")),
+        ('<meta name="date" content="2024-01-02">', "", ("2024-01-02", "")),
+        (
+            '<script type="application/ld+json">{"datePublished": "2024-01-02", "dateModified":"2024-01-03"}</script>',
+            "",
+            ("2024-01-02", "2024-01-03"),
+        ),
+        ("", '<time itemprop="dateModified" datetime="2024-01-03">then</time>', ("", "2024-01-03")),
+        ("", '<p>Last updated: <time datetime="2024-01-03">3 January</time></p>', ("", "2024-01-03")),
+        ("", '<p>Naposledy upraveno <b><time datetime="2024-01-03">3. 1.</time></b></p>', ("", "2024-01-03")),
+        ("", '<div class="VPLastUpdated"><time datetime="2024-01-03">x</time></div>', ("", "2024-01-03")),
+        ("", '<p>Published <time datetime="2024-01-02">x</time></p>', ("2024-01-02", "")),
+        ("", '<p>The outage of <time datetime="2024-01-02">2 January</time> is over.</p>', ("", "")),
+        ("", "<p>Last updated: <time>3 January</time></p>", ("", "")),
+        (
+            '<meta property="article:modified_time" content="2024-01-03">',
+            '<p>Updated <time datetime="2020-01-03">x</time></p>',
+            ("", "2024-01-03"),
+        ),
+    ],
+)
+def test_dates_in_html(head: str, body: str, dates: tuple[str, str]) -> None:
+    """Meta tags first, then JSON-LD, then a <time> that says what it is, in the footer too."""
+    assert html(head, body) == dates
+
+
+def entries(*lastmods: str, source: str = "https://docs.example.org/sitemap.xml") -> list[Entry]:
+    return [Entry(f"{source}/{n}", source, lastmod) for n, lastmod in enumerate(lastmods)]
+
+
+def test_one_day_for_all_pages_is_when_the_site_was_built() -> None:
+    """It says nothing of any page; sitemaps are judged one by one."""
+    built = entries("2024-05-06T10:00:00Z", "2024-05-06T10:00:03Z", "2024-05-06T10:01:00+00:00")
+    true = entries("2024-05-06", "2024-05-07", "2023-01-01", source="https://docs.example.org/cs/sitemap.xml")
+    assert [entry.lastmod for entry in without_build_dates([*built, *true])] == ["", "", "", *(e.lastmod for e in true)]
+
+
+@pytest.mark.parametrize(
+    "lastmods",
+    [("2024-05-06", "2024-05-06"), ("2024-05-06",), ("2024-05-06", "2024-05-06", "2024-05-07"), ("", "", "")],
+)
+def test_few_pages_or_different_days_are_believed(lastmods: tuple[str, ...]) -> None:
+    """Two pages may well be written on one day."""
+    assert without_build_dates(entries(*lastmods)) == entries(*lastmods)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
+    """An empty index."""
+    made = EmbeddedStore(tmp_path / "data")
+    yield made
+    await made.close()
+
+
+async def index(site: LocalSite, store: EmbeddedStore, lastmods: dict[str, str]) -> dict[str, Page]:
+    urls = "".join(f"<url><loc>{site.url}{path}</loc><lastmod>{day}</lastmod></url>" for path, day in lastmods.items())
+    site.put("/sitemap.xml", f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>', "text/xml")
+    settings = Settings.load(None)
+    async with Fetcher(settings, retry_wait=0.01) as fetcher:
+        await ingest(
+            [f"{site.url}/sitemap.xml"], store=store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher
+        )
+    return {re.sub(r"^http://[^/]+", "", page.url): page for page in await (await store.live()).pages()}
+
+
+async def test_the_order_of_trust(site: LocalSite, store: EmbeddedStore) -> None:
+    """Sitemap, front matter or meta tag, Last-Modified; each counts where those before it say nothing; chunks have it."""
+    header = {"Last-Modified": "Sat, 04 Jan 2020 00:00:00 GMT"}
+    meta = '<meta property="article:modified_time" content="2020-01-03">'
+    for path in ("/all", "/wrong"):
+        site.put(path, f"<html><head>{meta}</head><main><h1>{path}</h1><p>Text.", headers=header)
+    site.put(
+        "/front.md", "---\nupdated: 2020-01-02\ndate: 2019-01-01\n---\n# F\n\nText.", "text/markdown", headers=header
+    )
+    site.put("/header", "<main><h1>H</h1><p>Words.", headers=header)
+    site.put("/none", "<main><h1>N</h1><p>Nothing.")
+    found = await index(
+        site, store, {"/all": "2020-01-01", "/wrong": "2999-01-01", "/front.md": "", "/header": "", "/none": "2020"}
+    )
+    assert {path: page.modified for path, page in found.items()} == {
+        "/all": "2020-01-01",
+        "/wrong": "2020-01-03",
+        "/front": "2020-01-02",
+        "/header": "2020-01-04T00:00:00+00:00",
+        "/none": "",
+    }
+    assert found["/front"].published == "2019-01-01"
+    chunks = await (await store.live()).fetch(found["/front"].chunk_ids)
+    assert {(chunk.published, chunk.modified) for chunk in chunks} == {("2019-01-01", "2020-01-02")}
+
+
+async def test_a_build_date_gives_way_to_what_pages_say(site: LocalSite, store: EmbeddedStore) -> None:
+    """All pages of the day on which the site was built: their own word counts."""
+    for name in "abc":
+        site.put(f"/{name}", f"<head><meta name=dateModified content=2020-01-0{ord(name) - 96}></head><main><h1>{name}")
+    found = await index(site, store, dict.fromkeys(("/a", "/b", "/c"), "2024-05-06"))
+    assert [page.modified for page in found.values()] == ["2020-01-01", "2020-01-02", "2020-01-03"]

@@ -1,0 +1,228 @@
+"""Every kind of splitter keeps what a page says, where it says it; each has its own lengths and neighbours."""
+
+import itertools
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from app.core.types import Chunk, Page, Vector
+from ingestion.split import SPLITTERS, Splitter, open_splitter
+from ingestion.split.fixed import FixedSplitter
+from ingestion.split.markdown import MarkdownSplitter
+from ingestion.split.semantic import SemanticSplitter
+from ingestion.split.sentences import sentences
+from ingestion.split.tokens import count
+from tests.fakes import DIMENSION, FakeEmbedder
+
+KINDS = list(SPLITTERS)
+WORDS = ["alpha", "beta", "gamma", "delta", "storage", "cluster", "volume", "account"]
+
+
+def sentence(topic: str, number: int) -> str:
+    return f"{topic.capitalize()} {number} is about {topic} and the {topic} of {WORDS[number % 8]} in {topic}."
+
+
+def paragraph(topic: str, count: int, start: int = 0) -> str:
+    return " ".join(sentence(topic, start + number) for number in range(count))
+
+
+LONG = "\n\n".join(
+    [
+        "# Guide {#guide}",
+        paragraph("storage", 12),
+        "## Install {#install}",
+        paragraph("network", 9),
+        "```sh\n# no heading\n" + "\n".join(f"run --step {n} --with some-longer-option" for n in range(90)) + "\n```",
+        "### Options {#options}",
+        "| Name | Value |\n| --- | --- |\n" + "\n".join(f"| option-{n} | the value of it is {n} |" for n in range(80)),
+        "- first item\n- second item\n\n  ```yaml\n  key: value\n  ```\n\n- third item",
+        "## Use {#use}",
+        paragraph("account", 20),
+        "[ref]: https://docs.example.org/ref",
+    ]
+)
+
+
+def page(markdown: str) -> Page:
+    return Page("https://docs.example.org/a", "docs", "Guide", "en", markdown, "")
+
+
+async def cut(splitter: Splitter, markdown: str) -> tuple[Chunk, ...]:
+    windows = splitter.windows(page(markdown))
+    vectors: Sequence[Vector] = await FakeEmbedder().embed_passages(windows) if windows else ()
+    return splitter.split(page(markdown), vectors)
+
+
+async def cut_as(kind: str, markdown: str, **settings: int) -> tuple[Chunk, ...]:
+    return await cut(open_splitter(Settings.load(None, splitter=kind, **settings)), markdown)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_line_is_lost(kind: str) -> None:
+    """Every line of the page, ids aside, is in some chunk."""
+    whole = " ".join(" ".join(chunk.text for chunk in await cut_as(kind, LONG)).split())
+    lines = [re.sub(r" \{#[^}]*\}$", "", line) for text in LONG.split("\n") for line in sentences(text) if text.strip()]
+    assert [line for line in lines if " ".join(line.split()) not in whole] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_fences_are_closed_and_tables_have_headers(kind: str) -> None:
+    """Code and tables that had to be cut are code and tables in each part."""
+    chunks = await cut_as(kind, LONG)
+    assert all(len(re.findall(r"(?m)^ *```", chunk.text)) % 2 == 0 for chunk in chunks)
+    assert all("| Name | Value |\n| --- |" in chunk.text for chunk in chunks if "| option-" in chunk.text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_sections_and_anchors_are_kept(kind: str) -> None:
+    """All headings are found in order, and each chunk's first section is the one its text belongs to."""
+    chunks = await cut_as(kind, LONG)
+    paths = list(dict.fromkeys(section.path for chunk in chunks for section in chunk.sections))
+    assert paths == [("Guide",), ("Guide", "Install"), ("Guide", "Install", "Options"), ("Guide", "Use")]
+    for chunk in chunks:
+        ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
+        for section, end in zip(chunk.sections, ends, strict=True):
+            topic = {"guide": "Storage", "install": "Network", "use": "Account"}.get(section.anchor)
+            text = chunk.text[section.offset : end]
+            assert section.anchor == section.path[-1].lower()
+            assert set(re.findall(r"\b(Storage|Network|Account) \d", text)) <= {topic}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_chunk_starts_in_mid_sentence_or_ends_with_a_heading(kind: str) -> None:
+    """Breaks fall between sentences, items, lines and rows."""
+    for chunk in await cut_as(kind, LONG):
+        assert re.match(r"#|```|\||- |\[ref\]|[A-Z][a-z]+ \d+ is about", chunk.text)
+        assert not chunk.text.split("\n")[-1].startswith("#")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("markdown", ["", "\n\n", "# Only a title\n", "One word"])
+async def test_pages_with_next_to_nothing(kind: str, markdown: str) -> None:
+    """What is there makes one chunk; nothing makes none."""
+    chunks = await cut_as(kind, markdown)
+    assert [chunk.text for chunk in chunks] == ([markdown.strip()] if markdown.strip() else [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_page_gives_the_same_ids(kind: str) -> None:
+    """An index can tell what changed; no two chunks of a page share an id."""
+    first, again = [await cut_as(kind, LONG) for _ in range(2)]
+    assert [chunk.id for chunk in first] == [chunk.id for chunk in again]
+    assert len({chunk.id for chunk in first}) == len(first)
+
+
+def test_the_index_remembers_how_it_was_cut() -> None:
+    """Another kind or number is another recipe."""
+    settings = [
+        *({"splitter": kind} for kind in KINDS),
+        {"chunk_size": 900},
+        {"chunk_context": 100},
+        *({"splitter": "fixed", key: 40} for key in ("chunk_tokens", "chunk_overlap") if key != "chunk_tokens"),
+        {"splitter": "fixed", "chunk_tokens": 300},
+        {"splitter": "semantic", "semantic_percentile": 10},
+        {"splitter": "semantic", "semantic_max_tokens": 500},
+        {"splitter": "semantic", "semantic_min_tokens": 50},
+    ]
+    names = [open_splitter(Settings.load(None, **values)).name for values in settings]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"splitter": "fixed", "chunk_tokens": 60}, "DOCS_CHUNK_OVERLAP"),
+        ({"splitter": "semantic", "semantic_max_tokens": 120}, "DOCS_SEMANTIC_MAX_TOKENS"),
+    ],
+)
+def test_lengths_that_cannot_be_are_an_error(values: dict[str, object], said: str) -> None:
+    """The message names the settings that don't go together."""
+    with pytest.raises(SettingsError, match=said):
+        open_splitter(Settings.load(None, **values))
+
+
+async def test_fixed_chunks_are_full_and_overlap_by_whole_sentences() -> None:
+    """None is longer than 512 tokens, and each begins with up to 50 tokens that end the one before."""
+    chunks = await cut(FixedSplitter(512, 50), "# A\n\n" + paragraph("storage", 120))
+    assert len(chunks) > 3
+    assert all(count(chunk.text) <= 512 for chunk in chunks)
+    assert all(count(chunk.text) > 450 for chunk in chunks[:-1])
+    for one, other in itertools.pairwise(chunks):
+        shared = next(n for n in range(len(other.text), 0, -1) if one.text.endswith(other.text[:n].strip()))
+        assert 20 < count(other.text[:shared]) <= 50
+        assert other.text.startswith("Storage ")
+
+
+async def test_fixed_repeats_nothing_across_a_heading() -> None:
+    """What one section says never stands under the heading of another."""
+    chunks = await cut(FixedSplitter(64, 30), "".join(f"## H{n}\n\n{paragraph(f'topic{n}', 3)}\n\n" for n in range(8)))
+    for chunk in chunks:
+        assert len(set(re.findall(r"Topic\d", chunk.text))) <= len(chunk.sections)
+
+
+async def test_fixed_keeps_its_length_where_a_long_block_follows_an_overlap() -> None:
+    """The overlap gives way to a block that fills a chunk alone."""
+    code = "```\n" + "\n".join(f"line {n} of code" for n in range(20)) + "\n```"
+    chunks = await cut(FixedSplitter(130, 60), f"{paragraph('storage', 6)}\n\n{code}\n\n{paragraph('network', 6)}")
+    assert max(count(chunk.text) for chunk in chunks) <= 130
+    assert any(chunk.text.count("line") == 20 for chunk in chunks)
+
+
+async def test_semantic_cuts_where_the_matter_changes() -> None:
+    """Three matters in one section, each longer than the least, come apart where they meet."""
+    matters = [paragraph(topic, 14) for topic in ("storage", "network", "account")]
+    chunks = await cut(SemanticSplitter(100, 400, 25), " ".join(matters))
+    mixed = [chunk for chunk in chunks if len(set(re.findall(r"Storage|Network|Account", chunk.text))) > 1]
+    assert mixed == []
+    assert all(100 <= count(chunk.text) <= 400 for chunk in chunks)
+
+
+async def test_semantic_stays_within_its_lengths() -> None:
+    """No chunk is longer than the most, and hardly one shorter than the least, on a page of one matter too."""
+    for markdown in (LONG, paragraph("storage", 100)):
+        lengths = [count(chunk.text) for chunk in await cut(SemanticSplitter(100, 400, 25), markdown)]
+        assert max(lengths) <= 400
+        assert sum(length < 100 for length in lengths) <= 1
+
+
+async def test_semantic_survives_vectors_of_nothing() -> None:
+    """An embedder gives zeros for a text without words; the page is cut by length then."""
+    splitter = SemanticSplitter(100, 400, 25)
+    windows = splitter.windows(page(LONG))
+    assert len(splitter.split(page(LONG), [[0.0] * DIMENSION for _ in windows])) > 2
+
+
+async def test_a_chunk_keeps_what_its_neighbours_say_next_to_it() -> None:
+    """Up to 200 characters on each side of a cut in a section, whole words, marked where they are cut; ids stay."""
+    with_, without = [await cut(MarkdownSplitter(600, n), f"# A\n\n{paragraph('storage', 40)}") for n in (200, 0)]
+    assert [chunk.id for chunk in with_] == [chunk.id for chunk in without]
+    assert all(not chunk.before and not chunk.after for chunk in without)
+    for one, other in itertools.pairwise(with_):
+        assert 150 < len(one.after) <= 200
+        assert other.text.startswith(one.after.removesuffix("…"))
+        assert one.text.endswith(other.before.removeprefix("…"))
+        assert one.after.endswith("…")
+        assert re.fullmatch(r"…\S.*", other.before)
+    assert with_[0].before == with_[-1].after == ""
+
+
+async def test_neighbours_across_a_heading_are_another_matter() -> None:
+    """Cut along headings, nothing of the other section is kept; a semantic cut keeps it, headings or not."""
+    sections = "".join(f"## H{n}\n\n{paragraph('storage', 6, n)}\n\n" for n in range(4))
+    by_heading = await cut(MarkdownSplitter(600, 200), sections)
+    assert len(by_heading) == 4
+    assert not any(chunk.before or chunk.after for chunk in by_heading)
+    semantic = await cut_as("semantic", sections)
+    assert all(chunk.before for chunk in semantic[1:])
+
+
+async def test_kept_neighbours_open_no_code_block() -> None:
+    """Of code next to a cut the lines are kept, its fences aren't."""
+    code = "```sh\n" + "\n".join(f"run {n} something" for n in range(80)) + "\n```"
+    chunks = await cut(MarkdownSplitter(600, 200), f"# A\n\n{paragraph('storage', 4)}\n\n{code}")
+    kept = "".join(chunk.before + chunk.after for chunk in chunks)
+    assert "run" in kept
+    assert "```" not in kept

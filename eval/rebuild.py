@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 from app.core.errors import AssistantError
 from app.core.models import open_embedder
 from app.core.settings import Settings
@@ -15,6 +13,7 @@ from ingestion.chunking import Chunking
 from ingestion.embed import Embedding
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
+from ingestion.workers import Workers
 
 INDEX_SETTINGS = frozenset(
     {
@@ -29,10 +28,10 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     """Write the source's pages into the store of these settings, split and embedded as they say."""
     store, embedder = open_store(settings), open_embedder(settings)
     embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
-    thread = ThreadPoolExecutor(1, thread_name_prefix="split")
-    chunking = Chunking(open_splitter(settings), embedding, thread)
+    workers = Workers()
+    chunking = Chunking(open_splitter(settings), embedding, workers)
     try:
-        async with await store.draft(await recipe_for(embedder, settings)) as draft:
+        async with workers, await store.draft(await recipe_for(embedder, settings)) as draft:
             for listed in await source.pages():
                 page = await source.page(listed.url)
                 if page is None:
@@ -44,6 +43,5 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     except AssistantError as error:
         raise EvaluationError(f"The index can't be made anew with these settings: {error}") from error
     finally:
-        thread.shutdown(wait=False)
         await store.close()
         await embedder.close()

@@ -16,7 +16,8 @@ from ingestion.convert.fences import blocks
 
 MIN_WORDS = 40
 SURE = 0.95
-LONGEST_SAMPLE = 4000
+SAMPLE = 500
+"""Characters of each third of a long text that are looked at: enough to be sure, and a preface decides nothing alone."""
 
 ALWAYS_KNOWN = ("cs", "sk", "en")
 _NAMES = {"cz": "cs", "sl-sk": "sk"}
@@ -73,7 +74,7 @@ def detect(text: str, languages: Iterable[str]) -> str:
     if len(re.findall(r"[^\W\d_]{2,}", text)) < MIN_WORDS:
         return ""
     detector = _factory(tuple(sorted(set(languages)))).create()
-    detector.append(text[:LONGEST_SAMPLE])
+    detector.append(_sample(text))
     try:
         likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}
     except LangDetectException:  # no letters that any profile knows
@@ -84,6 +85,15 @@ def detect(text: str, languages: Iterable[str]) -> str:
     if likely.get("cs", 0.0) + likely.get("sk", 0.0) >= SURE:  # the two are close: the likelier one
         return "cs" if likely.get("cs", 0.0) >= likely.get("sk", 0.0) else "sk"
     return ""
+
+
+def _sample(text: str) -> str:
+    """The beginning of the text, of its second and of its last third, each up to the end of a word."""
+    if len(text) <= 3 * SAMPLE:
+        return text
+    starts = (0, len(text) // 3, len(text) - SAMPLE)
+    pieces = [text[start : start + SAMPLE] for start in starts]
+    return " ".join(piece.partition(" ")[2] or piece for piece in pieces)
 
 
 def normal(code: str) -> str:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from ingestion.convert import ConversionError, Document, Source, convert
 from ingestion.convert.base import HTML_TYPES, decode
-from ingestion.convert.links import RAW_SUFFIXES
+from ingestion.convert.links import RAW_SUFFIXES, joined
 from ingestion.directory import published_links
 from ingestion.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageError, PageGone, PageSkipped, Wanted
 from ingestion.fetch import Fetcher, host, origin
 from ingestion.raw import prefer_raw
 from ingestion.sitemap import Entry
+from ingestion.workers import Workers
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
-
-Result = TypeVar("Result")
-OffLoop = Callable[[Callable[[], Result]], Coroutine[Any, Any, Result]]
 
 
 def converted(fetched: Fetched, entry: Entry) -> Document:
@@ -45,7 +41,7 @@ class OwnMarkdown:
     """
 
     fetcher: Fetcher
-    off_loop: OffLoop[Document]
+    workers: Workers
     _found: dict[tuple[str, bool], int | None] = field(default_factory=dict)
     _locks: dict[tuple[str, bool], asyncio.Lock] = field(default_factory=dict)
 
@@ -63,10 +59,10 @@ class OwnMarkdown:
 
     async def document(self, fetched: Fetched, entry: Entry) -> Document:
         """The document of the page. Raises `ConversionError`."""
-        read = await self.off_loop(lambda: converted(fetched, entry))
+        read = await self.workers.run(converted, fetched, entry)
         if entry.site.markdown != "auto" or entry.file or fetched.media_type not in HTML_TYPES:
             return read
-        named = read.markdown_url or (urljoin(fetched.url, fetched.markdown_url) if fetched.markdown_url else "")
+        named = read.markdown_url or (joined(fetched.url, fetched.markdown_url) if fetched.markdown_url else "")
         if named and host(named) == host(fetched.url):
             return await self._better(read, named, entry)
         return await self._beside(read, fetched.url, entry)
@@ -77,7 +73,7 @@ class OwnMarkdown:
             raw = await self.fetcher.get(Wanted(url))
             if raw.media_type in HTML_TYPES:  # what a site answers to any address
                 return read
-            return prefer_raw(read, await self.off_loop(lambda: converted(raw, entry)))
+            return prefer_raw(read, await self.workers.run(converted, raw, entry))
         except (PageError, ConversionError):  # the HTML is there
             return read
 

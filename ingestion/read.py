@@ -6,11 +6,10 @@ import asyncio
 import datetime as dt
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
@@ -30,8 +29,7 @@ from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
 from ingestion.sources import Source
 from ingestion.split import open_splitter
-
-Result = TypeVar("Result")
+from ingestion.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +66,15 @@ class Reader:
     _addresses: Addresses = field(init=False)
     _within: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
-    _thread: ThreadPoolExecutor = field(init=False)
+    _workers: Workers = field(default_factory=Workers)
     _chunking: Chunking = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
-        # one thread: conversion keeps pace with polite fetching, and a service beside it keeps a core
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="convert")
-        self._own = OwnMarkdown(self.fetcher, self._off_loop)
-        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._thread)
+        self._own = OwnMarkdown(self.fetcher, self._workers)
+        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers)
 
     async def __aenter__(self) -> Self:
         return self
@@ -86,7 +82,7 @@ class Reader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        await self._workers.__aexit__(kind, error, trace)
 
     async def read(self, entry: Entry) -> Change:
         """What the address means for the index; never raises for what is wrong with the page."""
@@ -136,7 +132,7 @@ class Reader:
         if read.raw:
             read = await self._anchors_of(entry).anchored(read, origin(fetched.url), _public(entry, fetched))
         addressed = self._addresses.addressed(entry, fetched, read)
-        made = await self._off_loop(lambda: prepare(read, addressed, entry, settings))
+        made = await self._workers.run(prepare, read, addressed, entry, settings)
         made = replace(made, page=replace(made.page, reading=entry.site.reading))
         return await self._compared(made, fetched, entry, known)
 
@@ -168,7 +164,7 @@ class Reader:
         """The HTML form of a page whose Markdown was read; None where it has none."""
         try:
             fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
-            made = await self._off_loop(lambda: document(fetched))
+            made = await self._workers.run(document, fetched)
         except (PageError, ConversionError):
             return None
         return None if made.raw else made
@@ -230,9 +226,6 @@ class Reader:
             touch=touched if touched != known else None,
             page=touched,
         )
-
-    async def _off_loop(self, work: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def _public(entry: Entry, fetched: Fetched) -> str:

@@ -31,7 +31,7 @@ from ingestion.split import open_splitter
 from ingestion.twins import Twins
 from ingestion.write import Writer
 
-READAHEAD = 16
+READAHEAD = 32
 """Read pages that may wait for the writer: keeps memory flat when embedding is slower than fetching."""
 
 

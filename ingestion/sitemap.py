@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
+from ingestion.convert.links import joined
 from ingestion.fetch import Fetched, Fetcher, PageError, Wanted
 from ingestion.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
 from ingestion.sources import Source
@@ -100,7 +101,7 @@ def _first_reason(reading: _Reading) -> str:
 async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
     """The sitemaps that a site's robots.txt names, else /sitemap.xml where one is found."""
     base = site if site.endswith("/") else f"{site}/"
-    named = [urljoin(base, line) for line in (await fetcher.robots(base)).sitemaps]
+    named = [joined(base, line) for line in (await fetcher.robots(base)).sitemaps]
     if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
         return found
     for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 from lxml.html import HtmlElement
 
 from ingestion.convert.code import rebuild_code
-from ingestion.convert.dom import bold_paragraph, drop, has_class, select, text_of
+from ingestion.convert.dom import bold_paragraph, class_names, drop, has_class, select, text_of
 from ingestion.convert.tabs import label_tabs
 
 _ROOTS = (
@@ -31,8 +31,9 @@ _DROPPED = (
     "//*[{md-content__button} or {md-source-file} or {md-feedback} or {md-tags}]",
     "//*[{theme-edit-this-page} or {pagination-nav} or {theme-doc-breadcrumbs} or {theme-doc-toc-mobile}]",
     "//*[{edit-this-page} or {edit-link} or {prev-next} or {breadcrumbs} or {wy-breadcrumbs} or {viewcode-link}]",
-    "//*[{cookie-banner} or {cookie-consent} or {toc} or {table-of-contents} or @id='toc' or {contents-local}]",
-    "//span[{lang} and following-sibling::pre]|//*[{sr-only} or {visually-hidden} or @role='navigation' or @role='search' or @role='contentinfo']",
+    "//*[{cookie-banner} or {cookie-consent} or {toc} or {table-of-contents} or {contents-local}]|//*[@id='toc']",
+    "//span[{lang} and following-sibling::pre]|//*[{sr-only} or {visually-hidden}]",
+    "//*[@role='navigation' or @role='search' or @role='contentinfo']",
 )
 _TITLES = (
     "//*[{admonition-title}]",  # mkdocs, Sphinx
@@ -47,8 +48,9 @@ _LANDMARKS = frozenset({"header", "footer", "aside"})
 
 def find_root(page: HtmlElement) -> HtmlElement:
     """The element that holds the page's own text."""
+    present = class_names(page)
     for path in _ROOTS:
-        if found := select(page, path):
+        if found := select(page, path, present):
             return found[0]
     return page
 
@@ -56,15 +58,16 @@ def find_root(page: HtmlElement) -> HtmlElement:
 def clean_root(root: HtmlElement, base: str) -> None:
     """Change `root` in place until only content is left; relative links start from `base`."""
     note_anchors(root)  # first: the ids may sit on what is dropped
-    label_tabs(root)
-    rebuild_code(root)
+    present = class_names(root)
+    label_tabs(root, present)
+    rebuild_code(root, present)
     for path in _DROPPED:
-        for element in select(root, path):
+        for element in select(root, path, present):
             drop(element)
     if root.tag in ("body", "html", "main"):
         _drop_landmarks(root)
     for path in _TITLES:
-        for element in select(root, path):
+        for element in select(root, path, present):
             bold_paragraph(element)
     write_anchors(root)
     _absolute_links(root, base)

@@ -14,15 +14,18 @@ _NO_LANGUAGE = frozenset({"", "default", "none", "notranslate", "plaintext", "so
 _LINES = frozenset({"div", "li", "p"})
 
 
-def rebuild_code(root: HtmlElement) -> None:
-    """Replace every <pre> below `root` by a plain one, and unwrap the tables that only hold line numbers."""
+def rebuild_code(root: HtmlElement, present: frozenset[str]) -> None:
+    """Replace every <pre> below `root` by a plain one, and unwrap the tables that only hold line numbers.
+
+    `present` are the classes in `root`.
+    """
     for code in select(root, "//code[.//pre]"):  # no valid HTML, but parsers differ in what they make of it
         code.drop_tag()
-    for table in select(root, "//table[{highlighttable} or {rouge-table} or {hljs-ln}]"):
+    for table in select(root, "//table[{highlighttable} or {rouge-table} or {hljs-ln}]", present):
         _unwrap_table(table)
     for pre in select(root, "//pre"):
         if pre.getparent() is not None and next(pre.iterancestors("pre"), None) is None:
-            _rebuild(pre)
+            _rebuild(pre, present)
 
 
 def _unwrap_table(table: HtmlElement) -> None:
@@ -33,9 +36,9 @@ def _unwrap_table(table: HtmlElement) -> None:
     table.tag = "div"
 
 
-def _rebuild(pre: HtmlElement) -> None:
+def _rebuild(pre: HtmlElement, present: frozenset[str]) -> None:
     language = _language(pre)
-    for element in select(pre, _NO_CODE):
+    for element in select(pre, _NO_CODE, present):
         drop(element)
     for element in pre.iter("br"):
         element.tail = "\n" + (element.tail or "")

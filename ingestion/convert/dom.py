@@ -11,16 +11,35 @@ from lxml.html import Element, HtmlElement
 _CLASS = re.compile(r"\{([\w-]+)\}")
 
 
+_CLASSES = XPath("descendant-or-self::*/@class", smart_strings=False)
+
+
 @cache
-def _compiled(path: str) -> XPath:
+def _compiled(path: str) -> tuple[tuple[frozenset[str], XPath], ...]:
+    """Each part of the path with the classes of which one must be there for it to find anything."""
     # descendants of the element only: "//" would start at the page
-    written = _CLASS.sub(r"contains(concat(' ', normalize-space(@class), ' '), ' \1 ')", path)
-    return XPath("|".join(f".{part}" for part in written.split("|")))
+    parts: list[tuple[frozenset[str], XPath]] = []
+    for part in path.split("|"):
+        written = _CLASS.sub(r"contains(concat(' ', normalize-space(@class), ' '), ' \1 ')", part)
+        parts.append((frozenset(_CLASS.findall(part)), XPath(f".{written}")))
+    return tuple(parts)
 
 
-def select(root: HtmlElement, path: str) -> list[HtmlElement]:
-    """Elements below `root` by XPath, in which `{name}` stands for "has this class"."""
-    return list(_compiled(path)(root))
+def class_names(root: HtmlElement) -> frozenset[str]:
+    """Every class in the element: searching for others can be saved."""
+    return frozenset(" ".join(_CLASSES(root)).split())
+
+
+def select(root: HtmlElement, path: str, present: frozenset[str] | None = None) -> list[HtmlElement]:
+    """Elements below `root` by XPath, in which `{name}` stands for "has this class".
+
+    A part (between `|`) that has classes must need one of them; it isn't looked for when none is `present`.
+    """
+    found: list[HtmlElement] = []
+    for classes, xpath in _compiled(path):
+        if not classes or present is None or not classes.isdisjoint(present):
+            found += xpath(root)
+    return found
 
 
 def has_class(element: HtmlElement, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import html_to_markdown
 import lxml.html
@@ -16,6 +16,7 @@ from ingestion.convert.base import HTML_TYPES, ConversionError, Document, NeedsJ
 from ingestion.convert.clean import clean_root, find_root, text_of
 from ingestion.convert.dates import html_dates
 from ingestion.convert.dom import drop
+from ingestion.convert.links import joined
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -105,17 +106,7 @@ def _selector(selector: str) -> CSSSelector:
 
 def _base(page: lxml.html.HtmlElement, url: str) -> str:
     """Where the page's relative links start from."""
-    return _joined(url, next(iter(page.xpath("//base/@href")), "")) or url
-
-
-def _joined(url: str, href: str) -> str:
-    """The address absolute; nothing for what can't be parsed as one."""
-    try:
-        joined = urljoin(url, href.strip())
-        urlsplit(joined)
-    except ValueError:
-        return ""
-    return str(joined)
+    return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
 
 
 def _parse(source: Source) -> lxml.html.HtmlElement:
@@ -170,14 +161,14 @@ def _same_host(url: str, other: str) -> bool:
 
 def _canonical(page: lxml.html.HtmlElement, url: str) -> str:
     for element in _links(page, "canonical"):
-        href = _joined(url, element.get("href")).partition("#")[0]
+        href = joined(url, element.get("href")).partition("#")[0]
         return href if _same_host(href, url) else ""
     return ""
 
 
 def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
     found = {
-        element.get("hreflang").strip(): _joined(url, element.get("href"))
+        element.get("hreflang").strip(): joined(url, element.get("href"))
         for element in _links(page, "alternate")
         if element.get("hreflang")
     }
@@ -186,7 +177,7 @@ def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
 
 def _markdown_url(page: lxml.html.HtmlElement, url: str) -> str:
     for element in _links(page, "alternate"):
-        href = _joined(url, element.get("href"))
+        href = joined(url, element.get("href"))
         if (element.get("type") or "").lower() == "text/markdown" and _same_host(href, url):
             return href
     return ""

@@ -14,6 +14,16 @@ _SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*:")
 RAW_SUFFIXES = (".md", ".mdx")
 
 
+def joined(base: str, href: str) -> str:
+    """The address absolute; nothing for what can't be parsed as one."""
+    try:
+        url = urljoin(base, href.strip())
+        urlsplit(url)
+    except ValueError:
+        return ""
+    return str(url)
+
+
 def public_url(url: str) -> str:
     """The address for readers: without .md or .mdx, which give raw text, and without fragment."""
     parts = urlsplit(url)

@@ -15,10 +15,10 @@ _SETS = (
 )
 
 
-def label_tabs(root: HtmlElement) -> None:
+def label_tabs(root: HtmlElement, present: frozenset[str]) -> None:
     """Write every tab's label above its panel and remove the row of labels."""
     for sets, labels, panels in _SETS:
-        for group in select(root, sets):
+        for group in select(root, sets, present):
             found = select(group, labels)
             for label, panel in zip(found, select(group, panels), strict=False):
                 if text := text_of(label):

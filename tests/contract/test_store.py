@@ -189,6 +189,8 @@ async def test_pages_come_back_by_address(store):
         fetched_at="2024-02-01T00:00:00+00:00",
         last_ok="2024-02-01T00:00:00+00:00",
         stale_since="2024-02-02T00:00:00+00:00",
+        same_as=f"{SITE}/other",
+        reading="off\nmain",
         translations=("cs:0123", "de:4567!"),
     )
     async with await store.draft(RECIPE) as draft:

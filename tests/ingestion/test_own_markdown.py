@@ -94,9 +94,11 @@ async def test_a_link_header_leads_to_the_markdown(site: LocalSite, index: Index
     site.put("/a", html("a"), headers={"Link": '</raw/a>; rel="alternate"; type="text/markdown"'})
     site.put("/raw/a", markdown("a"), "text/markdown")
     site.put("/b", html("b"), headers={"Link": '<http://127.0.0.1:9/b>; rel="alternate"; type="text/markdown"'})
-    await index.run(site.sitemap("/a", "/b"))
+    site.put("/c", html("c"), headers={"Link": '<http://[x>; rel="alternate"; type="text/markdown"'})
+    await index.run(site.sitemap("/a", "/b", "/c"))
     assert "Raw a." in (await page(index, "/a")).markdown
     assert WORDS in (await page(index, "/b")).markdown
+    assert WORDS in (await page(index, "/c")).markdown
 
 
 def negotiating(site: LocalSite, name: str) -> None:

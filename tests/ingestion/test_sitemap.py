@@ -171,7 +171,9 @@ async def test_a_sitemap_that_cannot_be_used_is_an_error(
 
 async def test_a_site_is_found_by_its_robots_txt(site: LocalSite, fetcher: Fetcher) -> None:
     """Of a bare site the Sitemap lines of robots.txt are read, relative ones too."""
-    site.put("/robots.txt", "User-agent: *\nSitemap: {site}/en.txt\nSitemap: /cs.txt\n", "text/plain")
+    site.put(
+        "/robots.txt", "User-agent: *\nSitemap: {site}/en.txt\nSitemap: /cs.txt\nSitemap: http://[x\n", "text/plain"
+    )
     site.put("/en.txt", "/en/a\n", "text/plain")
     site.put("/cs.txt", "/cs/a\n", "text/plain")
     read = await listed(site.url, fetcher)

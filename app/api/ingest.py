@@ -32,7 +32,8 @@ class Ingest:
         """202 with the new run."""
         by = self._admin(request)
         wanted = read_ingest(await read_body(request, self.service.settings.max_body)).sites
-        run = self.runs.start(self._sites(wanted), by)
+        sites = self._sites(wanted)
+        run = self.runs.start(sites, by, self._environment(sites))
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
         return Json(_object(run), 202, {"location": place})
 
@@ -60,16 +61,27 @@ class Ingest:
 
     def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
         """Only what is configured is ever fetched, whoever has the key."""
-        configured = self.service.settings.sites
+        configured = (*self.service.settings.sites, *self._files())
         if not configured:
-            raise RequestError("No site is configured to be indexed: set DOCS_SITES.", code="no_sites")
+            raise RequestError("No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES.", code="no_sites")
         for i, site in enumerate(wanted or ()):
             if site not in configured:
+                known = ", ".join(map(masked, configured))
                 raise RequestError(
-                    f"sites[{i}]: {site!r} is not configured. DOCS_SITES has: {', '.join(map(masked, configured))}.",
+                    f"sites[{i}]: {site!r} is not configured. Write it as DOCS_SITES and DOCS_SOURCES have it: {known}.",
                     param=f"sites[{i}]",
                 )
         return tuple(site for site in configured if wanted is None or site in wanted)
+
+    def _files(self) -> tuple[str, ...]:
+        """The file of sources, which is named as a whole."""
+        return (self.service.settings.sources,) if self.service.settings.sources else ()
+
+    def _environment(self, sites: tuple[str, ...]) -> dict[str, str]:
+        """The settings by which the command knows these sites."""
+        files = self._files()
+        addresses = " ".join(site for site in sites if site not in files)
+        return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}
 
 
 NOT_KEPT = {"cache-control": "no-store"}

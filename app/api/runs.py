@@ -87,7 +87,7 @@ class Run:
 class Runs:
     """Starts runs, one at a time, and remembers the last ones; closing it stops the one that is under way.
 
-    `command` indexes the sites in DOCS_SITES, prints a report as JSON, and progress and errors to standard error.
+    `command` indexes what its environment says, prints a report as JSON, and progress and errors to standard error.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -111,8 +111,8 @@ class Runs:
             code="run_not_found",
         )
 
-    def start(self, sites: Sequence[str], by: str) -> Run:
-        """A new run over these sites. Raises `RequestError` with the code `run_under_way` while another one goes on."""
+    def start(self, sites: Sequence[str], by: str, environment: Mapping[str, str]) -> Run:
+        """A new run over these sites, which the environment tells the command. Raises `RequestError` with the code `run_under_way` while another one goes on."""
         if self._runs and not self._runs[0].over:
             other = self._runs[0]
             raise RequestError(
@@ -123,7 +123,7 @@ class Runs:
         run = Run(f"run-{secrets.token_hex(6)}", tuple(sites), by, _now())
         self._runs.appendleft(run)
         log.info("ingest queued run=%s by=%r sites=%d", run.id, by, len(run.sites))
-        self._following = asyncio.create_task(self._follow(run))
+        self._following = asyncio.create_task(self._follow(run, environment))
         return run
 
     async def close(self) -> None:
@@ -137,9 +137,9 @@ class Runs:
             self._process.kill()
         await asyncio.wait([self._following], timeout=GRACE)
 
-    async def _follow(self, run: Run) -> None:
+    async def _follow(self, run: Run, environment: Mapping[str, str]) -> None:
         try:
-            await self._run(run)
+            await self._run(run, environment)
         except OSError as error:
             run.fail(f"The run can't be started: {error}.")
         except Exception as error:
@@ -151,12 +151,12 @@ class Runs:
             self._process = None
             log.info("ingest ended run=%s state=%s code=%s error=%r", run.id, run.state, run.exit_code, run.error)
 
-    async def _run(self, run: Run) -> None:
+    async def _run(self, run: Run, environment: Mapping[str, str]) -> None:
         # a session of its own: Ctrl-C in a terminal reaches the service, and the service stops the run
         process = self._process = await asyncio.create_subprocess_exec(
             *self._command,
             # an address may hold a password, and arguments can be read by every user of the machine
-            env={**os.environ, "DOCS_SITES": " ".join(run.sites)},
+            env={**os.environ, **environment},
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,

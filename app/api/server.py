@@ -39,8 +39,8 @@ def create_app(
 
     `docs` is the directory of the documentation site, by default the one this package comes with. A
     stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
-    seconds is filled with a comment. `ingest_command` indexes the sites in DOCS_SITES and prints a report
-    as JSON; without it there is no /v1/ingest.
+    seconds is filled with a comment. `ingest_command` indexes what DOCS_SITES and DOCS_SOURCES say and
+    prints a report as JSON; without it there is no /v1/ingest.
     """
 
     @asynccontextmanager

@@ -73,7 +73,7 @@ class IngestRequest(Wire):
     sites: list[str] | None = Field(
         None,
         min_length=1,
-        description="Some of the configured sites, as DOCS_SITES has them; without it all of them.",
+        description="Some of the configured sites, as DOCS_SITES and DOCS_SOURCES have them; without it all of them.",
         examples=[["https://docs.example.org/sitemap.xml"]],
     )
 

@@ -274,6 +274,29 @@ def test_a_part_of_the_sites_can_be_named(client: httpx.Client, site: LocalSite)
 
 
 @pytest.mark.server
+@pytest.mark.parametrize(
+    ("wanted", "read"),
+    [(None, {"volumes", "snapshots"}), (["sites.toml"], {"snapshots"}), (["volumes"], {"volumes"})],
+    ids=["all", "file", "site"],
+)
+def test_sources_of_a_file_are_configured_too(environment: None, site: LocalSite, monkeypatch, wanted, read):
+    """Sites and the file are indexed together, and each can be named, the file as a whole."""
+    Path("sites.toml").write_text(f'[[source]]\nurl = "{site.url}/snapshots.xml"\n', encoding="utf-8")
+    monkeypatch.setenv("DOCS_SITES", f"{site.url}/volumes.xml")
+    monkeypatch.setenv("DOCS_SOURCES", "sites.toml")
+    settings = Settings.load()
+    body = {"sites": [f"{site.url}/volumes.xml" if name == "volumes" else name for name in wanted]} if wanted else {}
+    app = create_app(build(settings), settings, ingest_command=INGEST)
+    with serving(app) as base, httpx.Client(base_url=base, headers=ADMIN, timeout=30) as client:
+        run = over(client, client.post("/v1/ingest", json=body).json()["id"])
+        assert run["state"] == "done", run["error"]
+        assert {page["url"] for page in run["report"]["pages"]} == {f"{site.url}/{name}" for name in read}
+        refused = client.post("/v1/ingest", json={"sites": [f"{site.url}/snapshots.xml"]})
+        assert refused.status_code == 400
+        assert "sites.toml" in refused.json()["error"]["message"]
+
+
+@pytest.mark.server
 def test_one_run_at_a_time(client: httpx.Client, site: LocalSite):
     """The second gets 409 with who and when; questions are answered meanwhile; after the end the next one may begin."""
     hold = True

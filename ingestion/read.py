@@ -12,19 +12,21 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from app.core.settings import Settings
-from app.core.types import Chunk, Page
+from app.core.types import Page
 from ingestion.anchors import Anchors
 from ingestion.chunking import Chunking
-from ingestion.convert import ConversionError, Document
+from ingestion.convert import ConversionError, Document, MadeByScript
 from ingestion.convert.links import public_url
 from ingestion.embed import Embedding
 from ingestion.fetch import ACCEPT_HTML, Fetched, Fetcher, PageError, PageGone, PageSkipped, Wanted, origin
 from ingestion.language import not_configured
 from ingestion.prepare import Prepared, dated_as, document, prepare
 from ingestion.raw import prefer_raw
+from ingestion.render import Renderer, open_renderer
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
 from ingestion.split import open_splitter
+from ingestion.translate import Translator, open_translator
 
 Result = TypeVar("Result")
 
@@ -59,12 +61,16 @@ class Reader:
     _thread: ThreadPoolExecutor = field(init=False)
     _chunking: Chunking = field(init=False)
     _anchors: Anchors = field(init=False)
+    _translator: Translator | None = field(init=False)
+    _renderer: Renderer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._by_fetched = {page.fetched_url: page for page in self.known.values()}
         # one thread: conversion keeps pace with polite fetching, and a service beside it keeps a core
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convert")
-        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._thread)
+        self._translator = open_translator(self.settings)
+        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._thread, self._translator)
+        self._renderer = open_renderer(self.settings, self.fetcher)
         self._anchors = Anchors(self.settings.anchors, self._html)
 
     async def __aenter__(self) -> Self:
@@ -74,6 +80,10 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._renderer is not None:
+            await self._renderer.close()
+        if self._translator is not None:
+            await self._translator.close()
 
     async def read(self, entry: Entry) -> Change:
         """What the address means for the index; never raises for what is wrong with the page."""
@@ -97,7 +107,7 @@ class Reader:
             return self._unchanged(entry, known)
         if reason := self._claimed(entry, fetched):
             return self._left(entry, known, reason)
-        read = await self._off_loop(lambda: document(fetched))
+        read, fetched = await self._document(fetched)
         if read.markdown_url:
             read = await self._with_raw(read)
         if read.raw:
@@ -105,9 +115,21 @@ class Reader:
         made = await self._off_loop(lambda: prepare(read, fetched, entry, self.settings))
         return await self._compared(made, fetched, entry, known)
 
+    async def _document(self, fetched: Fetched) -> tuple[Document, Fetched]:
+        """The document, and the download that it was made of: a browser's, where JavaScript makes the page."""
+        try:
+            return await self._off_loop(lambda: document(fetched)), fetched
+        except MadeByScript as error:
+            if self._renderer is None:
+                raise MadeByScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
+        html = await self._renderer.html(fetched.url)
+        # validators of the empty shell say nothing of what fills it
+        made = replace(fetched, body=html.encode(), media_type="text/html", charset="utf-8", etag="", last_modified="")
+        return await self._off_loop(lambda: document(made)), made
+
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
-        if known is not None and not self.fresh and known.fetched_url == entry.url:
+        if known is not None and self._is_whole(known) and known.fetched_url == entry.url:
             wanted = Wanted(entry.url, etag=known.etag, last_modified=known.last_modified)
             fetched = await self.fetcher.get(wanted)
             if fetched.status != 304:
@@ -149,9 +171,13 @@ class Reader:
             return None
         return None if made.raw else made
 
-    async def chunks(self, page: Page) -> tuple[Chunk, ...]:
-        """The page's chunks as these settings cut it. Raises `ModelError` when that takes an embedder and it fails."""
-        return await self._chunking.chunks(page)
+    async def finished(self, made: Prepared) -> Prepared:
+        """The page with all its chunks, as these settings make them. Raises `ModelError` when the embedder fails."""
+        return await self._chunking.finished(made)
+
+    def _is_whole(self, known: Page) -> bool:
+        """True when nothing would be made of the page that the index hasn't, as long as the page is the same."""
+        return not self.fresh and self._chunking.has_translations(known, known)
 
     async def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
@@ -160,15 +186,17 @@ class Reader:
             page = dated_as(page, known)
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
         report = PageReport(page.url, outcome, language=page.language, note=made.note, redirects=fetched.redirects)
-        if known is not None and same and not self.fresh and _shown(known) == _shown(page):
-            return Change(replace(report, chunks=len(known.chunk_ids)), touch=page)
-        chunks = await self.chunks(page)
+        usable = known if same and not self.fresh and known is not None and _shown(known) == _shown(page) else None
+        if usable is not None and self._chunking.has_translations(usable, page):
+            kept = replace(page, translations=usable.translations)
+            return Change(replace(report, chunks=len(usable.chunk_ids)), touch=kept)
+        made = await self.finished(replace(made, page=page))
+        report = replace(report, note=made.note, chunks=len(made.chunks), translated=made.translated)
+        if usable is not None and usable.translations and not self._chunking.has_translations(made.page, page):
+            # the model is away: what it translated before is better than nothing
+            return Change(report, touch=replace(page, translations=usable.translations))
         moved = known is not None and known.url != page.url
-        return Change(
-            replace(report, chunks=len(chunks)),
-            put=replace(made, page=page, chunks=chunks),
-            remove=self._leaving(entry, known) if moved else "",
-        )
+        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "")
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""

@@ -123,7 +123,7 @@ class _Base:
         for url in self.states:
             page = await self.live.page(url) if url not in done else None
             if page is not None:
-                await writer.write(Change(None, put=Prepared(page, await reader.chunks(page))))
+                await writer.write(Change(None, put=await reader.finished(Prepared(page))))
         await writer.flush()
 
 

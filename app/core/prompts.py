@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
+from typing import Any
 
 from app.core.errors import PromptError
 
@@ -18,6 +19,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "refine_keywords": frozenset({"languages", "form"}),
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
+        "translate": frozenset({"source", "terms"}),
     }
 )
 
@@ -29,7 +31,8 @@ TEXTS = ("name", "sources", "extractive_intro", "words", "stopwords")
 class Language:
     """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
 
-    `words` are folded; `stopwords`, which are among them, say nothing of what a question is about.
+    `words` are folded; `stopwords`, which are among them, say nothing of what a question is about. `translated`
+    says by language, in this one, that something was translated from it.
     """
 
     code: str
@@ -38,6 +41,11 @@ class Language:
     stopwords: frozenset[str]
     sources: str
     extractive_intro: str
+    translated: Mapping[str, str]
+
+    def translated_from(self, code: str) -> str:
+        """How readers are told that a source was translated from this language."""
+        return self.translated.get(code, self.translated["other"]).replace("{code}", code)
 
 
 class Prompts:
@@ -105,11 +113,19 @@ def _template(name: str, holes: frozenset[str], override: str) -> Template:
     return template
 
 
+def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
+    table = values.pop(key)
+    if not isinstance(table, dict) or not isinstance(table.get("other"), str):
+        raise PromptError(f'prompts/{name} needs a table [{key}] with a text by language code, and one for "other".')
+    return {str(code): str(text) for code, text in table.items()}
+
+
 def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
     try:
         values = tomllib.loads(_read(name, override))
         texts = {key: str(values.pop(key)) for key in TEXTS}
+        translated = _table(values, "translated", name)
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
@@ -118,4 +134,4 @@ def _language(code: str, override: str) -> Language:
         raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
     stopwords = frozenset(texts.pop("stopwords").split())
     words = stopwords | frozenset(texts.pop("words").split())
-    return Language(code=code, words=words, stopwords=stopwords, **texts)
+    return Language(code=code, words=words, stopwords=stopwords, translated=translated, **texts)

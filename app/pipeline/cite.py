@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from app.core.prompts import Prompts
+from app.core.prompts import Language, Prompts
 from app.core.types import Done, Event, Events, Failure, Hit, Source, Text, Turn
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
@@ -51,7 +51,7 @@ class Cite:
         rest = citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
         if sources:
-            rest += source_list(sources, self.prompts.language(language).sources)
+            rest += source_list(sources, self.prompts.language(language))
         return [*([Text(rest)] if rest else []), *sources]
 
 
@@ -129,16 +129,18 @@ def _source(number: int, hit: Hit, wanted: set[str]) -> Source:
         language=chunk.language,
         snippet=chunk.text[:SNIPPET],
         score=hit.fused,
+        translated_from=chunk.translated_from,
     )
 
 
-def source_list(sources: tuple[Source, ...], heading: str) -> str:
-    """The Markdown list of links at the end of an answer."""
-    lines = [f"\n\n**{heading}**\n"]
+def source_list(sources: tuple[Source, ...], language: Language) -> str:
+    """The Markdown list of links at the end of an answer, in the reader's language; translations are told."""
+    lines = [f"\n\n**{language.sources}**\n"]
     for source in sources:
         name = " – ".join(part for part in (source.title, source.section) if part) or source.url
         name = re.sub(r"([\\\[\]])", r"\\\1", name)
-        lines.append(f"{source.number}. [{name}]({quote(source.url, safe=SAFE_IN_LINK)})")
+        told = f" ({language.translated_from(source.translated_from)})" if source.translated_from else ""
+        lines.append(f"{source.number}. [{name}]({quote(source.url, safe=SAFE_IN_LINK)}){told}")
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from lxml.etree import LxmlError, ParserError
 from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
 from ingestion.convert.dates import html_dates
+from ingestion.convert.scripted import MadeByScript, is_shell
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -35,16 +36,17 @@ class HtmlConverter:
     def convert(self, source: Source) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
-        scripted = bool(page.xpath("//script"))
+        scripted, shell = bool(page.xpath("//script")), is_shell(page)
         meta = _meta(page)
         published, modified = html_dates(page, meta)
         root = find_root(page)
         base = urljoin(source.url, next(iter(page.xpath("//base/@href")), ""))
         clean_root(root, base)
         markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
+        if shell or (scripted and not re.search(r"\w", markdown)):
+            raise MadeByScript(f"{source.url} holds no text: it is made by JavaScript")
         if not re.search(r"\w", markdown):
-            reason = "it is made by JavaScript" if scripted else "it is empty"
-            raise ConversionError(f"{source.url} holds no text: {reason}")
+            raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _title(page, root)
         if title and not re.search(r"(?m)^# \S", markdown):
             markdown = f"# {title}\n\n{markdown}"

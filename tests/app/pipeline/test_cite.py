@@ -86,3 +86,20 @@ async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> No
     )
     events = await say(["Four [1]."], hits=(replace(hit(1), chunk=chunk),))
     assert "1. [Page 1 – Memory](https://docs.example.org/page-1#memory)" in text_of(events)
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "told"),
+    [
+        ("en", "sk", "(translated from Slovak)"),
+        ("cs", "sk", "(přeloženo ze slovenštiny)"),
+        ("cs", "hu", "(přeloženo z jazyka hu)"),
+    ],
+)
+async def test_a_translated_source_is_told(language: str, source: str, told: str) -> None:
+    """Behind its link, in the reader's language; the event has it too, other sources have nothing."""
+    translated = replace(HITS[1], chunk=replace(HITS[1].chunk, translated_from=source))
+    events = await say(["A [1] b [2]."], hits=(HITS[0], translated), language=language)
+    assert text_of(events).endswith(f"2. [Page 2](https://docs.example.org/page-2) {told}")
+    assert text_of(events).count("(př" if language == "cs" else "(tr") == 1
+    assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]

@@ -20,11 +20,15 @@ from ingestion.sitemap import Entry
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A page, with its chunks where it is to be written; `note` says what is odd about its language."""
+    """A page, with its chunks where it is to be written; `note` says what is odd about its language.
+
+    `translated` are the languages that some of the chunks are translated into.
+    """
 
     page: Page
     chunks: tuple[Chunk, ...] = ()
     note: str = ""
+    translated: tuple[str, ...] = ()
 
 
 def document(fetched: Fetched) -> Document:

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Self
 
 from app.core.settings import Settings
-from app.core.types import Chunk, Page
+from app.core.types import Page
 from ingestion.addresses import Addresses, own_address
 from ingestion.anchors import Anchors
 from ingestion.chunking import Chunking
-from ingestion.convert import ConversionError, Document
+from ingestion.convert import ConversionError, Document, MadeByScript
 from ingestion.convert.links import public_url
 from ingestion.directory import read_file
 from ingestion.embed import Embedding
@@ -25,10 +25,12 @@ from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, 
 from ingestion.language import not_configured
 from ingestion.own_markdown import OwnMarkdown
 from ingestion.prepare import Prepared, dated_as, document, prepare
+from ingestion.render import Renderer, open_renderer
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
 from ingestion.sources import Source
 from ingestion.split import open_splitter
+from ingestion.translate import Translator, open_translator
 from ingestion.workers import Workers
 
 
@@ -69,12 +71,16 @@ class Reader:
     _workers: Workers = field(default_factory=Workers)
     _chunking: Chunking = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
+    _translator: Translator | None = field(init=False)
+    _renderer: Renderer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
         self._own = OwnMarkdown(self.fetcher, self._workers)
-        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers)
+        self._translator = open_translator(self.settings)
+        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers, self._translator)
+        self._renderer = open_renderer(self.settings, self.fetcher)
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,6 +89,10 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._workers.__aexit__(kind, error, trace)
+        if self._renderer is not None:
+            await self._renderer.close()
+        if self._translator is not None:
+            await self._translator.close()
 
     async def read(self, entry: Entry) -> Change:
         """What the address means for the index; never raises for what is wrong with the page."""
@@ -126,7 +136,7 @@ class Reader:
         settings = self._settings(entry)
         if reason := self._addresses.claimed(entry, fetched, settings.collection):
             return self._left(entry, known, reason)
-        read = await self._own.document(fetched, entry)
+        read, fetched = await self._document(fetched, entry)
         if read.note:
             self.notes[f"{entry.site.url}: {read.note}"] += 1
         if read.raw:
@@ -136,14 +146,33 @@ class Reader:
         made = replace(made, page=replace(made.page, reading=entry.site.reading))
         return await self._compared(made, fetched, entry, known)
 
+    async def _document(self, fetched: Fetched, entry: Entry) -> tuple[Document, Fetched]:
+        """The document, and the download that it was made of: a browser's, where JavaScript makes the page."""
+        try:
+            return await self._own.document(fetched, entry), fetched
+        except MadeByScript as error:
+            if entry.file:
+                raise
+            if self._renderer is None:
+                raise MadeByScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
+        html = await self._renderer.html(fetched.url)
+        # validators of the empty shell say nothing of what fills it
+        made = replace(fetched, body=html.encode(), media_type="text/html", charset="utf-8", etag="", last_modified="")
+        return await self._own.document(made, entry), made
+
     def _anchors_of(self, entry: Entry) -> Anchors:
         way = self.settings.anchors if entry.site.anchors == "auto" else entry.site.anchors
         return self._anchors.setdefault(way, Anchors(way, self._html))
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
-        usable = not self.fresh and entry.url not in self._again
-        if usable and known is not None and known.fetched_url == entry.url and known.reading == entry.site.reading:
+        if (
+            known is not None
+            and entry.url not in self._again
+            and self._is_whole(known)
+            and known.fetched_url == entry.url
+            and known.reading == entry.site.reading
+        ):
             fetched = await self._get(entry, known.etag, known.last_modified)
             if fetched.status != 304:
                 return fetched
@@ -169,9 +198,16 @@ class Reader:
             return None
         return None if made.raw else made
 
-    async def chunks(self, page: Page) -> tuple[Chunk, ...]:
-        """The page's chunks as these settings cut it. Raises `ModelError` when that takes an embedder and it fails."""
-        return await self._chunking.chunks(page)
+    async def finished(self, made: Prepared) -> Prepared:
+        """The page with all its chunks, as these settings make them. Raises `ModelError` when the embedder fails."""
+        return await self._chunking.finished(made)
+
+    def _is_whole(self, known: Page) -> bool:
+        """True when nothing would be made of the page that the index hasn't, as long as the page is the same.
+
+        A page that leads to another one with its text has no chunks, so no translations either.
+        """
+        return not self.fresh and (bool(known.same_as) or self._chunking.has_translations(known, known))
 
     async def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
@@ -181,16 +217,18 @@ class Reader:
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
         report = PageReport(page.url, outcome, language=page.language, note=made.note, redirects=fetched.redirects)
         shown = known is not None and _shown(known) == _shown(page)
-        if known is not None and same and shown and not (self.fresh or known.same_as):
-            return Change(replace(report, chunks=len(known.chunk_ids)), touch=page, page=page)
-        chunks = await self.chunks(page)
+        usable = known if known is not None and same and shown and not (self.fresh or known.same_as) else None
+        if usable is not None and self._chunking.has_translations(usable, page):
+            kept = replace(page, translations=usable.translations)
+            return Change(replace(report, chunks=len(usable.chunk_ids)), touch=kept, page=kept)
+        made = await self.finished(replace(made, page=page))
+        report = replace(report, note=made.note, chunks=len(made.chunks), translated=made.translated)
+        if usable is not None and usable.translations and not self._chunking.has_translations(made.page, page):
+            # the model is away: what it translated before is better than nothing
+            kept = replace(page, translations=usable.translations)
+            return Change(report, touch=kept, page=kept)
         moved = known is not None and known.url != page.url
-        return Change(
-            replace(report, chunks=len(chunks)),
-            put=replace(made, page=page, chunks=chunks),
-            remove=self._leaving(entry, known) if moved else "",
-            page=page,
-        )
+        return Change(report, put=made, remove=self._leaving(entry, known) if moved else "", page=made.page)
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""

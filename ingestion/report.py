@@ -26,7 +26,8 @@ class PageReport:
     """What became of one address.
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
-    older state of it stays in the index; `same_as` which page with the same text is searched instead of it.
+    older state of it stays in the index; `same_as` which page with the same text is searched instead of it;
+    `translated` the languages that it was translated into.
     """
 
     url: str
@@ -37,6 +38,7 @@ class PageReport:
     kept: bool = False
     same_as: str = ""
     chunks: int = 0
+    translated: tuple[str, ...] = ()
     redirects: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -86,6 +88,7 @@ class Report:
         lines = [
             f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts embedded in {self.embedding_calls} calls",
             self._state(),
+            *self._translated(),
         ]
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
@@ -117,6 +120,11 @@ class Report:
             return "Nothing was published; the index is as it was."
         info = self.published
         return f"The index holds {info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)})."
+
+    def _translated(self) -> list[str]:
+        counted = Counter(language for page in self.pages for language in page.translated)
+        told = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
+        return [f"Translated pages: {told}."] if told else []
 
 
 def _listed(title: str, lines: list[str]) -> list[str]:

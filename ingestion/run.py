@@ -140,8 +140,8 @@ class _Base:
         for url in self.states:
             page = await self.live.page(url) if url not in done else None
             if page is not None:
-                chunks = () if page.same_as else await reader.chunks(page)
-                await writer.write(Change(None, put=Prepared(page, chunks)))
+                put = Prepared(page) if page.same_as else await reader.finished(Prepared(page))
+                await writer.write(Change(None, put=put))
         await writer.flush()
 
 

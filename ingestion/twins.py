@@ -138,7 +138,9 @@ class Twins:
 
 
 def _same(report: PageReport, holder: str) -> PageReport:
-    return replace(report, outcome="skipped", reason=f"has the same text as {holder}", same_as=holder, chunks=0)
+    return replace(
+        report, outcome="skipped", reason=f"has the same text as {holder}", same_as=holder, chunks=0, translated=()
+    )
 
 
 def _words(markdown: str) -> int:

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "lang
 FILES = {f"{name}.md" for name in HOLES} | {"language.toml"}
 
 
-def values(language: str) -> dict[str, str]:
+def values(language: str) -> dict[str, Any]:
     return tomllib.loads((FOLDER / language / "language.toml").read_text(encoding="utf-8"))
 
 
@@ -62,6 +63,7 @@ def test_a_language_loads_and_every_prompt_renders(language: str):
 def test_texts_of_a_language_are_complete(language: str):
     """language.toml has every key, none empty, and enough words to tell a short question by."""
     texts = values(language)
+    translated = texts.pop("translated")
     assert set(texts) == {
         "name",
         "sources",
@@ -73,7 +75,9 @@ def test_texts_of_a_language_are_complete(language: str):
         "openers",
         "smalltalk",
     }
-    assert all(text.strip() for text in texts.values())
+    assert all(text.strip() for text in [*texts.values(), *translated.values()])
+    assert set(translated) >= {"other", *LANGUAGES}
+    assert "{code}" in translated["other"]
     assert "\n" not in texts["sources"]
     assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100
 
@@ -136,7 +140,16 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
         ("en/nothing_found.md", "It costs 5 $ a month.", "stray"),
         ("en/language.toml", 'name = "English"', "lacks"),
         ("en/language.toml", 'name = "English', "TOML"),
-        ("en/language.toml", (FOLDER / "en/language.toml").read_text(encoding="utf-8") + '\ncolour = "red"', "colour"),
+        (
+            "en/language.toml",
+            (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("other = ", "another = "),
+            "translated",
+        ),
+        (
+            "en/language.toml",
+            (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("name =", 'colour = "red"\nname ='),
+            "colour",
+        ),
     ],
 )
 def test_a_wrong_file_is_an_error_that_names_it(override: Callable[[str, str], str], name: str, text: str, said: str):

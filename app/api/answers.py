@@ -55,6 +55,7 @@ class SourceObject(BaseModel):
     language: str
     snippet: str = Field(description="The passage's first 300 characters.")
     score: float = Field(description="0 to 1, relative to the other passages of this answer.")
+    translated_from: str = Field(description="Language of the page where the answer read a translation; else empty.")
 
 
 class ChatCompletion(BaseModel):

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
+from typing import Any
 
 from app.core.errors import PromptError
 
@@ -19,6 +20,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
+        "translate": frozenset({"source", "terms"}),
     }
 )
 
@@ -32,6 +34,7 @@ class Language:
 
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
+    `translated` says by language, in this one, that something was translated from it.
     """
 
     code: str
@@ -44,6 +47,11 @@ class Language:
     sources: str
     extractive_intro: str
     related: str
+    translated: Mapping[str, str]
+
+    def translated_from(self, code: str) -> str:
+        """How readers are told that a source was translated from this language."""
+        return self.translated.get(code, self.translated["other"]).replace("{code}", code)
 
 
 class Prompts:
@@ -111,11 +119,19 @@ def _template(name: str, holes: frozenset[str], override: str) -> Template:
     return template
 
 
+def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
+    table = values.pop(key)
+    if not isinstance(table, dict) or not isinstance(table.get("other"), str):
+        raise PromptError(f'prompts/{name} needs a table [{key}] with a text by language code, and one for "other".')
+    return {str(code): str(text) for code, text in table.items()}
+
+
 def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
     try:
         values = tomllib.loads(_read(name, override))
         texts = {key: str(values.pop(key)) for key in TEXTS}
+        translated = _table(values, "translated", name)
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
@@ -130,6 +146,7 @@ def _language(code: str, override: str) -> Language:
         name=texts["name"],
         sources=texts["sources"],
         related=texts["related"],
+        translated=translated,
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],
         stopwords=words["stopwords"],

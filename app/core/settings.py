@@ -105,9 +105,24 @@ class Settings(BaseSettings):
     semantic_percentile: int = Field(
         25, ge=1, le=99, description="Share of a page's points, in percent, that are unlike enough for semantic to cut."
     )
+    translate: Words = Field(
+        (), description="Languages of readers that pages are translated into, by the language model."
+    )
+    translate_from: Words = Field(
+        (), description="Languages of pages that are translated. Empty: those that aren't in DOCS_LANGUAGES."
+    )
+    glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
+    translations: str = Field(
+        "translations", description="Directory where translations are kept, to be made only once."
+    )
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="How raw Markdown's sections are named in links: learnt from a page's HTML, or by a rule."
     )
+    render: Literal["off", "auto"] = Field(
+        "off", description="auto: pages that JavaScript makes are opened in a browser (extra: browser)."
+    )
+    render_timeout: float = Field(20.0, gt=0, description="Longest time for the browser to make one page.")
+    browser: str = Field("", description="Program of the browser, a Chromium. Empty: the one that is installed.")
     user_agent: str = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
         description="How the crawler names itself.",
@@ -136,7 +151,9 @@ class Settings(BaseSettings):
     )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
-    @field_validator("sites", "languages", "crawl_allow", "api_keys", "admin_keys", mode="before")
+    @field_validator(
+        "sites", "languages", "translate", "translate_from", "crawl_allow", "api_keys", "admin_keys", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

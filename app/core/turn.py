@@ -73,7 +73,10 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A section that the answer used, numbered as in the answer."""
+    """A section that the answer used, numbered as in the answer.
+
+    `translated_from` is the language that the page behind `url` is written in, where the answer read a translation.
+    """
 
     number: int
     title: str
@@ -82,6 +85,7 @@ class Source:
     language: str
     snippet: str
     score: float
+    translated_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

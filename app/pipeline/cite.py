@@ -6,7 +6,7 @@ import re
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from app.core.prompts import Prompts
+from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
 from app.pipeline.links import LinkFilter, markdown_link
@@ -57,7 +57,7 @@ class Cite:
         rest = citations.rewrite(links.rest()) + citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
         if sources:
-            rest += source_list(sources, self.prompts.language(language).sources)
+            rest += source_list(sources, self.prompts.language(language))
         return [*([Text(rest)] if rest else []), *sources]
 
 
@@ -135,13 +135,15 @@ def _source(number: int, hit: Hit, wanted: set[str]) -> Source:
         language=chunk.language,
         snippet=chunk.text[:SNIPPET],
         score=hit.fused,
+        translated_from=chunk.translated_from,
     )
 
 
-def source_list(sources: tuple[Source, ...], heading: str) -> str:
-    """The Markdown list of links at the end of an answer."""
-    lines = [f"\n\n**{heading}**\n"]
+def source_list(sources: tuple[Source, ...], language: Language) -> str:
+    """The Markdown list of links at the end of an answer, in the reader's language; translations are told."""
+    lines = [f"\n\n**{language.sources}**\n"]
     for source in sources:
         name = " – ".join(part for part in (source.title, source.section) if part) or source.url
-        lines.append(f"{source.number}. {markdown_link(name, source.url)}")
+        told = f" ({language.translated_from(source.translated_from)})" if source.translated_from else ""
+        lines.append(f"{source.number}. {markdown_link(name, source.url)}{told}")
     return "\n".join(lines)

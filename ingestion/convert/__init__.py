@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ingestion.convert.base import ConversionError, Converter, Document, NeedsJavaScript, Source
+from ingestion.convert.base import ConversionError, Converter, Document, Source
 from ingestion.convert.html import HtmlConverter
 from ingestion.convert.markdown import MarkdownConverter
+from ingestion.convert.scripted import MadeByScript
 
 VERSION = "convert-1"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
@@ -26,4 +27,4 @@ def convert(source: Source) -> Document:
     raise ConversionError(f"{source.url} is {source.media_type or 'of no known type'}: no converter reads that")
 
 
-__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "NeedsJavaScript", "Source", "convert"]
+__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "MadeByScript", "Source", "convert"]

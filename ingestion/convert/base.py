@@ -21,10 +21,6 @@ class ConversionError(CrawlError):
     """A downloaded body holds nothing that could be indexed."""
 
 
-class NeedsJavaScript(ConversionError):
-    """A page is an empty shell that a browser's scripts fill."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.

@@ -12,11 +12,12 @@ import lxml.html
 from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
-from ingestion.convert.base import HTML_TYPES, ConversionError, Document, NeedsJavaScript, Source
+from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
 from ingestion.convert.dates import html_dates
 from ingestion.convert.dom import drop
 from ingestion.convert.links import joined
+from ingestion.convert.scripted import MadeByScript, needs_script
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -28,18 +29,6 @@ _OPTIONS = html_to_markdown.ConversionOptions(
 SHELL_WORDS = 20
 """A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
 
-_SEEN_TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
-# where the usual frameworks put what they make, empty in the HTML
-_MOUNTS = (
-    "//*[not(.//*[self::h1 or self::p]) and (self::app-root or @ng-app or @data-reactroot or"
-    " contains(' root app __next __nuxt __docusaurus gatsby-focus-wrapper main-app app-root svelte vue-app redoc"
-    " swagger-ui docsify ', concat(' ', @id, ' ')))]|//redoc|//rapi-doc"
-)
-_ASKS_FOR_SCRIPT = re.compile(
-    r"(?:enable|requir|need|turn on|povol|zapn|vyžad)[^.]{0,60}javascript"
-    r"|javascript[^.]{0,60}(?:enabled|required|needed|disabled|turned off|povol|zapn|vyžad|vypnut)",
-    re.IGNORECASE,
-)
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -65,7 +54,7 @@ class HtmlConverter:
         markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
         words = len(re.findall(r"\w+", markdown))
         if words < SHELL_WORDS and needs_script(_parse(source)):  # anew: cleaning took the scripts away
-            raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell that scripts fill in a browser")
+            raise MadeByScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
             raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _title(page, root)
@@ -84,15 +73,6 @@ class HtmlConverter:
             if source.content_selector and not chosen
             else "",
         )
-
-
-def needs_script(page: lxml.html.HtmlElement) -> bool:
-    """True when the page has scripts and, but for what it says to browsers without them, a place where they put the content."""
-    if not page.xpath("//script[@src or not(@type) or contains(@type, 'javascript') or @type='module']"):
-        return False
-    words = sum(len(re.findall(r"\w+", text)) for text in page.xpath(_SEEN_TEXT))
-    told = " ".join(page.xpath("//body//text()"))
-    return words == 0 or bool(page.xpath(_MOUNTS)) or _ASKS_FOR_SCRIPT.search(told) is not None
 
 
 def _chosen(root: lxml.html.HtmlElement, selector: str) -> list[lxml.html.HtmlElement]:

@@ -72,6 +72,7 @@ async def test_sources_come_as_a_field_too(stream):
             "language": "en",
             "snippet": "At most 4.",
             "score": 0.5,
+            "translated_from": "",
         }
     ]
 

@@ -111,3 +111,20 @@ async def test_invented_addresses_go_and_those_of_the_passages_stay() -> None:
     """The model's own links never reach a reader."""
     events = await say(["See [here](https://inven", "ted.io/x) or https://docs.example.org/page-2. [1]"])
     assert body(events) == "See here or https://docs.example.org/page-2. [1]"
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "told"),
+    [
+        ("en", "sk", "(translated from Slovak)"),
+        ("cs", "sk", "(přeloženo ze slovenštiny)"),
+        ("cs", "hu", "(přeloženo z jazyka hu)"),
+    ],
+)
+async def test_a_translated_source_is_told(language: str, source: str, told: str) -> None:
+    """Behind its link, in the reader's language; the event has it too, other sources have nothing."""
+    translated = replace(HITS[1], chunk=replace(HITS[1].chunk, translated_from=source))
+    events = await say(["A [1] b [2]."], hits=(HITS[0], translated), language=language)
+    assert text_of(events).endswith(f"2. [Page 2](https://docs.example.org/page-2) {told}")
+    assert text_of(events).count("(př" if language == "cs" else "(tr") == 1
+    assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]

@@ -1,0 +1,42 @@
+"""What a translation must have of its original: code, addresses, numbers, ids, and the shape of its Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_ADDRESS = re.compile(r"(?<=\]\()\s*<?([^\s)>]+)|(https?://[^\s<>)\]]+)")
+_ID = re.compile(r"\{#[^}\s]+\}|\[#[^\]\s]+\]")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_HEADING = re.compile(r"(?m)^(#{1,6})[ \t]+\S")
+_ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
+
+
+def lost(original: str, translation: str, names: Sequence[str] = ()) -> list[str]:
+    """What the translation lacks, in the words of the original, most telling first; nothing when it is faithful.
+
+    `names` are terms that must be in it as they are. Both texts are prose: fenced code isn't translated at all.
+    """
+    missing = list((Counter(_kept(original)) - Counter(_kept(translation))).elements())
+    missing += [name for name in names if name not in translation]
+    if _HEADING.findall(original) != _HEADING.findall(translation):
+        missing.append("headings")
+    if _cells(original) != _cells(translation):
+        missing.append("cells of a table")
+    return list(dict.fromkeys(missing))
+
+
+def _kept(text: str) -> list[str]:
+    """Everything that is the same in every language."""
+    code = [match[2].strip() for match in _CODE.finditer(text)]
+    rest = _CODE.sub(" ", text)
+    ids = _ID.findall(rest)
+    rest = _ID.sub(" ", rest)
+    addresses = [(match[1] or match[2]).rstrip(".,;") for match in _ADDRESS.finditer(rest)]
+    return [*code, *addresses, *ids, *_NUMBER.findall(_ADDRESS.sub(" ", rest))]
+
+
+def _cells(text: str) -> list[int]:
+    return [row.count("|") for row in _ROW.findall(_CODE.sub(" ", text))]

@@ -1,0 +1,187 @@
+"""Pages that JavaScript makes: told from others, opened in a real browser when asked to, and never beyond the site."""
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from ingestion.convert import ConversionError, MadeByScript, Source, convert
+from ingestion.fetch import Fetcher
+from ingestion.render import PROGRAMS, Renderer, Unrendered
+from ingestion.report import Report
+from ingestion.run import ingest
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import LocalSite, local_site
+
+browser = [
+    pytest.mark.server,
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="needs docs-assistant[browser]"),
+    pytest.mark.skipif(not any(map(shutil.which, PROGRAMS)), reason="needs a Chromium"),
+]
+
+APP = """<!doctype html><html lang=en><head><title>App</title></head><body><noscript>Please enable JavaScript.</noscript>
+<div id=root></div><script src=/app.js></script></body></html>"""
+SCRIPT = """
+fetch('/text.json').then(r => r.json()).then(d => setTimeout(() => {
+  document.getElementById('root').innerHTML =
+    `<main><h1 id=top>${d.title}</h1><p>${d.text}</p><h2 id=more>More</h2><pre><code>run --all</code></pre></main>`
+}, 150));
+"""
+TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        APP,
+        "<html><body><div id=__next></div><script>x</script>",
+        "<html><body><p>You need to enable JavaScript to run this app.</p><script src=x></script>",
+        "<html><body><div id=app>Loading...</div><script src=x></script>",
+        "<html><body><main></main><script src=x></script>",
+    ],
+)
+def test_a_shell_is_told(html: str) -> None:
+    """Empty places of applications, and pages that only ask for JavaScript."""
+    with pytest.raises(MadeByScript, match="made by JavaScript"):
+        convert(Source("https://docs.example.org/a", html))
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<html><body><div id=app><h1>Home</h1><p>"
+        + "A page made on the server, with words. " * 5
+        + "</p></div><script>x</script>",
+        "<html><body><main><h1>TBD</h1></main><script>x</script>",
+        "<html><body><main><h1>JavaScript</h1><p>"
+        + "Enable JavaScript in the browser as follows. " * 8
+        + "</p></main><script>x",
+        "<html><body><div id=root>Short.</div>",
+    ],
+)
+def test_a_page_with_words_is_none(html: str) -> None:
+    """A stub, a page about JavaScript, or an application that the server filled is read as it is."""
+    assert convert(Source("https://docs.example.org/a", html)).markdown.strip()
+
+
+def test_an_empty_page_is_just_empty() -> None:
+    """Without scripts nothing would come."""
+    with pytest.raises(ConversionError, match="it is empty"):
+        convert(Source("https://docs.example.org/a", "<html><body><div id=root></div>"))
+
+
+class Index:
+    """A store and a site with one page that JavaScript makes."""
+
+    def __init__(self, site: LocalSite, directory: Path) -> None:
+        self.site = site
+        self.store = EmbeddedStore(directory)
+        site.put("/a", APP)
+        site.put("/app.js", SCRIPT, "text/javascript")
+        site.put("/text.json", TEXT, "application/json")
+        site.page("/b", "B", "Plain words.")
+
+    async def run(self, **settings: object) -> Report:
+        loaded = Settings.load(None, **settings)
+        sitemap = self.site.sitemap("/a", "/b")
+        async with Fetcher(loaded, retry_wait=0.01) as fetcher:
+            return await ingest([sitemap], store=self.store, embedder=FakeEmbedder(), settings=loaded, fetcher=fetcher)
+
+    async def text(self) -> str:
+        live = await self.store.live()
+        page = await live.page(f"{self.site.url}/a")
+        return page.markdown if page else ""
+
+
+@pytest.fixture
+async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
+    """An empty index."""
+    made = Index(site, tmp_path / "data")
+    yield made
+    await made.store.close()
+
+
+async def test_off_the_report_says_what_would_help(index: Index) -> None:
+    """The page is skipped with its reason, setting and extra; the others are indexed."""
+    report = await index.run()
+    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
+    assert skipped.url.endswith("/a")
+    assert "made by JavaScript" in skipped.reason
+    assert "DOCS_RENDER=auto" in skipped.reason
+    assert "docs-assistant[browser]" in skipped.reason
+    assert report.exit_code == 0
+
+
+async def test_without_the_extra_the_report_names_it(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DOCS_RENDER=auto alone is no error: plain pages are indexed."""
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    monkeypatch.setitem(sys.modules, "playwright.async_api", None)
+    report = await index.run(render="auto")
+    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
+    assert "install docs-assistant[browser]" in skipped.reason
+    assert report.counts["new"] == 1
+
+
+class TestBrowser:
+    """With the extra and a Chromium."""
+
+    pytestmark = browser
+
+    async def test_a_page_is_indexed_as_a_reader_sees_it(self, index: Index) -> None:
+        """Text that a script fetched later, headings with ids, and code are there; it is made anew in each run."""
+        report = await index.run(render="auto")
+        assert report.counts["new"] == 2
+        text = await index.text()
+        assert "# Made page {#top}" in text
+        assert "Words that only a browser sees." in text
+        assert "run --all" in text
+        index.site.put("/text.json", TEXT.replace("Words", "Other words"), "application/json")
+        assert (await index.run(render="auto")).counts["changed"] == 1
+        assert "Other words" in await index.text()
+
+    async def test_nothing_beyond_the_site_is_asked(self, index: Index) -> None:
+        """Scripts, requests, sockets and redirects to another host, posts and images never leave the browser."""
+        with local_site() as other:
+            other.put("/t.js", "document.title = 'tracked'", "text/javascript")
+            index.site.put("/away", "", status=302, headers={"Location": f"{other.url}/secret"})
+            socket = other.url.replace("http", "ws")
+            script = (
+                f"import('{other.url}/t.js').catch(() => 0); fetch('{other.url}/x').catch(() => 0);"
+                f"fetch('/away').catch(() => 0); fetch('/post', {{method: 'POST', body: 'x'}}).catch(() => 0);"
+                f"new Image().src = '{other.url}/pixel.png'; new WebSocket('{socket}/ws');"
+            )
+            index.site.put("/app.js", script + SCRIPT, "text/javascript")
+            assert (await index.run(render="auto")).counts["new"] == 2
+            assert other.log == []
+        assert "Words that only a browser sees." in await index.text()
+        assert not [path for path, _, _ in index.site.log if path == "/post"]
+
+    async def test_a_page_that_never_rests_is_taken_when_the_time_is_over(self, index: Index) -> None:
+        """What is there by then counts."""
+        endless = "setInterval(() => document.getElementById('root').append('tick '), 50);"
+        index.site.put("/app.js", SCRIPT.replace("innerHTML =", "innerHTML +=") + endless, "text/javascript")
+        report = await index.run(render="auto", render_timeout=2)
+        assert report.counts["new"] == 2
+        assert "tick" in await index.text()
+
+    async def test_a_page_that_stays_empty_is_skipped(self, index: Index) -> None:
+        """A browser can't help it either."""
+        index.site.put("/app.js", "throw new Error('broken')", "text/javascript")
+        report = await index.run(render="auto", render_timeout=2)
+        assert next(page.reason for page in report.pages if page.outcome == "skipped").endswith(
+            "it is made by JavaScript"
+        )
+
+    async def test_a_browser_that_cannot_start_is_told(self, site: LocalSite) -> None:
+        """A program that is no browser names itself; one that isn't there is a wrong setting."""
+        async with Fetcher(Settings.load(None)) as fetcher:
+            with pytest.raises(Unrendered, match="can't be started"):
+                await Renderer(Settings.load(None, browser=shutil.which("false")), fetcher).html(site.url)
+            with pytest.raises(SettingsError, match="DOCS_BROWSER"):
+                await Renderer(Settings.load(None, browser="/nowhere/chromium"), fetcher).html(site.url)

@@ -11,6 +11,7 @@ from app.core.types import GenerationInfo
 from eval.errors import EvaluationError
 from ingestion.chunking import Chunking
 from ingestion.embed import Embedding
+from ingestion.prepare import Prepared
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
 from ingestion.workers import Workers
@@ -36,9 +37,10 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
                 page = await source.page(listed.url)
                 if page is None:
                     continue
-                chunks = () if page.same_as else await chunking.chunks(page)
-                missing = await draft.missing(chunks)
-                await draft.put(page, chunks, await embedding.embed(missing))
+                # without a translator: what another model wrote would blur what the settings are worth
+                made = Prepared(page) if page.same_as else await chunking.finished(Prepared(page))
+                missing = await draft.missing(made.chunks)
+                await draft.put(made.page, made.chunks, await embedding.embed(missing))
             return await draft.publish()
     except AssistantError as error:
         raise EvaluationError(f"The index can't be made anew with these settings: {error}") from error

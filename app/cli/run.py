@@ -87,10 +87,12 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
     """The service as a process of its own: indexing doesn't slow its answers, and stopping stops both."""
     serve.bind(settings.host, settings.port).close()  # a taken port is told before anything else
     # -P: a folder called app in the working directory isn't ours
-    command = [sys.executable, "-P", "-m", "app.cli", "serve", "--host", settings.host, "--port", str(settings.port)]
+    command = [sys.executable, "-P", "-m", "app.cli", "serve", "--until-stdin-ends"]
+    command += ["--host", settings.host, "--port", str(settings.port)]
     # a line for each page of our own site would tear the progress bar apart
     quiet = {} if "log_level" in settings.model_fields_set else {"DOCS_LOG_LEVEL": "warning"}
-    service = subprocess.Popen(command, env={**os.environ, **quiet})  # noqa: S603  # our own interpreter and module
+    # the pipe ends with this program, however that ends
+    service = subprocess.Popen(command, env={**os.environ, **quiet}, stdin=subprocess.PIPE)  # noqa: S603  # our own
     try:
         _wait(service, base)
         yield service

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import os
+import signal
 import socket
 import sys
+import threading
 from typing import Any
 
 from app.cli import logs
@@ -23,6 +26,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser("serve", help="serve the OpenAI chat API and the documentation site")
     parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
     parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
+    parser.add_argument("--until-stdin-ends", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(handler=serve)
 
 
@@ -36,6 +40,8 @@ def serve(arguments: argparse.Namespace) -> int:
     settings = Settings.load(**overrides(arguments))
     logs.configure(settings)
     listener = bind(settings.host, settings.port)
+    if arguments.until_stdin_ends:
+        threading.Thread(target=_stop_at_the_end_of_stdin, daemon=True).start()
 
     import uvicorn
 
@@ -49,6 +55,13 @@ def serve(arguments: argparse.Namespace) -> int:
     gc.freeze()
     uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def _stop_at_the_end_of_stdin() -> None:
+    """The program that started this one holds the other end: it ends with that program, even with one that was killed."""
+    while os.read(0, 64):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:

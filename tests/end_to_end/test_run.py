@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, ask
-from tests.end_to_end.program import Program, finished, free_port, program, service
+from tests.end_to_end.program import PATIENCE, READY, Program, finished, free_port, program, service
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 PAGES = 30
@@ -92,6 +92,22 @@ def test_stopped_while_serving_it_ends_at_once(indexed: Path, site: LocalSite, n
         assert_port_is_free(running.url)
         assert "Traceback" not in running.err
         assert "docs-assistant:" not in running.err
+
+
+@pytest.mark.parametrize("half", [True, False], ids=["indexing", "serving"])
+def test_killed_it_takes_its_service_along(site: LocalSite, tmp_path: Path, half: bool):
+    """Kill -9 of the program alone: the port is free soon after, so the next start works."""
+    sitemap = fill(site, delay=0.3 if half else 0)
+    port = free_port()
+    with program(tmp_path, "run", sitemap, "--port", str(port)) as running:
+        running.wait_for("Serving on" if half else READY)
+        running.process.kill()
+        running.process.wait()
+        deadline = time.monotonic() + PATIENCE
+        while running.left_behind() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert running.left_behind() == []
+        assert_port_is_free(f"http://127.0.0.1:{port}")
 
 
 def test_a_taken_port_is_one_clear_line(newcomer: Program, tmp_path: Path):

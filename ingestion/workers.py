@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -31,9 +32,18 @@ def processes() -> int:
     return min(_MOST_PROCESSES, os.cpu_count() or 1)
 
 
-def _give_way() -> None:
+def _begin() -> None:
     with contextlib.suppress(AttributeError, OSError):  # not on every system
         os.nice(_NICE)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A killed program can't stop its processes, and they would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @dataclass
@@ -114,4 +124,4 @@ def _load() -> None:
 
 def _processes(count: int) -> ProcessPoolExecutor:
     # spawned: the store's threads don't survive a fork
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_give_way)
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)

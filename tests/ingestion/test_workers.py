@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +77,34 @@ async def test_without_processes_the_thread_goes_on(monkeypatch: pytest.MonkeyPa
         for _ in range(40):
             assert (await workers.run(where))[0] == os.getpid()
             await asyncio.sleep(0.05)
+
+
+KILLED = """
+import asyncio, os, sys
+from ingestion.workers import Workers
+
+async def main():
+    async with Workers(first_in_thread=0) as workers:
+        while (pid := await workers.run(os.getpid)) == os.getpid():
+            await asyncio.sleep(0.05)
+        print(pid, flush=True)
+        await asyncio.sleep(600)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
+    """Nothing waits for work that will never come."""
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as program:
+        assert program.stdout is not None
+        worker = int(program.stdout.readline())
+        program.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()

@@ -257,7 +257,10 @@ class Reader:
         reason = reason.removeprefix(f"{entry.url} ")
         if known is None:
             return Change(PageReport(entry.url, outcome, reason))
-        since = known.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        now = dt.datetime.now(dt.UTC)
+        since = known.stale_since or now.isoformat(timespec="seconds")
+        if now - dt.datetime.fromisoformat(since) > dt.timedelta(days=self.settings.stale_days):
+            return self._left(entry, known, f"{reason}, ever since {since[:10]} (DOCS_STALE_DAYS)")
         touched = replace(known, stale_since=since, status=status, source=entry.source)
         return Change(
             PageReport(known.url, outcome, reason, language=known.language, kept=True, chunks=len(known.chunk_ids)),

@@ -17,6 +17,7 @@ READ: frozenset[Outcome] = frozenset({"new", "changed", "unchanged"})
 EXIT_OK = 0
 EXIT_NOT_PUBLISHED = 1
 EXIT_WITH_FAILURES = 2
+EXIT_REFUSED = 3
 
 LONGEST_LIST = 20
 
@@ -52,7 +53,7 @@ class PageReport:
 class Report:
     """What a run did; `published` is the live generation after it, `seconds` the whole time.
 
-    `warnings` are what the operator should know of whole sites.
+    `warnings` are what the operator should know of whole sites, `refused` why it was not published.
     """
 
     sites: tuple[str, ...]
@@ -62,6 +63,7 @@ class Report:
     embedded_texts: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -76,7 +78,12 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: all went well; 1: nothing was published; 2: published, but pages failed. Skipped pages are no failure."""
+        """0: all went well; 1: nothing was published; 2: published, but pages failed; 3: refused, see `refused`.
+
+        Skipped pages are no failure.
+        """
+        if self.refused:
+            return EXIT_REFUSED
         if self.published is None:
             return EXIT_NOT_PUBLISHED
         return EXIT_WITH_FAILURES if self.counts["failed"] else EXIT_OK
@@ -108,6 +115,7 @@ class Report:
             "exit_code": self.exit_code,
             "counts": self.counts,
             "warnings": self.warnings,
+            "refused": self.refused,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "published": asdict(self.published) if self.published else None,

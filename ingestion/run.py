@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from app.core.analysis import ANALYZER
-from app.core.errors import NoIndex, NotPublished
+from app.core.errors import NoIndex, NotPublished, RunRefused
 from app.core.models.base import Embedder
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
@@ -21,6 +21,7 @@ from ingestion.dates import without_build_dates
 from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher, host
 from ingestion.listing import list_pages
+from ingestion.losses import Losses
 from ingestion.prepare import Prepared
 from ingestion.progress import Progress, Silent
 from ingestion.read import Change, Reader
@@ -44,13 +45,14 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     progress: Progress | None = None,
     fetcher: Fetcher | None = None,
     only: bool = False,
+    force: bool = False,
 ) -> Report:
     """Bring the index in line with what the sources list, in one atomic step, and say what was done.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
     stay as they are; with `only`, the pages of the sources' collections that aren't theirs leave the index. Raises
-    `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, and what the store or embedder
-    raise; the live index is then as it was.
+    `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force` is
+    set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     began, progress = time.monotonic(), progress or Silent()
     sources = as_sources(sites)
@@ -71,13 +73,16 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
             report.pages.append(page)
             progress.advance(note=page.url)
 
-        flow = _Flow(reader, Writer(draft, embedding, written), Twins.of(entries, base.states.values()))
+        losses = Losses(_covered(base, sources, listed, settings), settings)
+        flow = _Flow(reader, Writer(draft, embedding, written, losses.put), Twins.of(entries, base.states.values()))
         progress.stage("Pages", len(entries))
         await flow.run(entries)
         _refuse_nothing(report)
         await _remove(_gone(_known(base, sources, settings), listed, report, only=only), draft, flow, report)
         await flow.read_again(draft, report)
         await base.carry_over(flow.writer, report, reader)
+        if not force:
+            await _refuse_losses(losses, report, store)
         progress.stage("Publishing", 0)
         report.published = await draft.publish()
     report.pages = [flow.twins.told(page) for page in report.pages]
@@ -91,6 +96,11 @@ def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[P
     """Pages of the collections that these sources fill."""
     collections = {source.within(settings).collection for source in sources}
     return [page for page in base.states.values() if page.collection in collections]
+
+
+def _covered(base: _Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
+    """Pages that these sources brought: whose loss would be this run's doing."""
+    return [page for page in _known(base, sources, settings) if page.source in listed.sources]
 
 
 async def _remove(pages: Sequence[PageReport], draft: Draft, flow: _Flow, report: Report) -> None:
@@ -199,7 +209,24 @@ def _refuse_nothing(report: Report) -> None:
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
     told = "; ".join(f"{reason} ({count})" for reason, count in reasons)
-    raise NotPublished(f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.")
+    raise NotPublished(
+        f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.", report=report
+    )
+
+
+async def _refuse_losses(losses: Losses, report: Report, store: Store) -> None:
+    async def read_old(url: str) -> Page | None:
+        return await (await store.live()).page(url)
+
+    reasons = await losses.reasons(report.pages, read_old)
+    if reasons:
+        report.refused = reasons
+        raise RunRefused(
+            "Nothing was published, the index is as it was:\n"
+            + "".join(f"  {reason}\n" for reason in reasons)
+            + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
+            report=report,
+        )
 
 
 def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:

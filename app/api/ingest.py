@@ -31,9 +31,10 @@ class Ingest:
     async def start(self, request: Request) -> Response:
         """202 with the new run."""
         by = self._admin(request)
-        wanted = read_ingest(await read_body(request, self.service.settings.max_body)).sites
-        sites = self._sites(wanted)
-        run = self.runs.start(sites, by, self._environment(sites))
+        wanted = read_ingest(await read_body(request, self.service.settings.max_body))
+        sites = self._sites(wanted.sites)
+        options = ("--force",) if wanted.force else ()
+        run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
         return Json(_object(run), 202, {"location": place})
 

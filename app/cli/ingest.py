@@ -6,11 +6,12 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from app.cli import logs
+from app.cli.messages import tell
 from app.cli.types import Commands
-from app.core.errors import SettingsError
+from app.core.errors import RunRefused, SettingsError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def add_command(commands: Commands) -> None:
         "ingest",
         help="index documentation sites",
         description="Indexes sites and publishes the new index in one step; pages of other sites stay as they are.",
-        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 1 nothing was published.",
+        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 3 not published, because too much of "
+        "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
     )
     parser.add_argument(
         "site",
@@ -31,6 +33,7 @@ def add_command(commands: Commands) -> None:
         help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
     )
     parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
+    parser.add_argument("--force", action="store_true", help="publish also when too much of a site is missing")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     parser.set_defaults(handler=ingest)
 
@@ -46,7 +49,11 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
         )
-    report = asyncio.run(index(settings, sites, only=arguments.only))
+    try:
+        report = asyncio.run(index(settings, sites, only=arguments.only, force=arguments.force))
+    except RunRefused as error:
+        tell(error)
+        report = cast("Report", error.report)
     if arguments.json:
         print(report.to_json())
     else:
@@ -54,7 +61,7 @@ def ingest(arguments: argparse.Namespace) -> int:
     return report.exit_code
 
 
-async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Report:
+async def index(settings: Settings, sites: Sequence[str], *, only: bool, force: bool = False) -> Report:
     """Index the sites with progress on standard error, and return the report."""
     from app.core.models import open_embedder
     from app.core.store import open_store
@@ -65,7 +72,7 @@ async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Repo
     progress = open_progress(sys.stderr)
     try:
         return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only, force=force
         )
     finally:
         await store.close()

@@ -15,7 +15,7 @@ from app.api.runs import Run, Runs
 from app.api.service import Service
 from app.api.wire import read_ingest
 from app.core.errors import RequestError
-from app.core.store import masked
+from app.core.masking import masked
 
 SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
 

@@ -33,7 +33,7 @@ class Ingest:
         by = self._admin(request)
         wanted = read_ingest(await read_body(request, self.service.settings.max_body))
         sites = self._sites(wanted.sites)
-        options = ("--force",) if wanted.force else ()
+        options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
         return Json(_object(run), 202, {"location": place})

@@ -66,6 +66,8 @@ def ingest(arguments: argparse.Namespace) -> int:
         )
     if arguments.collection:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
+    if arguments.html and not Path(arguments.html).parent.is_dir():
+        raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
     how = How(only=arguments.only, force=arguments.force, dry_run=arguments.dry_run, wait=arguments.wait)
     try:
         report = asyncio.run(index(settings, sites, how))

@@ -144,7 +144,7 @@ def _all(pages: Sequence[PageReport]) -> str:
             _link(page.url),
             _told(page.language),
             str(page.chunks or ""),
-            f"{page.seconds:.2f}",
+            f"{page.seconds:.2f}" if page.seconds else "",
             _told(_why(page)),
         ]
         for page in pages

@@ -58,10 +58,10 @@ def test_systemd_accepts_the_units(tmp_path: Path):
     assert "KilSignal" in spoilt.stderr
 
 
-def test_the_timer_is_of_the_run_and_goes_off_once_a_night(tmp_path: Path):
+@pytest.mark.parametrize("timer", [unit for unit in UNITS if unit.suffix == ".timer"], ids=lambda unit: unit.name)
+def test_the_timer_is_of_the_run_and_goes_off_once_a_night(timer: Path):
     """The timer's name is that of the run's unit, and its calendar means one time a day."""
     analyze = tool("systemd-analyze", "it comes with systemd")
-    (timer,) = (unit for unit in UNITS if unit.suffix == ".timer")
     assert timer.with_suffix(".service") in UNITS
     (calendar,) = re.findall(r"^OnCalendar=(.*)$", timer.read_text(encoding="utf-8"), re.MULTILINE)
     answer = run(analyze, "calendar", "--iterations=2", "--base-time=2026-01-01 12:00:00", calendar)
@@ -115,6 +115,22 @@ def test_cron_mails_only_what_went_wrong(tmp_path: Path, script: str, printed: s
 def objects() -> dict[str, Any]:
     """All manifests, by kind."""
     return {(found := yaml.safe_load(file.read_text(encoding="utf-8")))["kind"]: found for file in MANIFESTS}
+
+
+def test_a_collection_has_a_job_of_its_own(objects: dict[str, Any]):
+    """The line in kustomization.yaml makes it of the other: another name, command and time, all else is the same."""
+    told = (DEPLOY / "k8s/kustomization.yaml").read_text(encoding="utf-8")
+    ((command),) = re.findall(r"^#\s+(sed .*) > cronjob-handbook\.yaml$", told, re.MULTILINE)
+    made = subprocess.run(command, shell=True, cwd=DEPLOY / "k8s", capture_output=True, text=True, check=True)
+    job, every = yaml.safe_load(made.stdout), objects["CronJob"]
+    assert job["metadata"]["name"] == "docs-assistant-ingest-handbook"
+    assert job["spec"]["schedule"] == "40 4 * * *"
+    (_, _, line) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("command")
+    arguments = line.partition(" || ")[0].split()[1:]
+    parsed = _parser().parse_args(arguments)
+    assert (parsed.collection, parsed.wait) == (["handbook"], 3600)
+    every["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("command")
+    assert job["spec"]["jobTemplate"] == every["spec"]["jobTemplate"]
 
 
 def test_kubernetes_accepts_the_manifests(tmp_path: Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -75,6 +75,12 @@ class IngestRequest(Wire):
         min_length=1,
         description="Some of the configured sites, as DOCS_SITES and DOCS_SOURCES have them; without it all of them.",
         examples=[["https://docs.example.org/sitemap.xml"]],
+    )
+    collections: list[Annotated[str, Field(min_length=1)]] | None = Field(
+        None, min_length=1, description="Only the sources of these collections.", examples=[["handbook"]]
+    )
+    force: bool = Field(
+        default=False, description="Publish also when so much of a site is missing that it seems to be at fault."
     )
 
 

@@ -32,6 +32,7 @@ def add_command(commands: Commands) -> None:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--search", metavar="TEXT", default="", help="only pages with this text in address or title")
     chosen.add_argument("--url", metavar="URL", default="", help="one page: what is known of it, and its chunks")
+    parser.add_argument("--stale", action="store_true", help="only pages that could not be read of late")
     parser.add_argument("--full", action="store_true", help="with --url: the whole text of the chunks")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=pages)
@@ -39,6 +40,8 @@ def add_command(commands: Commands) -> None:
 
 def pages(arguments: argparse.Namespace) -> int:
     """Print the list or the page. Raises `RequestError` for a page that isn't indexed, naming the nearest."""
+    if arguments.stale and arguments.url:
+        raise RequestError("--stale is for the list of pages: leave out --url.")
     if arguments.full and not arguments.url:
         raise RequestError("--full shows the text of one page: say which with --url.")
     settings = Settings.load()
@@ -47,7 +50,7 @@ def pages(arguments: argparse.Namespace) -> int:
         print(_page_json(shown, full=arguments.full) if arguments.json else _page_text(shown, full=arguments.full))
         return 0
     info, listed = asyncio.run(_all(settings))
-    found = [page for page in listed if _contains(page, arguments.search)]
+    found = [page for page in listed if _contains(page, arguments.search) and (page.stale_since or not arguments.stale)]
     print(_dump([_summary(page) for page in found]) if arguments.json else _list_text(info, found))
     return 0
 

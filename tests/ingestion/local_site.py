@@ -26,10 +26,13 @@ class Answer:
 
 @dataclass
 class LocalSite:
-    """The paths of a site; `log` has (path, status, request headers) of every request, `accepting` the last Accept."""
+    """The paths of a site; `log` has (path, status, request headers) of every request, `accepting` and
+    `authorization` the last headers of these names.
+    """
 
     url: str = ""
     accepting: str = ""
+    authorization: str = ""
     answers: dict[str, Answer | Callable[[], Answer]] = field(default_factory=dict)
     log: list[tuple[str, int, dict[str, str]]] = field(default_factory=list)
 
@@ -68,6 +71,7 @@ def local_site() -> Iterator[LocalSite]:
 
         def do_GET(self) -> None:
             site.accepting = self.headers.get("Accept", "")
+            site.authorization = self.headers.get("Authorization", "")
             found = site.answers.get(self.path, Answer(b"Not found", "text/plain", 404))
             answer = found() if callable(found) else found
             time.sleep(answer.delay)

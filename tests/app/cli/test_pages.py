@@ -165,3 +165,10 @@ def test_list_and_page_exclude_each_other(capsys):
         main(["pages", "--search", "a", "--url", "b"])
     assert ended.value.code == 2
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_stale_pages_can_be_listed_alone(filled, capsys):
+    """Those that an older state is kept of; with --search those of them that match."""
+    assert listed(capsys, "--stale") == ["/cs/prehled"]
+    assert listed(capsys, "--stale", "--search", "client") == []
+    assert main(["pages", "--stale", "--url", f"{SITE}/install"]) == 1

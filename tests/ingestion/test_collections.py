@@ -1,0 +1,154 @@
+"""Several collections in one index: each has its own runs, and an assistant answers from as many as it likes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import RunRefused, SettingsError
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from app.core.types import Filters, LexicalText, Query
+from ingestion.fetch import Fetcher
+from ingestion.report import Report
+from ingestion.run import ingest
+from ingestion.sources import as_sources, load_sources, of_collections
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import LocalSite
+
+CZECH = "Úložiště založíte příkazem a jeho velikost nastavíte podle toho, kolik dat budete potřebovat uložit. " * 3
+
+
+class Shelf:
+    """Two collections: docs of two sites, and a handbook."""
+
+    def __init__(self, site: LocalSite, directory: Path) -> None:
+        self.site, self.store = site, EmbeddedStore(directory / "data")
+        for name in ("a1", "a2", "b1", "b2", "h1", "h2", "h3"):
+            site.page(
+                f"/{name}", f"Page {name}", f"The {name} gauge measures the pressure of {name}.", f"More of {name}."
+            )
+        site.sitemap("/a1", "/a2", at="/a.xml")
+        site.sitemap("/b1", "/b2", at="/b.xml")
+        site.sitemap("/h1", "/h2", "/h3", at="/h.xml")
+        self.file = directory / "sites.toml"
+        self.file.write_text(
+            "".join(
+                f'[[source]]\nurl = "{site.url}/{name}.xml"\ncollection = "{collection}"\n'
+                for name, collection in (("a", "docs"), ("b", "docs"), ("h", "handbook"))
+            ),
+            encoding="utf-8",
+        )
+
+    async def run(self, *collections: str, **how: object) -> Report:
+        settings = Settings.load(None, crawl_timeout=2)
+        sources = as_sources([str(self.file)])
+        sources = of_collections(sources, collections, settings) if collections else sources
+        async with Fetcher(settings, retry_wait=0.001) as fetcher:
+            return await ingest(
+                sources, store=self.store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher, **how
+            )
+
+    async def held(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for page in await (await self.store.live()).pages():
+            found.setdefault(page.collection, set()).add(page.url.rpartition("/")[2])
+        return found
+
+
+@pytest.fixture
+async def shelf(site: LocalSite, tmp_path: Path) -> AsyncIterator[Shelf]:
+    """Nothing is indexed yet."""
+    made = Shelf(site, tmp_path)
+    yield made
+    await made.store.close()
+
+
+async def test_each_collection_has_runs_of_its_own(shelf: Shelf) -> None:
+    """No request goes to the other one's sites, and no page of it is touched."""
+    await shelf.run("docs")
+    assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}}
+    assert shelf.site.statuses("/h.xml") == []
+    before = {page.url: page for page in await (await shelf.store.live()).pages()}
+    report = await shelf.run("handbook")
+    assert report.counts["new"] == len(report.pages) == 3
+    now = {page.url: page for page in await (await shelf.store.live()).pages()}
+    assert {url: now[url] for url in before} == before
+    shelf.site.page("/h1", "Page h1", "Rewritten.")
+    report = await shelf.run("handbook")
+    assert (report.counts["changed"], report.counts["removed"]) == (1, 0)
+    assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}, "handbook": {"h1", "h2", "h3"}}
+
+
+async def test_what_leaves_and_the_guard_are_within_the_collections_of_the_run(shelf: Shelf) -> None:
+    """`only` spares other collections, and a small collection is not lost beside a large one."""
+    await shelf.run()
+    sources = Path(shelf.file)
+    sources.write_text(
+        sources.read_text("utf-8").partition('[[source]]\nurl = "' + shelf.site.url + "/b.xml")[0], "utf-8"
+    )
+    assert (await shelf.run("docs", only=True)).counts["removed"] == 2
+    assert await shelf.held() == {"docs": {"a1", "a2"}, "handbook": {"h1", "h2", "h3"}}
+    Shelf(shelf.site, shelf.file.parent)
+    shelf.site.sitemap("/h1", at="/h.xml")
+    with pytest.raises(RunRefused, match=r"2 of 3 pages of .*/h\.xml"):
+        await shelf.run("docs", "handbook")
+    assert (await shelf.run("docs")).counts["removed"] == 0
+
+
+async def test_one_ranking_over_several_collections(shelf: Shelf) -> None:
+    """A search in two collections ranks their chunks together; in one it has only that one's."""
+    await shelf.run("docs")
+    await shelf.run("handbook")
+    live = await shelf.store.live()
+
+    async def found(*collections: str) -> list[str]:
+        text = LexicalText("en", "pressure of the h2 gauge")
+        legs = await live.search(Query((text,), filters=Filters(collections=collections), depth=20))
+        assert [one.score for one in legs.lexical] == sorted((one.score for one in legs.lexical), reverse=True)
+        return [one.url.rpartition("/")[2] for one in legs.lexical]
+
+    both = await found("docs", "handbook")
+    assert both[0] == "h2"
+    assert {name[0] for name in both} == {"a", "b", "h"}
+    assert {name[0] for name in await found("docs")} == {"a", "b"}
+    assert [name for name in both if name[0] == "h"] == await found("handbook")
+
+
+def test_a_collection_that_no_source_has_is_an_error(shelf: Shelf) -> None:
+    """It names those that there are, the one of plain addresses too."""
+    sources = as_sources([str(shelf.file), "https://plain.example.org/"])
+    settings = Settings.load(None, collection="plain")
+    assert [source.url for source in of_collections(sources, ["plain"], settings)] == ["https://plain.example.org/"]
+    with pytest.raises(SettingsError, match=r"collection manual\. There are: docs, handbook, plain"):
+        of_collections(sources, ["docs", "manual"], settings)
+
+
+async def test_a_collection_has_languages_of_its_own(shelf: Shelf, site: LocalSite) -> None:
+    """What a page may be written in is the source's; pages in a language that no collection reads are flagged."""
+    site.page("/h1", "Úložiště", CZECH)
+    configured = "none of the configured languages"
+    for languages, flagged in (('["en", "cs"]', False), ('["en"]', True)):
+        shelf.file.write_text(
+            f'collection = "handbook"\nlanguages = {languages}\nlanguage = "en"\n[[source]]\nurl = "{site.url}/h.xml"\n',
+            encoding="utf-8",
+        )
+        report = await shelf.run()
+        page = next(page for page in report.pages if page.url.endswith("/h1"))
+        assert (page.language, configured in page.note) == ("cs", flagged), page
+
+
+def test_a_file_may_say_once_what_holds_for_all_its_sources(tmp_path: Path) -> None:
+    """A source's own word wins; other keys are named as unknown."""
+    file = tmp_path / "handbook.toml"
+    text = 'collection = "handbook"\nlanguage = "cs"\n[[source]]\nurl = "https://a.example.org/"\n[[source]]\nurl = "https://b.example.org/"\nlanguage = "en"\n'
+    file.write_text(text, encoding="utf-8")
+    assert [(source.collection, source.language) for source in load_sources(file)] == [
+        ("handbook", "cs"),
+        ("handbook", "en"),
+    ]
+    file.write_text(f'schedule = "daily"\n{text}', encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"unknown key 'schedule'.*collection, language, languages"):
+        load_sources(file)

@@ -1,0 +1,135 @@
+"""Names and passwords in the addresses of sites are for the sites: nobody else is shown them, and nothing keeps them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import AssistantError, SettingsError
+from app.core.masking import masked
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from ingestion.fetch import Fetcher
+from ingestion.progress import Lines
+from ingestion.report import PageReport, Report
+from ingestion.report_page import html
+from ingestion.run import ingest
+from ingestion.sources import as_sources
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import Answer, LocalSite
+
+SECRET = "p%40ss-w0rd"
+WHOLE = "Basic " + base64.b64encode(b"reader:p@ss-w0rd").decode()
+
+
+@pytest.fixture
+def closed(site: LocalSite) -> str:
+    """The address, with its password, of a site that lists its pages as paths and asks for the password everywhere."""
+    site.page("/a", "Page a", "Some words about closed things.")
+    site.put("/sitemap.txt", "/a\n/missing\n/broken\n", "text/plain")
+    site.put("/broken", "", status=500)
+    for path, answer in list(site.answers.items()):
+        assert isinstance(answer, Answer)
+
+        def guarded(answer: Answer = answer) -> Answer:
+            return answer if site.authorization == WHOLE else Answer(b"who are you?", "text/plain", 401, etag=False)
+
+        site.answers[path] = guarded
+    return f"{site.url.replace('://', f'://reader:{SECRET}@')}/sitemap.txt"
+
+
+async def run(site: str, directory: Path, stream: io.StringIO) -> Report:
+    settings = Settings.load(None, crawl_timeout=2)
+    store = EmbeddedStore(directory)
+    try:
+        async with Fetcher(settings, retry_wait=0.001) as fetcher:
+            return await ingest(
+                [site],
+                store=store,
+                embedder=FakeEmbedder(),
+                settings=settings,
+                fetcher=fetcher,
+                progress=Lines(stream, every=0),
+            )
+    finally:
+        await store.close()
+
+
+async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site: LocalSite, tmp_path: Path) -> None:
+    """Every page is asked for with it; report, JSON, page, progress and index lack it."""
+    stream = io.StringIO()
+    report = await run(closed, tmp_path / "data", stream)
+    assert {page.url.removeprefix(site.url): page.outcome for page in report.pages} == {
+        "/a": "new",
+        "/missing": "skipped",
+        "/broken": "failed",
+    }
+    store = EmbeddedStore(tmp_path / "data")
+    live = await store.live()
+    kept = [asdict(page) for page in await live.pages()]
+    await store.close()
+    assert kept[0]["source"] == f"{site.url}/sitemap.txt"
+    told = [report.text, report.to_json(), html(report), stream.getvalue(), repr(report), repr(kept)]
+    assert not [text for text in told if "w0rd" in text]
+
+
+async def test_a_password_is_in_no_error(closed: str, site: LocalSite, tmp_path: Path) -> None:
+    """The message names the site without it."""
+    site.put("/sitemap.txt", "", status=500)
+    with pytest.raises(AssistantError) as caught:
+        await run(closed, tmp_path / "data", io.StringIO())
+    assert site.url in str(caught.value)
+    assert "w0rd" not in repr(caught.value)
+
+
+async def test_another_host_gets_no_password(closed: str, site: LocalSite) -> None:
+    """It belongs to host and port."""
+    async with Fetcher(Settings.load(None)) as fetcher:
+        fetcher.sign_in(closed)
+        assert fetcher._logins.keys() == {site.url}
+
+
+@pytest.mark.parametrize("wrong", ['languages = "english"', "parallel = 0", 'x = "https://u:w0rd@h/"'])
+def test_a_mistake_in_a_file_of_sources_is_told_without_it(tmp_path: Path, wrong: str) -> None:
+    """The source is named by its address."""
+    file = tmp_path / "sites.toml"
+    file.write_text(f'[[source]]\nurl = "https://reader:w0rd@docs.example.org/"\n{wrong}\n', encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        as_sources([str(file)])
+    assert "https://reader:…@docs.example.org/" in str(caught.value)
+    assert "w0rd" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see https://u:p@h.org/x.", "see https://u:…@h.org/x."),
+        ("https://u:p@ss:1@h.org/", "https://u:…@h.org/"),
+        ("opensearch://admin:a%2Fb@h:9200/docs", "opensearch://admin:…@h:9200/docs"),
+        ("https://token@h.org/", "https://…@h.org/"),
+        ("https://h.org/@u/a?mail=a:b@c.org", "https://h.org/@u/a?mail=a:b@c.org"),
+        ("https://h.org?mail=a:b@c.org", "https://h.org?mail=a:b@c.org"),
+        ("opensearch://user:password@host:9200/index", "opensearch://user:password@host:9200/index"),
+        ('"http://a.org","b:c@d"', '"http://a.org","b:c@d"'),
+        ("http://a:1@h http://b:2@h", "http://a:…@h http://b:…@h"),
+    ],
+)
+def test_addresses_are_masked_wherever_they_stand(text: str, shown: str) -> None:
+    """Only what stands before the host, and all of that."""
+    assert masked(text) == shown
+
+
+def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
+    """The report shows what a sitemap says, but not this."""
+    page = PageReport(
+        "https://u:w0rd@h.org/a",
+        "failed",
+        "redirected to https://u:w0rd@h.org/b",
+        redirects=("https://u:w0rd@h.org/c",),
+    )
+    report = Report(("https://u:w0rd@h.org/",), [page], warnings=["https://u:w0rd@h.org/ says no"])
+    assert not [text for text in (report.text, report.to_json(), html(report)) if "w0rd" in text]

@@ -155,17 +155,16 @@ class Told:
     def by(cls, markdown: str) -> Told:
         told = cls([], collections.Counter(), collections.Counter())
         for is_code, piece in blocks(markdown):
+            text = re.sub(r"\{#[^}]*\}|\]\([^)]*\)|https?://\S+", " ", piece)
             if is_code:
-                code = piece.strip("\n").split("\n")[1:-1]
-                told.code[" ".join(" ".join(code).split())] += 1
-                piece = "\n".join(code)
+                text = "\n".join(piece.strip("\n").split("\n")[1:-1])
+                told.code[" ".join(text.split())] += 1
             else:
-                piece = re.sub(r"\{#[^}]*\}|\]\([^)]*\)|https?://\S+", " ", piece)
                 told.headings += [
-                    (len(marks), " ".join(re.findall(r"\w+", text.lower())))
-                    for marks, text in re.findall(r"(?m)^(#{1,6})\s+(.*)$", piece)
+                    (len(marks), " ".join(re.findall(r"\w+", words.lower())))
+                    for marks, words in re.findall(r"(?m)^(#{1,6})\s+(.*)$", text)
                 ]
-            told.words.update(re.findall(r"\w+", piece.lower()))
+            told.words.update(re.findall(r"\w+", text.lower()))
         return told
 
 

@@ -64,6 +64,7 @@ VERBS = {
     "en": ["creates", "uses", "needs", "allows", "stores", "finds", "deletes"],
     "cs": ["vytváří", "používá", "potřebuje", "ukládá", "najde"],
 }
+SERVER = "site"
 CODE = "kubectl get pods -n {0}\nhelm install {0} ./chart --set size={1}\n# {0} {1}\nexport NAME='{0}'"
 
 
@@ -180,9 +181,14 @@ async def download(url: str, pages: int, parallel: int) -> float:
     return pages / (time.monotonic() - began)
 
 
-def rss() -> float:
-    """Memory of this process in MB."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+def rss(pid: int | str = "self") -> float:
+    """Memory of a process in MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def workers_rss() -> float:
+    """Memory of the processes that convert, in MB, with what they share."""
+    return sum(rss(child.pid) for child in multiprocessing.active_children() if child.pid and child.name != SERVER)
 
 
 @dataclass
@@ -190,7 +196,7 @@ class Memory:
     """A run's progress that notes the memory every hundredth page."""
 
     every: int
-    seen: list[float] = field(default_factory=list)
+    seen: list[tuple[float, float]] = field(default_factory=list)
     stages: list[tuple[str, float]] = field(default_factory=list)
     _done: int = 0
 
@@ -198,13 +204,13 @@ class Memory:
         """Notes when it began, and the memory at the start of the pages."""
         self.stages.append((name, time.monotonic()))
         if name == "Pages":
-            self.seen.append(rss())
+            self.seen.append((rss(), workers_rss()))
 
     def advance(self, n: int = 1, note: str = "") -> None:  # noqa: ARG002
         """Notes the memory when another tenth is done."""
         self._done += n
         if self._done % self.every == 0:
-            self.seen.append(rss())
+            self.seen.append((rss(), workers_rss()))
 
     def close(self) -> None:
         """Nothing."""
@@ -247,7 +253,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(arguments.pages, arguments.latency / 1000, theirs), daemon=True
+        target=_serve, args=(arguments.pages, arguments.latency / 1000, theirs), daemon=True, name=SERVER
     )
     server.start()
     url = f"http://127.0.0.1:{ours.recv()}"
@@ -260,7 +266,8 @@ def main() -> None:
         single = asyncio.run(download(url, arguments.pages // 4, 1))
         print(f"download only {plain:.0f} pages/s ({single:.0f} one at a time), indexed {made:.0f} pages/s")
         print(f"ratio {made / plain:.2f} ({made / single:.2f} to one at a time)")
-        print(f"memory in MB, each tenth: {' '.join(f'{m:.0f}' for m in memory.seen)}, at the end {rss():.0f}")
+        told = " ".join(f"{own:.0f}+{workers:.0f}" for own, workers in memory.seen)
+        print(f"memory in MB (+ workers), each tenth: {told}, at the end {rss():.0f}")
     server.terminate()
 
 

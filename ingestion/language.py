@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -13,6 +14,7 @@ from langdetect import PROFILES_DIRECTORY, DetectorFactory
 from langdetect.lang_detect_exception import LangDetectException
 
 from ingestion.convert.fences import blocks
+from ingestion.ngrams import QuickDetector
 
 MIN_WORDS = 40
 SURE = 0.95
@@ -25,8 +27,10 @@ _MARKUP = (
     re.compile(r"`[^`\n]*`"),
     re.compile(r"(?m)^[ \t]*\|.*$"),  # tables
     re.compile(r"!?\[([^\]]*)\]\([^)]*\)"),
-    re.compile(r"<[^>]*>|https?://\S+|\{#[^}]*\}|[\w.+-]+@[\w.-]+"),
+    re.compile(r"<[^>]*>|https?://\S+|\{#[^}]*\}"),
 )
+_MAIL = re.compile(r"[\w.+-]+@[\w.-]+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,14 @@ def prose(markdown: str) -> str:
     text = "".join(piece for code, piece in blocks(markdown) if not code)
     for pattern in _MARKUP:
         text = pattern.sub(r"\1" if pattern.groups else " ", text)
-    return text
+    return _MAIL.sub(" ", text) if "@" in text else text
 
 
 def detect(text: str, languages: Iterable[str]) -> str:
     """The language of a text of at least 40 words when it is clear among these, else nothing."""
-    if len(re.findall(r"[^\W\d_]{2,}", text)) < MIN_WORDS:
+    if sum(1 for _ in islice(_WORD.finditer(text), MIN_WORDS)) < MIN_WORDS:
         return ""
-    detector = _factory(tuple(sorted(set(languages)))).create()
+    detector = QuickDetector(_factory(tuple(sorted(set(languages)))))
     detector.append(_sample(text))
     try:
         likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from app.core.errors import ModelError, SettingsError
 from app.core.models import Model, open_model
@@ -49,6 +50,7 @@ class Translator:
     folder: Path
     dry: bool = False
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARALLEL))
+    _at_work: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def wanted(self, page: Page) -> dict[str, str]:
         """By language, the name of each translation that the page should have; known without its Markdown."""
@@ -65,13 +67,14 @@ class Translator:
         Raises `NotFaithful` when the model leaves out what must be there, and other `ModelError`s when it fails.
         """
         file = self._file(page, target)
-        markdown = await asyncio.to_thread(_read, file)
-        if not markdown and self.dry:
-            raise ModelError("a dry run translates nothing")
-        if not markdown:
-            markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
-            self._check_language(markdown, page, target)
-            await asyncio.to_thread(_write, file, markdown)
+        async with self._at_work.setdefault(file, asyncio.Lock()):  # copies of a page are read side by side
+            markdown = await asyncio.to_thread(_read, file)
+            if not markdown and self.dry:
+                raise ModelError("a dry run translates nothing")
+            if not markdown:
+                markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
+                self._check_language(markdown, page, target)
+                await asyncio.to_thread(_write, file, markdown)
         title = _H1.search(markdown)
         return replace(
             page,

@@ -7,7 +7,7 @@ from ingestion.convert.html import HtmlConverter
 from ingestion.convert.markdown import MarkdownConverter
 from ingestion.convert.scripted import MadeByScript
 
-VERSION = "convert-1"
+VERSION = "convert-2"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
 CONVERTERS: tuple[Converter, ...] = (MarkdownConverter(), HtmlConverter())

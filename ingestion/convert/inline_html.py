@@ -1,7 +1,8 @@
-"""HTML inside Markdown: tables become Markdown tables, links become links, dressing goes."""
+"""HTML inside Markdown: tables become Markdown tables, links become links, entities letters, dressing goes."""
 
 from __future__ import annotations
 
+import html
 import re
 import textwrap
 
@@ -14,6 +15,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TABLE = re.compile(r"(?im)^(?P<indent>[ \t]*)(?P<table><table\b.*?</table\s*>)", re.DOTALL)
 _LINK = re.compile(r"""<a\b[^>]*?\bhref\s*=\s*["']([^"']+)["'][^>]*>(.*?)</a\s*>""", re.IGNORECASE | re.DOTALL)
 _DRESSING = re.compile(r"</?(?:ins|u|font|center|div|span|section|p|small|big|a)\b[^>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ANCHOR = re.compile(r"""<a\s+(?:id|name)\s*=\s*["'][^"']+["']\s*/?>(?:\s*</a>)?""", re.IGNORECASE)
 
 
@@ -25,13 +27,19 @@ def clean_html(text: str) -> str:
 
 
 def _table(match: re.Match[str]) -> str:
-    html = match["table"]
-    if html.lower().count("<table") != html.lower().count("</table"):  # tables in tables stay as they are
+    table = match["table"]
+    if table.lower().count("<table") != table.lower().count("</table"):  # tables in tables stay as they are
         return match[0]
-    markdown = (html_to_markdown.convert(html, _OPTIONS).content or "").strip()
+    markdown = (html_to_markdown.convert(table, _OPTIONS).content or "").strip()
     return "\n" + textwrap.indent(markdown, match["indent"]) + "\n" if markdown else match[0]
 
 
 def _inline(prose: str) -> str:
     prose = _LINK.sub(lambda match: f"[{' '.join(match[2].split())}]({match[1]})", _ANCHOR.sub("", prose))
-    return _DRESSING.sub("", prose)
+    return _ENTITY.sub(_letter, _DRESSING.sub("", prose))
+
+
+def _letter(match: re.Match[str]) -> str:
+    """What the entity stands for. Those of ASCII stay: they are written because the character would be markup."""
+    letter = html.unescape(match[0])
+    return match[0] if letter.isascii() or letter == match[0] else letter.replace("\xa0", " ")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markdown_it.tree import SyntaxTreeNode
 
 from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
 from ingestion.split.sentences import sentences
@@ -41,6 +40,19 @@ class Piece:
     gap: str
     cost: float
     heading: Heading | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block of Markdown; `content` is that of a heading. Only containers have children: nothing else is cut by them."""
+
+    type: str
+    tag: str
+    markup: str
+    start: int
+    end: int
+    content: str = ""
+    children: list[_Block] = field(default_factory=list)
 
 
 def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[Piece]:
@@ -82,16 +94,37 @@ def _sentences(paragraph: str, gap: str, size: int) -> Iterator[Piece]:
         gap = sentence[len(text) :]
 
 
-def _top_level(lines: list[str]) -> Iterator[tuple[SyntaxTreeNode | None, int, int]]:
+def _top_level(lines: list[str]) -> Iterator[tuple[_Block | None, int, int]]:
     """(block, first line, line after) over all non-blank lines; lines that make no block come as None."""
     at = 0
-    for node in SyntaxTreeNode(_BLOCKS.parse("\n".join(lines))).children:
-        start, end = node.map or (at, at)
+    for node in _blocks("\n".join(lines)):
+        start, end = node.start, node.end
         yield from _loose(lines, at, start)
         end = _without_blank_end(lines, start, end)
         yield node, start, end
         at = end
     yield from _loose(lines, at, len(lines))
+
+
+def _blocks(markdown: str) -> list[_Block]:
+    """The blocks of the text. markdown-it's own tree has a node for each cell of a table, which takes its time."""
+    root = _Block("root", "", "", 0, 0)
+    open_ = [root]
+    for token in _BLOCKS.parse(markdown):
+        parent = open_[-1]
+        if token.nesting < 0:
+            open_.pop()
+        elif token.type == "inline":
+            if parent.type == "heading":
+                parent.content = token.content
+        else:
+            start, end = token.map or (0, 0)
+            block = _Block(token.type.removesuffix("_open"), token.tag, token.markup, start, end)
+            if parent is root or (parent.type in _CONTAINERS and token.map):
+                parent.children.append(block)
+            if token.nesting > 0:
+                open_.append(block)
+    return root.children
 
 
 def _loose(lines: list[str], start: int, end: int) -> Iterator[tuple[None, int, int]]:
@@ -114,11 +147,11 @@ def _without_blank_end(lines: list[str], start: int, end: int) -> int:
     return end
 
 
-def _heading(node: SyntaxTreeNode, lines: list[str]) -> Piece:
+def _heading(node: _Block, lines: list[str]) -> Piece:
     level = int(node.tag[1:])
     text = "\n".join(lines[:-1] if node.markup in "=-" and len(lines) > 1 else lines)
     anchor = _ANCHOR.search(text)
-    content = _ANCHOR.sub("", node.children[0].content if node.children else "")
+    content = _ANCHOR.sub("", node.content)
     plain = " ".join(_plain(_INLINE.parseInline(content)[0].children or []).split())
     shown = f"{'#' * level} {' '.join(content.split())}"
     heading = Heading(level, plain, next((g for g in anchor.groups() if g), "") if anchor else "")
@@ -137,7 +170,7 @@ def _plain(tokens: list[Token]) -> str:
     return "".join(parts)
 
 
-def _cut(node: SyntaxTreeNode | None, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+def _cut(node: _Block | None, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
     """The block as one piece if it fits, else cut where its kind allows."""
     text = "\n".join(lines[start:end])
     kind = node.type if node is not None else "loose"
@@ -159,11 +192,11 @@ def _cut(node: SyntaxTreeNode | None, lines: list[str], start: int, end: int, ga
         yield Piece(part, joint if number else gap, BEFORE_CUT if number else BEFORE_BLOCK)
 
 
-def _children(node: SyntaxTreeNode, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+def _children(node: _Block, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
     """A list as its items, an item too long as its blocks; markers and indentation stay as written."""
-    starts = [child.map[0] for child in node.children if child.map] or [start]
+    starts = [child.start for child in node.children] or [start]
     bounds = [start, *starts[1:], end]
-    for number, child in enumerate([c for c in node.children if c.map]):
+    for number, child in enumerate(node.children):
         first, last = bounds[number], _without_blank_end(lines, bounds[number], bounds[number + 1])
         between = gap if not number else "\n\n" if not lines[first - 1].strip() else "\n"
         cost = None if not number else BEFORE_ITEM

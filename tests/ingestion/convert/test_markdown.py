@@ -145,6 +145,14 @@ def test_html_tables_become_markdown_tables() -> None:
     assert "hidden" not in made.markdown
 
 
+def test_entities_become_letters_unless_they_keep_markup_apart() -> None:
+    """A reader sees a space and an arrow; `&lt;` is written so that no tag comes of it; code stays."""
+    made = markdown(
+        "# T\n\nA&nbsp;b &rarr; &#345; &lt;c&gt; &amp; &#124; &nosuch; `&nbsp;`\n\n```\n&rarr;\n```\n"
+    ).markdown
+    assert "A b → ř &lt;c&gt; &amp; &#124; &nosuch; `&nbsp;`\n\n```\n&rarr;\n```" in made
+
+
 def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     """Readers aren't sent to raw text; code and other sites' links stay as they are."""
     made = markdown(

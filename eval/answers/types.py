@@ -45,10 +45,11 @@ def as_answer(saved: Mapping[str, Any]) -> Answer:
 
 def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
     """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
-    return (*load_cases(path), *(_unanswerable(unanswerable) if unanswerable else ()))
+    return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
 
 
-def _unanswerable(path: str | Path) -> tuple[Case, ...]:
+def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
+    """Questions (id, lang, question, kind) that no page answers."""
     return tuple(
         Case(
             id=text_field(where, row, "id", required=True),

@@ -25,6 +25,9 @@ class _Finder:
     async def find(self, request: Request) -> Turn:
         return await self.assistants.get(request.assistant).find(request)
 
+    async def weigh(self, request: Request) -> Turn:
+        return await self.assistants.get(request.assistant).weigh(request)
+
 
 def add_command(commands: Commands) -> None:
     """Register the command."""

@@ -41,9 +41,9 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
                 + " Last column: questions.",
             ),
             section("Pages and chunks at several depths", _curve(result), "Mean of the languages, 95 % intervals."),
-            section("Worst questions", _worst(result), "Right pages are green. Open one to see what each step did."),
+            section("Worst questions", worst(result), "Right pages are green. Open one to see what each step did."),
             _space(space),
-            section("Configuration", _configuration(result.config)),
+            section("Configuration", configuration(result.config)),
         ],
     )
 
@@ -98,7 +98,8 @@ def _curve(result: RetrievalResult) -> str:
     return table(["", *(CURVE_NAMES[name] for name in CURVE)], rows)
 
 
-def _worst(result: RetrievalResult) -> str:
+def worst(result: RetrievalResult) -> str:
+    """The questions whose page was found last or not at all, each with its trace."""
     ordered = sorted(result.cases, key=lambda one: (one.scores.rr, one.case.id))
     return "".join(_question(one, result.k) for one in ordered[:WORST] if one.scores.rr < 1)
 
@@ -114,10 +115,11 @@ def _question(one: CaseResult, k: int) -> str:
         for did in one.steps
     )
     told = one.error or steps
+    before = "".join(f"<p>{escape(m.role)}: {escape(m.content)}</p>" for m in case.earlier)
     return (
         f'<details><summary><span class="tag">{escape(tag)}</span>{escape(case.question)}'
         f'<span class="rank">{escape(rank)}</span></summary>'
-        f"<p>Wanted: {escape(', '.join(case.relevant))}. Taken for: {escape(one.detected or 'nothing')}. {escape(told)}</p>"
+        f"{before}<p>Wanted: {escape(', '.join(case.relevant))}. Taken for: {escape(one.detected or 'nothing')}. {escape(told)}</p>"
         f"{_hits(one.hits)}</details>"
     )
 
@@ -151,7 +153,8 @@ def _space(space: Space | None) -> str:
     return section("Embedding space", legend(languages) + cloud(space, languages), note)
 
 
-def _configuration(config: Mapping[str, Any]) -> str:
+def configuration(config: Mapping[str, Any]) -> str:
+    """What it was measured with, a setting a line."""
     rows = [(name, _told(value)) for name, value in flat(config) if value not in ("", None, [], {})]
     return table(["setting", "value"], rows, words=True)
 

@@ -1,4 +1,4 @@
-"""Charts as SVG inside the page: bars with intervals, and the picture of the embedding space."""
+"""Charts as SVG inside the page: bars with intervals, curves, and the picture of the embedding space."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bars(groups: Sequence[Sequence[Bar]]) -> str:
         f'<text class="soft" x="{_x(share):.1f}" y="{TOP - 12}" text-anchor="middle">{share:g}</text>'
         for share in (0, 0.2, 0.4, 0.6, 0.8, 1)
     )
-    return f'<svg viewBox="0 0 {WIDTH} {y}" role="img">{grid}{"".join(rows)}</svg>'
+    return _chart(y, grid + "".join(rows))
 
 
 def _bar(bar: Bar, y: int) -> str:
@@ -68,6 +68,38 @@ def _x(share: float) -> float:
     return LABEL + max(0.0, min(1.0, share)) * (WIDTH - LABEL - VALUE)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve over 0..1, its values 0..1 as well."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def lines(curves: Sequence[Line], mark: float | None = None) -> str:
+    """Curves in the order of the legend's colours; `mark` is an upright line."""
+    height, left, low, top = 360, 50, 30, 14
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + x * (WIDTH - left - 20), top + (1 - y) * (height - low - top)
+
+    parts = list[str]()
+    for share in (0, 0.2, 0.4, 0.6, 0.8, 1):
+        (x, bottom), (_, y) = at(share, 0), at(0, share)
+        parts += [
+            f'<line class="grid" x1="{left}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}"/>',
+            f'<text class="soft" x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{share:g}</text>',
+            f'<text class="soft" x="{x:.1f}" y="{bottom + 20:.1f}" text-anchor="middle">{share:g}</text>',
+        ]
+    if mark is not None:
+        (x, bottom), (_, y) = at(mark, 0), at(mark, 1)
+        parts.append(f'<line class="before" x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{bottom:.1f}"/>')
+    for colour, curve in enumerate(curves):
+        told = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in curve.points)
+        parts.append(f'<polyline class="curve line-{colour % COLOURS}" points="{told}"/>')
+    return _chart(height, "".join(parts))
+
+
 def cloud(space: Space, languages: Sequence[str]) -> str:
     """The pages as dots, coloured by language, counterparts joined by a line; titles show when pointed at."""
     height, edge = 520, 30
@@ -90,7 +122,11 @@ def cloud(space: Space, languages: Sequence[str]) -> str:
             dots.append(
                 f'<text class="soft" x="{x:.1f}" y="{y - 11:.1f}" text-anchor="{_anchor(x)}">{escape(spot.title)}</text>'
             )
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(lines + dots)}</svg>'
+    return _chart(height, "".join(lines + dots))
+
+
+def _chart(height: float, drawn: str) -> str:
+    return f'<div class="chart"><svg viewBox="0 0 {WIDTH} {height}" role="img">{drawn}</svg></div>'
 
 
 def _anchor(x: float) -> str:

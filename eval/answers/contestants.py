@@ -25,6 +25,7 @@ class Own:
 
     assistant: Assistant
     name: str
+    made_of: str = ""
 
     async def answer(self, case: Case) -> Answer:
         """The answer without its list of links."""
@@ -71,6 +72,11 @@ class Remote:
     name: str
     endpoint: Endpoint
     model: str
+
+    @property
+    def made_of(self) -> str:
+        """Where it is and what it is called there."""
+        return f"{self.endpoint.url}\0{self.model}"
 
     async def answer(self, case: Case) -> Answer:
         """The answer as the API gives it; links are those in its text."""

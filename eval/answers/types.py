@@ -32,6 +32,11 @@ class Contestant(Protocol):
         """As it is called in tables."""
         ...
 
+    @property
+    def made_of(self) -> str:
+        """What its answers hang on, as far as is known: kept answers of another one aren't its own."""
+        ...
+
     async def answer(self, case: Case) -> Answer:
         """The answer; failures are an answer with an `error`."""
         ...

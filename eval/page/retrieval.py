@@ -31,7 +31,7 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
         f"Retrieval: {result.config.get('set', 'a question set')}",
         lead,
         [
-            _tiles(result),
+            figures(result),
             section(
                 f"{title('rr', result.k)} by language and way of asking",
                 bars(_bars(result, baseline)),
@@ -48,21 +48,22 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
     )
 
 
-def _tiles(result: RetrievalResult) -> str:
-    figures = []
+def figures(result: RetrievalResult) -> str:
+    """The main figures as tiles."""
+    found = []
     whole = result.row(MEAN) or next(iter(result.rows), None)
     if whole:
-        figures = [
+        found = [
             (title(name, result.k), f"{whole.measures[name].mean:.3f}", _range(whole.measures[name]))
             for name in ("rr", "hit_1", "hit")
         ]
     ms = result.milliseconds
     if ms:
-        figures.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
-    figures.append(("language told", f"{100 * result.language_right:.1f} %", "rightly"))
+        found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
+    found.append(("language told", f"{100 * result.language_right:.1f} %", "rightly"))
     failed = len(result.failed)
-    figures.append(("failed", str(failed), "searches, counted as misses"))
-    return tiles(figures)
+    found.append(("failed", str(failed), "searches, counted as misses"))
+    return tiles(found)
 
 
 def _bars(result: RetrievalResult, baseline: RetrievalResult | None) -> list[list[Bar]]:

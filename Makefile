@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev install-eval run test test-fast check eval format opensearch opensearch-stop clean
+.PHONY: install install-dev install-eval run test test-fast test-eval check eval format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -37,6 +37,10 @@ test: install-dev
 
 test-fast: install-dev
 	$(BIN)/python -m pytest -m "not server and not opensearch"
+
+# what the extra eval adds: Evidently's wording and reports, measures against scikit-learn
+test-eval: install-dev install-eval
+	$(BIN)/python -m pytest tests/eval/test_judge.py tests/eval/test_answers.py tests/eval/test_label.py
 
 check: install-dev
 	$(BIN)/ruff format --check .

@@ -50,6 +50,10 @@ class Assistant:
         """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
         return await run(upto(self.plan, "search"), await self._turn(request))
 
+    async def weigh(self, request: Request) -> Turn:
+        """The turn as it is once it was judged whether the passages say anything of the question."""
+        return await run(upto(self.plan, "evidence"), await self._turn(request))
+
     async def _turn(self, request: Request) -> Turn:
         request = replace(request, filters=request.filters.within(self.collections))
         return Turn(request=request, generation=await self.store.live())

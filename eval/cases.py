@@ -1,6 +1,7 @@
 """Question sets: JSONL or CSV files read into cases, every mistake named with its file and line.
 
-Fields: question, doc and lang must be there; id, variant, cross, also, answer and evidence may be.
+Fields: question, doc and lang must be there; id, variant, cross, also, answer and evidence may be. A conversation has
+messages instead of the question, the last one of the user, and may have its question spelled out as standalone.
 Unknown fields are left alone.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.core.turn import Message
 from eval.errors import EvaluationError
 
 LIMIT_SEED = 0
@@ -29,7 +31,8 @@ class Case:
 
     `doc` and `also` are paths of files or pages, or whole addresses; a hit on any of them is right.
     `variant` is a way of asking ("1" full, "2" detail, "3" hurried, "4" keywords, or any name);
-    `cross` marks a question whose page exists only in another language than the question's.
+    `cross` marks a question whose page exists only in another language than the question's. `earlier` is the
+    conversation before the question, `standalone` the question spelled out so that it needs none.
     """
 
     id: str
@@ -41,6 +44,13 @@ class Case:
     also: tuple[str, ...] = ()
     answer: str = ""
     evidence: str = ""
+    earlier: tuple[Message, ...] = ()
+    standalone: str = ""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What a client would send."""
+        return (*self.earlier, Message("user", self.question))
 
     @property
     def relevant(self) -> tuple[str, ...]:
@@ -130,10 +140,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _case(where: str, row: Mapping[str, Any]) -> Case:
-    question = text_field(where, row, "question", required=True)
+    earlier, question = _conversation(where, row)
+    said = [message.content for message in earlier]
     return Case(
         # by content, so that a row put in between changes no other id
-        id=text_field(where, row, "id") or hashlib.sha256(question.encode()).hexdigest()[:12],
+        id=text_field(where, row, "id") or hashlib.sha256("\0".join((*said, question)).encode()).hexdigest()[:12],
         language=text_field(where, row, "lang", required=True),
         question=question,
         doc=text_field(where, row, "doc", required=True),
@@ -142,7 +153,25 @@ def _case(where: str, row: Mapping[str, Any]) -> Case:
         also=_also(where, row.get("also")),
         answer=text_field(where, row, "answer"),
         evidence=text_field(where, row, "evidence"),
+        earlier=earlier,
+        standalone=text_field(where, row, "standalone"),
     )
+
+
+def _conversation(where: str, row: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
+    """What was said before, and the question."""
+    told = row.get("messages")
+    if not told:
+        return (), text_field(where, row, "question", required=True)
+    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+        raise EvaluationError(f"{where}: 'messages' is {told!r}, it must be a list of objects with role and content.")
+    *earlier, last = (
+        Message(text_field(where, one, "role", required=True), text_field(where, one, "content", required=True))
+        for one in told
+    )
+    if last.role != "user":
+        raise EvaluationError(f"{where}: the last of the 'messages' must be the question of the user.")
+    return tuple(earlier), last.content
 
 
 def _flag(where: str, value: Any) -> bool:

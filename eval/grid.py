@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from app.core.settings import Settings
+from app.core.store import open_store
 from eval.cases import read_text
 from eval.compare import Comparison, RowDifference, compare
 from eval.errors import EvaluationError
 from eval.metrics import title
-from eval.rebuild import INDEX_SETTINGS
+from eval.rebuild import INDEX_SETTINGS, rebuild
 from eval.report import as_table
 from eval.result import ALL, MEAN, RetrievalResult
 
 MOST = 200
+ASSISTANT = "assistant"  # the one axis that is no setting: models, moods and boxes are told by it
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One combination: its name in tables and the settings that it has."""
+    """One combination: its name in tables, the settings that it has, and which assistant is asked (empty: the first)."""
 
     name: str
     settings: Mapping[str, Any]
+    assistant: str = ""
 
     @property
     def index(self) -> Mapping[str, Any]:
@@ -48,7 +54,7 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
         raise EvaluationError(
             f"{path}: needed are [axes] with a list of values for each setting, and maybe [settings]."
         )
-    unknown = [name for name in (*common, *axes) if name not in Settings.model_fields]
+    unknown = [name for name in (*common, *axes) if name not in Settings.model_fields and name != ASSISTANT]
     if unknown:
         raise EvaluationError(
             f"{path}: {', '.join(sorted(unknown))}: there is no such setting. Write DOCS_TOP_K as top_k."
@@ -60,8 +66,39 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
     for values in combinations:
         chosen = dict(zip(axes, values, strict=True))
         name = " ".join(f"{axis}={_short(value)}" for axis, value in chosen.items() if len(axes[axis]) > 1)
-        found.append(Configuration(name or "as set", {**common, **chosen}))
+        own = {**common, **chosen}
+        found.append(Configuration(name or "as set", own, str(own.pop(ASSISTANT, ""))))
+    for one in found:
+        Settings.load(**one.settings)  # a wrong value is told before the first question
     return tuple(found)
+
+
+@asynccontextmanager
+async def indexed(
+    settings: Settings, configurations: Sequence[Configuration], tell: Callable[[str], object]
+) -> AsyncIterator[list[tuple[Configuration, Mapping[str, Any]]]]:
+    """Each configuration with all settings it needs, its store among them; `tell` hears whose index is being made.
+
+    An index is made once for each way of making one and gone at the end; the live one serves those that change
+    nothing of it.
+    """
+    with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as folder:
+        stores = dict[str, str]()
+        live = open_store(settings)
+        try:
+            for one in configurations:
+                key = json.dumps(one.index, sort_keys=True)
+                if one.index and key not in stores:
+                    stores[key] = str(Path(folder) / str(len(stores)))
+                    tell(one.name)
+                    await rebuild(await live.live(), Settings.load(**{**one.settings, "store": stores[key]}))
+        finally:
+            await live.close()
+        keys = [json.dumps(one.index, sort_keys=True) for one in configurations]
+        yield [
+            (one, {**one.settings, "store": stores[key]} if one.index else one.settings)
+            for one, key in zip(configurations, keys, strict=True)
+        ]
 
 
 def grid_text(results: Sequence[tuple[Configuration, RetrievalResult]]) -> str:
@@ -72,7 +109,7 @@ def grid_text(results: Sequence[tuple[Configuration, RetrievalResult]]) -> str:
         [
             configuration.name,
             *_figures(result),
-            "–" if result is first else _against(compare(first, result)),
+            "–" if result is first else against_first(compare(first, result)),
             f"{result.milliseconds.get('p50', 0):.0f}",
         ]
         for configuration, result in results
@@ -89,6 +126,7 @@ def grid_json(results: Sequence[tuple[Configuration, RetrievalResult]]) -> dict[
             {
                 "name": configuration.name,
                 "settings": dict(configuration.settings),
+                "assistant": configuration.assistant,
                 "result": result.summary(),
                 "against_first": compare(first, result).summary()["rows"],
             }
@@ -103,7 +141,8 @@ def _figures(result: RetrievalResult) -> list[str]:
     return [f"{rr.mean:.3f}", f"{rr.low:.2f}–{rr.high:.2f}", f"{row.measures['hit_1'].mean:.3f}"]
 
 
-def _against(comparison: Comparison) -> str:
+def against_first(comparison: Comparison) -> str:
+    """The difference of the mean of languages with its interval; * where it is outside the noise."""
     row = _whole(comparison.rows)
     one = row.measures["rr"]
     star = "*" if one.outside_noise else " "

@@ -22,7 +22,7 @@ def retrieval_text(result: RetrievalResult) -> str:
     """A result for the terminal: every measure with its interval, times, and what went wrong."""
     header = ["", "n", *(title(measure, result.k) for measure in MEASURES)]
     rows = [
-        [_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
+        [row_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
     ]
     return "\n".join([*as_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
 
@@ -44,7 +44,7 @@ def retrieval_markdown(result: RetrievalResult) -> str:
     for row in result.rows:
         rr = row.measures["rr"]
         cells = [
-            _name(row),
+            row_name(row),
             str(row.n),
             f"{rr.mean:.3f}",
             f"{rr.low:.2f}–{rr.high:.2f}",
@@ -58,7 +58,7 @@ def comparison_text(comparison: Comparison) -> str:
     """Paired differences of the main measures for the terminal; * marks those outside the noise."""
     header = ["B minus A", "n", *(title(measure, comparison.k) for measure in COMPARED)]
     rows = [
-        [_name(row), str(row.n), *(_difference(row.measures[measure]) for measure in COMPARED)]
+        [row_name(row), str(row.n), *(difference_cell(row.measures[measure]) for measure in COMPARED)]
         for row in comparison.rows
     ]
     lines = [*as_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
@@ -135,7 +135,8 @@ def _problems(result: RetrievalResult) -> list[str]:
     return lines
 
 
-def _name(row: Row | RowDifference) -> str:
+def row_name(row: Row | RowDifference) -> str:
+    """How a row is called in tables."""
     language = "mean of languages" if row.language == MEAN else _language(row.language, cross=row.cross)
     if row.language == MEAN:
         return language
@@ -150,7 +151,8 @@ def _interval(estimate: Estimate) -> str:
     return f"{_short(estimate.mean, 3)} {_short(estimate.low, 2)}–{_short(estimate.high, 2)}"
 
 
-def _difference(difference: Difference) -> str:
+def difference_cell(difference: Difference) -> str:
+    """A paired difference with its interval; * where it is outside the noise."""
     estimate = difference.estimate
     star = "*" if difference.outside_noise else " "
     return f"{estimate.mean:+.3f}{star} {estimate.low:+.3f}…{estimate.high:+.3f}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app.core.turn import Message
 from eval.cases import Case, read_text
 from eval.errors import EvaluationError
 from eval.levels import Point, Ranks, as_ranks, points
@@ -237,7 +238,7 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
     return CaseResult(
         **{
             **_known(CaseResult, saved),
-            "case": Case(**{**_known(Case, case), "also": tuple(case["also"])}),
+            "case": _case(case),
             "scores": Scores(**_known(Scores, scores)),
             "ranked": tuple(saved["ranked"]),
             "fallbacks": tuple(saved["fallbacks"]),
@@ -250,5 +251,10 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
     )
 
 
+def _case(saved: Mapping[str, Any]) -> Case:
+    earlier = tuple(Message(**one) for one in saved.get("earlier", ()))
+    return Case(**{**_known(Case, saved), "also": tuple(saved["also"]), "earlier": earlier})
+
+
 def _known(kind: type, saved: Mapping[str, Any]) -> dict[str, Any]:
-    return {one.name: saved[one.name] for one in fields(kind)}
+    return {one.name: saved[one.name] for one in fields(kind) if one.name in saved}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from app.core.errors import AssistantError
 from app.core.store.base import Generation
-from app.core.turn import Message, Request, StepRecord, Turn
+from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
 from eval.cases import Case
 from eval.documents import Documents, Rule
@@ -41,6 +41,10 @@ class Finder(Protocol):
 
     async def find(self, request: Request) -> Turn:
         """The turn as it is after retrieval: hits, language, trace and the generation they came from."""
+        ...
+
+    async def weigh(self, request: Request) -> Turn:
+        """The turn as it is once it was judged whether the hits say anything of the question."""
         ...
 
 
@@ -126,7 +130,7 @@ class _Run:
 
     def request(self, case: Case, id_: str) -> Request:
         # the case's own id may name the page, so it stays here
-        return Request(messages=(Message("user", case.question),), assistant=self.plan.assistant, id=id_)
+        return Request(messages=case.messages, assistant=self.plan.assistant, id=id_)
 
     async def ask(self, case: Case, position: int) -> CaseResult:
         start = perf_counter()

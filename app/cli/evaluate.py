@@ -42,6 +42,10 @@ class _Finder:
         turn: Turn = await self.assistants.get(request.assistant).find(request)
         return turn
 
+    async def weigh(self, request: Request) -> Turn:
+        turn: Turn = await self.assistants.get(request.assistant).weigh(request)
+        return turn
+
 
 @asynccontextmanager
 async def _open_finder(overrides: Mapping[str, Any], model: Model | None = None) -> AsyncIterator[_Finder]:

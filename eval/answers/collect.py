@@ -38,7 +38,7 @@ async def collect(
 
 
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
-    key = fingerprint(contestant.name, case.id, case.question)
+    key = fingerprint(contestant.name, contestant.made_of, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
         return as_answer(kept)
     answer = await contestant.answer(case)

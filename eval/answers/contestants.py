@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +13,7 @@ import orjson
 from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
-from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn
+from app.core.turn import Done, Failure, Request, Source, Text, Turn
 from app.pipeline.step import run
 from eval.answers.types import Answer
 from eval.cases import Case
@@ -25,6 +25,7 @@ class Own:
 
     assistant: Assistant
     name: str
+    made_of: str = ""
 
     async def answer(self, case: Case) -> Answer:
         """The answer without its list of links."""
@@ -36,7 +37,7 @@ class Own:
 
     async def _answer(self, case: Case) -> Answer:
         assistant = self.assistant
-        request = Request((Message("user", case.question),), assistant.id, "eval")
+        request = Request(case.messages, assistant.id, "eval")
         if assistant.collections:
             request = replace(request, filters=replace(request.filters, collections=assistant.collections))
         turn = await run(assistant.plan, Turn(request=request, generation=await assistant.store.live()))
@@ -72,10 +73,15 @@ class Remote:
     endpoint: Endpoint
     model: str
 
+    @property
+    def made_of(self) -> str:
+        """Where it is and what it is called there."""
+        return f"{self.endpoint.url}\0{self.model}"
+
     async def answer(self, case: Case) -> Answer:
         """The answer as the API gives it; links are those in its text."""
         start = perf_counter()
-        body = {"model": self.model, "messages": [{"role": "user", "content": case.question}]}
+        body = {"model": self.model, "messages": [asdict(message) for message in case.messages]}
         total = self.endpoint.timeout
         try:
             async with self.endpoint.post("chat/completions", body, total=total, wait=total) as response:

@@ -32,6 +32,11 @@ class Contestant(Protocol):
         """As it is called in tables."""
         ...
 
+    @property
+    def made_of(self) -> str:
+        """What its answers hang on, as far as is known: kept answers of another one aren't its own."""
+        ...
+
     async def answer(self, case: Case) -> Answer:
         """The answer; failures are an answer with an `error`."""
         ...
@@ -45,10 +50,11 @@ def as_answer(saved: Mapping[str, Any]) -> Answer:
 
 def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
     """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
-    return (*load_cases(path), *(_unanswerable(unanswerable) if unanswerable else ()))
+    return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
 
 
-def _unanswerable(path: str | Path) -> tuple[Case, ...]:
+def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
+    """Questions (id, lang, question, kind) that no page answers."""
     return tuple(
         Case(
             id=text_field(where, row, "id", required=True),

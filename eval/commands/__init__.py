@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.settings import Settings
-from eval.commands import check, compare, docs, gate, generate, grid, label, retrieval, tune
+from eval.commands import check, compare, conversations, docs, gate, generate, grid, label, refusals, retrieval, tune
 from eval.commands import run as run_command
 from eval.commands.types import WRONG_INPUT, Commands, Handler, OpenFinder
 from eval.errors import EvaluationError
@@ -24,7 +24,9 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: Sequence[Command] = (docs, retrieval, run_command, grid, tune, compare, check, gate, generate, label)
+COMMANDS: Sequence[Command] = (
+    docs, retrieval, conversations, refusals, run_command, grid, tune, compare, check, gate, generate, label,
+)  # fmt: skip
 
 
 def add_commands(commands: Commands) -> None:

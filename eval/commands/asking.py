@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,11 @@ def quiet_pipeline() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+def tell_reindexing(name: str) -> None:
+    """Making an index takes its time."""
+    sys.stderr.write(f"Indexing the pages anew: {name}\n")
 
 
 @contextmanager

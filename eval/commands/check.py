@@ -11,7 +11,7 @@ from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.turn import Message, Request
+from app.core.turn import Request
 from eval.cases import Case, load_cases
 from eval.check import Finding, check_form, check_pages, counts
 from eval.commands.retrieval import add_documents_option
@@ -41,7 +41,7 @@ async def _check(options: argparse.Namespace, settings: Settings, open_finder: O
     findings = list(check_form(cases, LanguageDetector(prompts.languages, settings.default_language)))
     if not options.no_index:
         async with open_finder({"llm_url": "", "llm_class": ""}) as finder:
-            turn = await finder.find(Request((Message("user", cases[0].question),), id="eval-check"))
+            turn = await finder.find(Request(cases[0].messages, id="eval-check"))
             generation: Generation = turn.generation
             documents = Documents([page.url for page in await generation.pages()], rules)
             findings += check_pages(cases, documents, await _texts(generation, cases, documents))

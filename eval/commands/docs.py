@@ -19,11 +19,18 @@ from eval.retrieval import evaluate
 
 
 @dataclass(frozen=True)
-class _Finder:
+class Finder:
+    """Finds with the assistants of this process."""
+
     assistants: Assistants
 
     async def find(self, request: Request) -> Turn:
+        """Up to the ranked passages."""
         return await self.assistants.get(request.assistant).find(request)
+
+    async def weigh(self, request: Request) -> Turn:
+        """Up to the decision whether they say anything."""
+        return await self.assistants.get(request.assistant).weigh(request)
 
 
 def add_command(commands: Commands) -> None:
@@ -50,7 +57,7 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     with own_set() as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
         async with own_assistants(settings) as assistants:
-            result = await evaluate(_Finder(assistants), load_cases(path), plan, config=config, progress=progress)
+            result = await evaluate(Finder(assistants), load_cases(path), plan, config=config, progress=progress)
             if options.html:
                 await write_report(result, options, await assistants.store.live(), assistants.embedder)
             return result

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.settings import Settings
-from app.core.store import open_store
 from eval.cases import Case, load_cases, sample
-from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.asking import progress_bar, quiet_pipeline, tell_reindexing
 from eval.commands.measured import configuration as measured_with
 from eval.commands.retrieval import add_documents_option
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable, write_text
 from eval.documents import parse_rules
 from eval.errors import EvaluationError
-from eval.grid import Configuration, grid_json, grid_text, load_grid
-from eval.rebuild import rebuild
+from eval.grid import Configuration, grid_json, grid_text, indexed, load_grid
+from eval.page import grid_page, write_page
 from eval.result import RetrievalResult
 from eval.retrieval import Plan, evaluate
 
@@ -38,63 +36,63 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
     parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
     parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page with bars and differences")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_documents_option(parser)
 
 
 async def _grid(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     refuse_unwritable(options.out, "--out")
+    refuse_unwritable(options.html, "--html")
     configurations = load_grid(options.grid)
-    for one in configurations:
-        Settings.load(**one.settings)  # a wrong value is told before the first question
     everything = load_cases(options.file)
     cases = sample(everything, options.limit or len(everything))
-    with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as folder, quiet_pipeline():
-        stores = await _stores(settings, configurations, Path(folder))
-        results = [
-            (one, await _measure(options, settings, one, {**one.settings, **_store(stores, one)}, cases, open_finder))
-            for one in configurations
-        ]
+    plan = Plan(options.k, options.parallel, "", parse_rules(options.doc_map))
+    results = await measure_all(configurations, settings, Measuring(options.file, cases, plan), open_finder)
     kept = as_json(grid_json(results))
     if options.out:
         write_text(kept, options.out)
+    if options.html:
+        write_page(grid_page(results), options.html)
     sys.stdout.write((kept if options.json else grid_text(results)) + "\n")
     return FAILED if any(result.failed for _, result in results) else OK
 
 
-async def _stores(settings: Settings, configurations: Sequence[Configuration], folder: Path) -> dict[str, str]:
-    """An index for each way of making one; the live one serves those that change nothing of it."""
-    found: dict[str, str] = {}
-    live = open_store(settings)
-    try:
-        for one in configurations:
-            key = as_json(one.index)
-            if one.index and key not in found:
-                found[key] = str(folder / str(len(found)))
-                sys.stderr.write(f"Indexing the pages anew: {one.name}\n")
-                await rebuild(await live.live(), Settings.load(**{**one.settings, "store": found[key]}))
-    finally:
-        await live.close()
-    return found
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """The questions, the name of their set, and how they are asked."""
+
+    set_name: str
+    cases: Sequence[Case]
+    plan: Plan
 
 
-def _store(stores: Mapping[str, str], one: Configuration) -> dict[str, str]:
-    return {"store": stores[as_json(one.index)]} if one.index else {}
+async def measure_all(
+    configurations: Sequence[Configuration], settings: Settings, measuring: Measuring, open_finder: OpenFinder
+) -> list[tuple[Configuration, RetrievalResult]]:
+    """Retrieval with each configuration, on an index of its own where it needs one."""
+    for one in configurations:
+        top_k = Settings.load(**one.settings).top_k
+        if top_k < measuring.plan.k:
+            raise EvaluationError(
+                f"{one.name}: {top_k} passages can't hold {measuring.plan.k} pages. Set a larger top_k, or --k."
+            )
+    with quiet_pipeline():
+        async with indexed(settings, configurations, tell_reindexing) as all_of:
+            return [
+                (one, await _measure(settings, one, overrides, measuring, open_finder)) for one, overrides in all_of
+            ]
 
 
-async def _measure(  # what a run needs
-    options: argparse.Namespace,
+async def _measure(
     settings: Settings,
     one: Configuration,
     overrides: Mapping[str, Any],
-    cases: Sequence[Case],
+    measuring: Measuring,
     open_finder: OpenFinder,
 ) -> RetrievalResult:
-    top_k = Settings.load(**overrides).top_k
-    if top_k < options.k:
-        raise EvaluationError(f"{one.name}: {top_k} passages can't hold {options.k} pages. Set a larger top_k, or --k.")
-    plan = Plan(options.k, options.parallel, "", parse_rules(options.doc_map))
-    config = measured_with(options.file, settings, overrides, settings.llm_model)
+    plan = replace(measuring.plan, assistant=one.assistant or measuring.plan.assistant)
+    config = measured_with(measuring.set_name, settings, overrides, Settings.load(**overrides).llm_model)
     with progress_bar(one.name) as progress:
         async with open_finder(overrides) as finder:
-            return await evaluate(finder, cases, plan, config=config, progress=progress)
+            return await evaluate(finder, measuring.cases, plan, config=config, progress=progress)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.core.settings import Settings
-from app.core.turn import Message, Request
+from app.core.turn import Request
 from eval.cases import load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.run import add_judge_options, judging, prepared
@@ -67,7 +67,7 @@ async def _pool(options: argparse.Namespace, open_finder: OpenFinder) -> list[Pa
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with open_finder({}) as finder:
             for number, case in enumerate(cases, start=1):
-                turn = await finder.find(Request((Message("user", case.question),), id=f"eval-{number}"))
+                turn = await finder.find(Request(case.messages, id=f"eval-{number}"))
                 if turn.legs and turn.search:
                     found += await pairs(turn.generation, case, pooled(turn.legs, turn.search))
                 progress(number, len(cases))

@@ -26,7 +26,7 @@ def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any
         "store": _store(str(overrides.get("store", settings.store))),
         "model": model,
         "version": _version(),
-        "code": _code(),
+        "code": fingerprint_of_code(),
     }
 
 
@@ -42,7 +42,7 @@ def _version() -> str:
         return ""
 
 
-def _code() -> str:
+def fingerprint_of_code() -> str:
     """A fingerprint of the program and its prompts, so that two results show whether they changed in between."""
     digest = hashlib.sha256()
     for package in _MEASURED:

@@ -11,7 +11,7 @@ from app.core.models import Embedder, open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.turn import Message, Request
+from app.core.turn import Request
 from eval.cases import Case, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
@@ -92,7 +92,7 @@ async def _retrieval(options: argparse.Namespace, settings: Settings, open_finde
         async with open_finder(overrides, model) as finder:
             result = await evaluate(finder, cases, plan, config=config, progress=progress)
             if options.html:
-                turn = await finder.find(Request((Message("user", cases[0].question),), plan.assistant, "eval-page"))
+                turn = await finder.find(Request(cases[0].messages, plan.assistant, "eval-page"))
                 embedder = open_embedder(settings)
                 await write_report(result, options, turn.generation, embedder)
                 await embedder.close()

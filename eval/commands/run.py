@@ -14,15 +14,14 @@ from app.assistant import Assistants, opened
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.settings import Settings
-from eval.answers.collect import collect
-from eval.answers.contestants import Own, Remote
 from eval.answers.evidently_report import evidently_page
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
-from eval.answers.types import Answer, Contestant, load_questions
+from eval.answers.types import Answer, load_questions
 from eval.cases import Case, sample
-from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.answering import CONTESTANT_KEY, all_answers
+from eval.commands.asking import progress_bar
 from eval.commands.measured import configuration
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive
 from eval.errors import EvaluationError
@@ -30,7 +29,6 @@ from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.page import write_page
 
 KEY = "EVAL_JUDGE_KEY"
-CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
 
 
 def add_command(commands: Commands) -> None:
@@ -49,8 +47,9 @@ def add_command(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME=URL,MODEL",
-        help="anything behind the OpenAI chat API, its key in EVAL_CONTESTANT_KEY; may be repeated",
+        help=f"anything behind the OpenAI chat API, its key in {CONTESTANT_KEY}; may be repeated",
     )
+    parser.add_argument("--grid", default="", metavar="GRID.toml", help="every combination of these settings answers")
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for answers, judgements and the report")
     parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
     parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="calls at once (default 4)")
@@ -78,10 +77,7 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
     cases = sample(questions, options.limit or len(questions))
     folder = prepared(options.out)
     async with opened(settings) as assistants:
-        contestants = _contestants(options, settings, assistants)
-        with quiet_pipeline(), Cache(folder / "answers.jsonl") as cache, progress_bar("Answering") as progress:
-            answers = await collect(contestants, cases, cache, parallel=options.parallel, progress=progress)
-        await _close(contestants)
+        answers = await all_answers(options, settings, assistants, cases)
         result = await _measured(options, settings, assistants, cases, answers)
     result.save(folder / "answers.json")
     write_page(answers_page(result), folder / "answers.html")
@@ -153,27 +149,3 @@ def prepared(directory: str) -> Path:
     except OSError as error:
         raise EvaluationError(f"--out {directory} can't be made: {error}") from error
     return folder
-
-
-def _contestants(options: argparse.Namespace, settings: Settings, assistants: Assistants) -> list[Contestant]:
-    found: list[Contestant] = []
-    for name in options.assistant or ([] if options.url else [""]):
-        assistant = assistants.get(name)
-        found.append(Own(assistant, assistant.id))
-    for text in options.url:
-        name, equals, rest = text.partition("=")
-        url, comma, model = rest.rpartition(",")
-        if not (equals and comma and name and url and model):
-            raise EvaluationError(f"--url {text}: it must be NAME=URL,MODEL, as old=http://host/v1,old-bot.")
-        found.append(
-            Remote(name, Endpoint(url, os.environ.get(CONTESTANT_KEY, ""), timeout=settings.llm_timeout), model)
-        )
-    if len({one.name for one in found}) != len(found):
-        raise EvaluationError("Two contestants have the same name.")
-    return found
-
-
-async def _close(contestants: Sequence[Contestant]) -> None:
-    for one in contestants:
-        if isinstance(one, Remote):
-            await one.endpoint.close()

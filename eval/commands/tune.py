@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from app.core.settings import Settings
-from app.core.turn import Message, Request
+from app.core.turn import Request
 from eval.cases import Case, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.retrieval import add_documents_option
@@ -53,7 +53,7 @@ async def _search(finder: Finder, cases: Sequence[Case]) -> tuple[list[Searched]
     searched, urls = list[Searched](), list[str]()
     with progress_bar("Searching") as progress:
         for number, case in enumerate(cases, start=1):
-            turn = await finder.find(Request((Message("user", case.question),), id=f"eval-{number}"))
+            turn = await finder.find(Request(case.messages, id=f"eval-{number}"))
             if turn.legs is None or turn.search is None:
                 raise EvaluationError("The assistant searches without the step `retrieve`: there is nothing to tune.")
             urls = urls or [page.url for page in await turn.generation.pages()]

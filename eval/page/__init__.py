@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from eval.errors import EvaluationError
+from eval.page.conversations import conversations_page
+from eval.page.grid import grid_page
+from eval.page.refusals import refusals_page
 from eval.page.retrieval import retrieval_page
 
-__all__ = ["retrieval_page", "write_page"]
+__all__ = ["conversations_page", "grid_page", "refusals_page", "retrieval_page", "write_page"]
 
 
 def write_page(html: str, path: str | Path) -> None:

@@ -31,7 +31,7 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
         f"Retrieval: {result.config.get('set', 'a question set')}",
         lead,
         [
-            _tiles(result),
+            figures(result),
             section(
                 f"{title('rr', result.k)} by language and way of asking",
                 bars(_bars(result, baseline)),
@@ -41,28 +41,29 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
                 + " Last column: questions.",
             ),
             section("Pages and chunks at several depths", _curve(result), "Mean of the languages, 95 % intervals."),
-            section("Worst questions", _worst(result), "Right pages are green. Open one to see what each step did."),
+            section("Worst questions", worst(result), "Right pages are green. Open one to see what each step did."),
             _space(space),
-            section("Configuration", _configuration(result.config)),
+            section("Configuration", configuration(result.config)),
         ],
     )
 
 
-def _tiles(result: RetrievalResult) -> str:
-    figures = []
+def figures(result: RetrievalResult) -> str:
+    """The main figures as tiles."""
+    found = []
     whole = result.row(MEAN) or next(iter(result.rows), None)
     if whole:
-        figures = [
+        found = [
             (title(name, result.k), f"{whole.measures[name].mean:.3f}", _range(whole.measures[name]))
             for name in ("rr", "hit_1", "hit")
         ]
     ms = result.milliseconds
     if ms:
-        figures.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
-    figures.append(("language told", f"{100 * result.language_right:.1f} %", "rightly"))
+        found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
+    found.append(("language told", f"{100 * result.language_right:.1f} %", "rightly"))
     failed = len(result.failed)
-    figures.append(("failed", str(failed), "searches, counted as misses"))
-    return tiles(figures)
+    found.append(("failed", str(failed), "searches, counted as misses"))
+    return tiles(found)
 
 
 def _bars(result: RetrievalResult, baseline: RetrievalResult | None) -> list[list[Bar]]:
@@ -98,7 +99,8 @@ def _curve(result: RetrievalResult) -> str:
     return table(["", *(CURVE_NAMES[name] for name in CURVE)], rows)
 
 
-def _worst(result: RetrievalResult) -> str:
+def worst(result: RetrievalResult) -> str:
+    """The questions whose page was found last or not at all, each with its trace."""
     ordered = sorted(result.cases, key=lambda one: (one.scores.rr, one.case.id))
     return "".join(_question(one, result.k) for one in ordered[:WORST] if one.scores.rr < 1)
 
@@ -114,10 +116,11 @@ def _question(one: CaseResult, k: int) -> str:
         for did in one.steps
     )
     told = one.error or steps
+    before = "".join(f"<p>{escape(m.role)}: {escape(m.content)}</p>" for m in case.earlier)
     return (
         f'<details><summary><span class="tag">{escape(tag)}</span>{escape(case.question)}'
         f'<span class="rank">{escape(rank)}</span></summary>'
-        f"<p>Wanted: {escape(', '.join(case.relevant))}. Taken for: {escape(one.detected or 'nothing')}. {escape(told)}</p>"
+        f"{before}<p>Wanted: {escape(', '.join(case.relevant))}. Taken for: {escape(one.detected or 'nothing')}. {escape(told)}</p>"
         f"{_hits(one.hits)}</details>"
     )
 
@@ -151,7 +154,8 @@ def _space(space: Space | None) -> str:
     return section("Embedding space", legend(languages) + cloud(space, languages), note)
 
 
-def _configuration(config: Mapping[str, Any]) -> str:
+def configuration(config: Mapping[str, Any]) -> str:
+    """What it was measured with, a setting a line."""
     rows = [(name, _told(value)) for name, value in flat(config) if value not in ("", None, [], {})]
     return table(["setting", "value"], rows, words=True)
 

@@ -1,4 +1,4 @@
-"""Charts as SVG inside the page: bars with intervals, and the picture of the embedding space."""
+"""Charts as SVG inside the page: bars with intervals, curves, and the picture of the embedding space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eval.metrics import Estimate
 from eval.space import Space, Spot
 
 WIDTH = 1000
-LABEL, VALUE = 190, 150
+LABEL, VALUE, LETTER = 190, 150, 7
 ROW, GROUP_GAP, TOP = 30, 14, 26
 COLOURS = 3
 
@@ -28,44 +28,89 @@ class Bar:
 
 def bars(groups: Sequence[Sequence[Bar]]) -> str:
     """Horizontal bars from 0 to 1 in groups, each with its interval and a mark where the baseline stood."""
+    longest = max((len(bar.label) for group in groups for bar in group), default=0)
+    scale = _Scale(min(max(LABEL, LETTER * longest + 20), WIDTH // 2))
     rows, y = list[str](), TOP
     for group in groups:
         for bar in group:
-            rows.append(_bar(bar, y))
+            rows.append(_bar(bar, y, scale))
             y += ROW
         y += GROUP_GAP
     grid = "".join(
-        f'<line class="grid" x1="{_x(share):.1f}" x2="{_x(share):.1f}" y1="{TOP - 8}" y2="{y - GROUP_GAP}"/>'
-        f'<text class="soft" x="{_x(share):.1f}" y="{TOP - 12}" text-anchor="middle">{share:g}</text>'
+        f'<line class="grid" x1="{scale.x(share):.1f}" x2="{scale.x(share):.1f}" y1="{TOP - 8}" y2="{y - GROUP_GAP}"/>'
+        f'<text class="soft" x="{scale.x(share):.1f}" y="{TOP - 12}" text-anchor="middle">{share:g}</text>'
         for share in (0, 0.2, 0.4, 0.6, 0.8, 1)
     )
-    return f'<svg viewBox="0 0 {WIDTH} {y}" role="img">{grid}{"".join(rows)}</svg>'
+    return _chart(y, grid + "".join(rows))
 
 
-def _bar(bar: Bar, y: int) -> str:
-    one, middle = bar.estimate, y + 9
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Where bars begin, right of the longest label."""
+
+    left: float
+
+    def x(self, share: float) -> float:
+        return self.left + max(0.0, min(1.0, share)) * (WIDTH - self.left - VALUE)
+
+    def label(self, text: str) -> str:
+        most = int((self.left - 20) / LETTER)
+        return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _bar(bar: Bar, y: int, scale: _Scale) -> str:
+    one, middle, x = bar.estimate, y + 9, scale.x
+    left = f"{scale.left:.1f}"
     parts = [
-        f'<text x="{LABEL - 12}" y="{middle + 5}" text-anchor="end">{escape(bar.label)}</text>',
-        f'<rect class="track" x="{LABEL}" y="{y}" width="{_x(1) - LABEL:.1f}" height="18" rx="3"/>',
-        f'<rect class="fill-{bar.colour % COLOURS}" x="{LABEL}" y="{y}" width="{_x(one.mean) - LABEL:.1f}" height="18" rx="3"/>',
-        f'<line class="whisker" x1="{_x(one.low):.1f}" x2="{_x(one.high):.1f}" y1="{middle}" y2="{middle}"/>',
+        f'<text x="{scale.left - 12:.1f}" y="{middle + 5}" text-anchor="end">{escape(scale.label(bar.label))}</text>',
+        f'<rect class="track" x="{left}" y="{y}" width="{x(1) - x(0):.1f}" height="18" rx="3"/>',
+        f'<rect class="fill-{bar.colour % COLOURS}" x="{left}" y="{y}" width="{x(one.mean) - x(0):.1f}" height="18" rx="3"/>',
+        f'<line class="whisker" x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{middle}" y2="{middle}"/>',
     ]
     parts += [
-        f'<line class="whisker" x1="{_x(end):.1f}" x2="{_x(end):.1f}" y1="{middle - 4}" y2="{middle + 4}"/>'
+        f'<line class="whisker" x1="{x(end):.1f}" x2="{x(end):.1f}" y1="{middle - 4}" y2="{middle + 4}"/>'
         for end in (one.low, one.high)
     ]
     told = f"{one.mean:.3f}"
     if bar.before is not None:
-        x = _x(bar.before)
-        parts.append(f'<line class="before" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 3}" y2="{y + 21}"/>')
+        at = x(bar.before)
+        parts.append(f'<line class="before" x1="{at:.1f}" x2="{at:.1f}" y1="{y - 3}" y2="{y + 21}"/>')
         told += f" ({round(one.mean - bar.before, 3) + 0.0:+.3f})"
-    parts.append(f'<text x="{_x(1) + 12:.1f}" y="{middle + 5}">{told}</text>')
+    parts.append(f'<text x="{x(1) + 12:.1f}" y="{middle + 5}">{told}</text>')
     parts.append(f'<text class="soft" x="{WIDTH}" y="{middle + 5}" text-anchor="end">{bar.n}</text>')
     return "".join(parts)
 
 
-def _x(share: float) -> float:
-    return LABEL + max(0.0, min(1.0, share)) * (WIDTH - LABEL - VALUE)
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve over 0..1, its values 0..1 as well."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def lines(curves: Sequence[Line], mark: float | None = None) -> str:
+    """Curves in the order of the legend's colours; `mark` is an upright line."""
+    height, left, low, top = 360, 50, 30, 14
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + x * (WIDTH - left - 20), top + (1 - y) * (height - low - top)
+
+    parts = list[str]()
+    for share in (0, 0.2, 0.4, 0.6, 0.8, 1):
+        (x, bottom), (_, y) = at(share, 0), at(0, share)
+        parts += [
+            f'<line class="grid" x1="{left}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}"/>',
+            f'<text class="soft" x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{share:g}</text>',
+            f'<text class="soft" x="{x:.1f}" y="{bottom + 20:.1f}" text-anchor="middle">{share:g}</text>',
+        ]
+    if mark is not None:
+        (x, bottom), (_, y) = at(mark, 0), at(mark, 1)
+        parts.append(f'<line class="before" x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{bottom:.1f}"/>')
+    for colour, curve in enumerate(curves):
+        told = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in curve.points)
+        parts.append(f'<polyline class="curve line-{colour % COLOURS}" points="{told}"/>')
+    return _chart(height, "".join(parts))
 
 
 def cloud(space: Space, languages: Sequence[str]) -> str:
@@ -90,7 +135,11 @@ def cloud(space: Space, languages: Sequence[str]) -> str:
             dots.append(
                 f'<text class="soft" x="{x:.1f}" y="{y - 11:.1f}" text-anchor="{_anchor(x)}">{escape(spot.title)}</text>'
             )
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(lines + dots)}</svg>'
+    return _chart(height, "".join(lines + dots))
+
+
+def _chart(height: float, drawn: str) -> str:
+    return f'<div class="chart"><svg viewBox="0 0 {WIDTH} {height}" role="img">{drawn}</svg></div>'
 
 
 def _anchor(x: float) -> str:

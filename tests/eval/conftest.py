@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,6 +74,10 @@ class Lookup:
             trace=self.trace,
             search=Query(texts=(), limit=self.limit, vector_weight=self.vector_weight),
         )
+
+    async def weigh(self, request: Request) -> Turn:
+        turn = await self.find(request)
+        return replace(turn, evidence=float(bool(turn.hits)))
 
 
 @pytest.fixture

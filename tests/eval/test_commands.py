@@ -167,3 +167,33 @@ async def test_the_store_password_is_not_kept(bench, questions, capsys):
     out = capsys.readouterr().out
     assert "secret" not in out
     assert "search.example.org:9200/docs" in json.loads(out)["config"]["store"]
+
+
+async def test_conversations_are_measured_without_and_with_a_scripted_model(bench, write_jsonl, capsys, tmp_path):
+    """A table with both forms and their difference; the model resolves references by the set itself."""
+    messages = [{"role": "user", "content": text} for text in ("claim", "how big")]
+    row = {"id": "a", "lang": "en", "messages": messages, "standalone": "claim size", "doc": "en/volumes"}
+    path = write_jsonl("c.jsonl", row)
+    assert await bench("conversations", path, "--out", tmp_path / "c.json", "--html", tmp_path / "c.html") == 0
+    out = capsys.readouterr().out
+    assert "with a scripted model" in out
+    assert "spelled out" in out
+    assert bench.model.name == "scripted"
+    kept = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in kept["settings"]] == ["without a model", "with a scripted model"]
+    assert "Follow-ups" in (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert await bench("conversations", write_jsonl("q.jsonl", *ROWS)) == 2
+
+
+async def test_refusals_are_measured_with_their_curve(bench, questions, write_jsonl, capsys, tmp_path):
+    """What the pages don't answer beside what they do; in the terminal, as JSON and as a page."""
+    rows = [{"id": f"u{i}", "lang": "en", "kind": "near", "question": f"teleport {i}"} for i in range(3)]
+    wanted = [write_jsonl("u.jsonl", *rows), "--answerable", questions]
+    assert await bench("refusals", *wanted, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html") == 0
+    assert "100 % of the unanswerable are refused, 0.0 % of the answerable" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert kept["now"] == {"threshold": 0.34, "recall": 1.0, "over_refusal": 0.0}
+    assert kept["config"]["answerable"] == "q.jsonl"
+    assert "Refusals: u.jsonl" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    await bench("refusals", *wanted, "--json")
+    assert json.loads(capsys.readouterr().out)["shares"] == kept["shares"]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import os
+import re
+import sys
+from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +29,7 @@ from eval.own import indexed_docs, own_set
 from eval.rebuild import rebuild
 from tests.fake_llm import Reply, fake_llm
 
+ROOT = Path(__file__).parents[2]
 GRID = """
 [settings]
 per_page = 1
@@ -124,10 +131,24 @@ async def test_a_grid_is_measured_over_our_own_docs(tmp_path, monkeypatch, capsy
         monkeypatch.setenv("DOCS_STORE", settings.store)
         with own_set() as path:
             out = tmp_path / "grid.json"
-            code = await command(settings, "grid", path, written(tmp_path, GRID), "--limit", "40", "--out", out)
+            code = await command(
+                settings,
+                "grid",
+                path,
+                written(tmp_path, GRID),
+                "--limit",
+                "40",
+                "--out",
+                out,
+                "--html",
+                tmp_path / "grid.html",
+            )
     shown = capsys.readouterr().out
     assert code == 0
     assert shown.count("chunk_size=600") == 2
+    html = (tmp_path / "grid.html").read_text(encoding="utf-8")
+    assert "fusion=rrf chunk_size=600" in html
+    assert not re.search(r"(?:src|href)=", html)
     kept = json.loads(out.read_text(encoding="utf-8"))["configurations"]
     splitters = [one["result"]["config"]["index"]["recipe"]["splitter"].split("/")[-2] for one in kept]
     assert splitters == ["1500", "600", "1500", "600"]
@@ -160,6 +181,64 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, mon
         same = Settings.load(env_file=None, llm_url="http://127.0.0.1:9/v1", llm_model="judge")
         assert await command(same, "run", path, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path) == 2
     assert "can't judge" in capsys.readouterr().err
+
+
+async def test_a_grid_of_settings_answers(tmp_path, monkeypatch, capsys):
+    """Each combination is a contestant, on an index of its own where it needs one; another setting asks anew."""
+    text = '[settings]\nmin_evidence = {}\n[axes]\nchunk_size = [1500, 600]\nassistant = ["docs-assistant"]\n'
+    async with indexed_docs(Settings.load(env_file=None)) as settings:
+        monkeypatch.setenv("DOCS_STORE", settings.store)
+        with own_set() as path:
+            words = ["run", path, "--limit", "8", "--out", tmp_path / "out", "--grid"]
+            assert await command(settings, *words, written(tmp_path, text.format("0.0"))) == 0
+            kept = (tmp_path / "out/answers.jsonl").read_text(encoding="utf-8")
+            assert await command(settings, *words, written(tmp_path, text.format("0.0"))) == 0
+            assert (tmp_path / "out/answers.jsonl").read_text(encoding="utf-8") == kept
+            assert await command(settings, *words, written(tmp_path, text.format("1.0"))) == 0
+    assert len(kept.splitlines()) == 16
+    assert len((tmp_path / "out/answers.jsonl").read_text(encoding="utf-8").splitlines()) == 32
+    assert "Against chunk_size=1500" in capsys.readouterr().out
+    result = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
+    assert {row["contestant"] for row in result["rows"]} == {"chunk_size=1500", "chunk_size=600"}
+    assert not any(answer["answer"]["passages"] for answer in result["answers"])  # nothing is enough for 1.0
+    judged = Settings.load(env_file=None, store=settings.store)
+    grid = written(tmp_path, '[axes]\nllm_model = ["judge", "other"]\n')
+    words = ["run", path, "--grid", grid, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path / "o"]
+    assert await command(judged, *words) == 2
+
+
+@pytest.mark.server
+async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path):
+    """The command itself, SIGKILL while answers come and again while they are judged: nothing is paid for twice."""
+    asked = Counter[str]()
+
+    def reply(body) -> Reply:
+        asked[body["model"] + body["messages"][-1]["content"]] += 1
+        return Reply("Ask." if body["model"] == "bot" else '{"category": "UNKNOWN", "reasoning": ""}', delay=0.05)
+
+    async with indexed_docs(Settings.load(env_file=None)) as settings, fake_llm() as llm:
+        llm.reply = reply
+        with own_set() as path:
+            words = [
+                sys.executable, "-m", "app.cli", "eval", "run", str(path), "--limit", "30", "--parallel", "3",
+                "--url", f"old={llm.url},bot", "--judge-url", llm.url, "--judge-model", "judge", "--own-criteria",
+                "--out", str(tmp_path / "out"),
+            ]  # fmt: skip
+            for kill_after in (12, 60, None):
+                running = await asyncio.create_subprocess_exec(
+                    *words, cwd=ROOT, env={**os.environ, "DOCS_STORE": settings.store}, stdout=asyncio.subprocess.PIPE
+                )
+                while kill_after and asked.total() < kill_after:
+                    await asyncio.sleep(0.01)
+                if kill_after:
+                    running.kill()
+                await running.communicate()
+    assert running.returncode == 0
+    kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
+    assert (len(kept["answers"]), kept["failed_answers"], kept["failed_judgements"]) == (30, 0, 0)
+    again = sum(n - 1 for n in asked.values())
+    assert again <= 2 * 3  # only what was under way when it was killed
+    assert sum(key.startswith("bot") for key in asked) == 30
 
 
 def test_our_set_has_questions_to_run_on():

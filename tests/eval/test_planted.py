@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-import random
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from typing import Any
 import pytest
 
 from app.assistant import opened
-from app.core import analysis
 from app.core.models import open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
 from eval.cases import load_cases
-from eval.gate import baseline_of, judge
 from eval.result import RetrievalResult
 from eval.retrieval import Plan, evaluate
 from eval.scripted import ScriptedModel, load_script
 from ingestion.run import ingest
-from ingestion.split.markdown import MarkdownSplitter
+from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
 
 pytestmark = pytest.mark.server
 EVAL = Path(__file__).parents[2] / "../shared/eval"
@@ -105,27 +102,9 @@ def sound(bench: Bench, store: Path) -> RetrievalResult:
     return bench.measure(store)
 
 
-def dropped(result: RetrievalResult, before: RetrievalResult) -> set[tuple[str, str]]:
-    verdicts = judge(result, baseline_of(before)).verdicts
-    return {(v.measure, v.language + ("-cross" if v.cross else "")) for v in verdicts if v.dropped}
-
-
-def test_without_a_change_twenty_random_halves_pass(bench: Bench, store: Path, sound: RetrievalResult):
+def test_without_a_change_twenty_random_halves_pass(bench: Bench, sound: RetrievalResult):
     """The corpus indexed anew and asked anew, half of the questions at a time: no false alarm."""
-    again = bench.measure(bench.index("again"))
-    alarms = [
-        seed
-        for seed in range(20)
-        if dropped(
-            replace(again, cases=tuple(random.Random(seed).sample(again.cases, len(again.cases) // 2))),
-            sound_half(sound, seed),
-        )
-    ]
-    assert alarms == []
-
-
-def sound_half(sound: RetrievalResult, seed: int) -> RetrievalResult:
-    return replace(sound, cases=tuple(random.Random(seed).sample(sound.cases, len(sound.cases) // 2)))
+    assert alarms(bench.measure(bench.index("again")), sound) == []
 
 
 def test_swapped_weights_are_caught(bench: Bench, store: Path, sound: RetrievalResult):
@@ -143,35 +122,15 @@ def test_a_lost_language_model_is_caught(bench: Bench, store: Path):
 
 def test_lost_heading_paths_are_caught(bench: Bench, sound: RetrievalResult, monkeypatch):
     """Chunks forget their headings: pages are found as before, but no link leads to the right section."""
-    split = MarkdownSplitter.split
-
-    def headless(self, page, vectors=()):
-        return tuple(
-            replace(chunk, sections=tuple(replace(section, path=()) for section in chunk.sections))
-            for chunk in split(self, page, vectors)
-        )
-
-    monkeypatch.setattr(MarkdownSplitter, "split", headless)
+    lose_headings(monkeypatch)
     found = dropped(bench.measure(bench.index("headless")), sound)
     assert {("section", "mean"), ("section", "cs"), ("section", "en")} <= found
     assert not any(measure == "page" for measure, _ in found)
 
 
-def test_a_lost_czech_analysis_is_caught(bench: Bench, sound: RetrievalResult, monkeypatch):
+def test_a_lost_czech_analysis_is_caught(bench: Bench, sound: RetrievalResult):
     """Czech words count only as they are written: Czech drops, English doesn't."""
-    tokens = analysis._word_tokens
-
-    def plain(word: str, language: str) -> Iterator[str]:
-        if language == "cs":
-            yield analysis.fold(word)
-        else:
-            yield from tokens(word, language)
-
-    analysis._tokens.cache_clear()
-    monkeypatch.setattr(analysis, "_word_tokens", plain)
-    try:
+    with without_czech_analysis():
         found = dropped(bench.measure(bench.index("plain")), sound)
-    finally:
-        analysis._tokens.cache_clear()
     assert ("page", "cs") in found
     assert not any(language == "en" for _, language in found)

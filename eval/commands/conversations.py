@@ -1,0 +1,119 @@
+"""`eval conversations FILE`: what retrieval makes of follow-up questions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.core.models.base import Model
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from eval.cases import Case, load_cases
+from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.measured import configuration
+from eval.commands.retrieval import add_documents_option
+from eval.commands.types import (
+    FAILED,
+    OK,
+    Commands,
+    OpenFinder,
+    as_json,
+    positive,
+    refuse_unwritable,
+    write_text,
+)
+from eval.conversations import Followed, follow, follow_ups, ideal_script, summary
+from eval.documents import parse_rules
+from eval.metrics import title
+from eval.page import conversations_page, write_page
+from eval.report import as_table, difference_cell, row_name
+from eval.retrieval import Plan
+from eval.scripted import ScriptedModel, load_script
+
+NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "conversations",
+        help="measure what is found for follow-up questions",
+        description=(
+            "Each follow-up is asked with its conversation, and spelled out; without a model, with a scripted one that"
+            " resolves every reference, and with the configured one."
+        ),
+    )
+    parser.set_defaults(evaluation=_conversations)
+    parser.add_argument("file", metavar="FILE", help="conversations, .jsonl: messages, standalone, doc, lang")
+    parser.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
+    parser.add_argument(
+        "--scripted-model",
+        metavar="FILE",
+        help="what the scripted model says, joined by id, not the question spelled out",
+    )
+    parser.add_argument("--no-model", action="store_true", help="leave out the configured language model")
+    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
+    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+    parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts, worst questions, traces")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_documents_option(parser)
+
+
+async def _conversations(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    refuse_unwritable(options.out, "--out")
+    refuse_unwritable(options.html, "--html")
+    cases = follow_ups(load_cases(options.file))
+    prompts = load_prompts(settings.languages, settings.prompts)
+    script = load_script(options.scripted_model, cases) if options.scripted_model else ideal_script(cases, prompts)
+    ways: list[tuple[str, Mapping[str, Any], Model | None]] = [
+        ("without a model", NO_MODEL, None),
+        ("with a scripted model", NO_MODEL, ScriptedModel(script, prompts)),
+    ]
+    if (settings.llm_url or settings.llm_class) and not options.no_model:
+        ways.append((f"with {settings.llm_model or settings.llm_class}", {}, None))
+    followed = [await _follow(options, settings, open_finder, cases, way) for way in ways]
+    kept = as_json(summary(followed))
+    if options.out:
+        write_text(kept, options.out)
+    if options.html:
+        write_page(conversations_page(followed), options.html)
+    sys.stdout.write((kept if options.json else _text(followed)) + "\n")
+    return FAILED if any(one.asked.failed or one.standalone.failed for one in followed) else OK
+
+
+async def _follow(
+    options: argparse.Namespace,
+    settings: Settings,
+    open_finder: OpenFinder,
+    cases: Sequence[Case],
+    way: tuple[str, Mapping[str, Any], Model | None],
+) -> Followed:
+    name, overrides, model = way
+    top_k = max(settings.top_k, options.k)  # k pages can't come from fewer than k passages
+    if top_k != settings.top_k:
+        overrides = {**overrides, "top_k": top_k}
+    llm = model.name if model else settings.llm_model if "llm_url" not in overrides else ""
+    plan = Plan(options.k, options.parallel, options.assistant, parse_rules(options.doc_map))
+    config = configuration(options.file, settings, overrides, llm)
+    with quiet_pipeline(), progress_bar(f"Asking {name}") as progress:
+        async with open_finder(overrides, model) as finder:
+            return await follow(finder, cases, plan, name, config=config, progress=progress)
+
+
+def _text(followed: Sequence[Followed]) -> str:
+    header = ["", "n", f"{title('rr', followed[0].asked.k)} as asked", "spelled out", "difference", "language told"]
+    rows = []
+    for one in followed:
+        rows.append([one.name, *[""] * (len(header) - 1)])
+        for row, apart in zip(one.asked.rows, one.difference.rows, strict=True):
+            alone = one.standalone.row(row.language, row.variant, cross=row.cross)
+            assert alone is not None  # of the same questions
+            figures = [f"{each.measures['rr'].mean:.3f}" for each in (row, alone)]
+            rows.append(["  " + row_name(row), str(row.n), *figures, difference_cell(apart.measures["rr"]), ""])
+        rows[-1][-1] = f"{100 * one.asked.language_right:.0f} %"
+    failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in followed)
+    told = [f"{failed} searches failed and count as misses."] if failed else []
+    return "\n".join([*as_table(header, rows), "", "* the 95 % interval leaves out 0", *told])

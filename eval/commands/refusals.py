@@ -1,0 +1,121 @@
+"""`eval refusals FILE --answerable FILE`: whether the assistant declines what it should, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from eval.answers.types import load_unanswerable
+from eval.cases import load_cases
+from eval.commands.asking import progress_bar, quiet_pipeline
+from eval.commands.measured import configuration
+from eval.commands.types import (
+    FAILED,
+    OK,
+    Commands,
+    OpenFinder,
+    as_json,
+    positive,
+    refuse_unwritable,
+    share,
+    write_text,
+)
+from eval.page import refusals_page, write_page
+from eval.page.refusals import percent
+from eval.refusals import MOST, RefusalResult, Weighing, weigh
+from eval.report import as_table
+from eval.scripted import ScriptedModel, load_script
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "refusals",
+        help="measure whether questions without an answer in the pages are declined, and only those",
+        description="Measures the assistant's own decision, before any answer is written.",
+    )
+    parser.set_defaults(evaluation=_refusals)
+    parser.add_argument(
+        "file", metavar="FILE", help="questions that the pages don't answer, .jsonl: lang, kind, question"
+    )
+    parser.add_argument("--answerable", required=True, metavar="FILE", help="question set, .jsonl or .csv")
+    parser.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
+    parser.add_argument(
+        "--most",
+        type=share,
+        default=MOST,
+        metavar="X",
+        help="over-refusal that a chosen threshold may have (%(default)s)",
+    )
+    parser.add_argument("--no-model", action="store_true", help="measure without the configured language model")
+    parser.add_argument(
+        "--scripted-model",
+        metavar="FILE",
+        help="a language model that says what this file has for answerable questions",
+    )
+    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+    parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page with the curve and wrong decisions")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+async def _refusals(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+    refuse_unwritable(options.out, "--out")
+    refuse_unwritable(options.html, "--html")
+    unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
+    model = None
+    if options.scripted_model:
+        script = load_script(options.scripted_model, answerable)
+        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
+    overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model or model else {}
+    told = model.name if model else "" if options.no_model else settings.llm_model or settings.llm_class
+    with quiet_pipeline(), progress_bar("Asking") as progress:
+        async with open_finder(overrides, model) as finder:
+            how = Weighing(options.assistant, options.parallel)
+            weighed = await weigh(finder, answerable, unanswerable, how, progress)
+    config = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "answerable": Path(options.answerable).name,
+        **configuration(options.file, settings, overrides, told),
+    }
+    result = RefusalResult(weighed, settings.min_evidence, options.most, config)
+    kept = as_json(result.summary())
+    if options.out:
+        write_text(kept, options.out)
+    if options.html:
+        write_page(refusals_page(result), options.html)
+    sys.stdout.write((kept if options.json else _text(result)) + "\n")
+    return FAILED if result.failed else OK
+
+
+def _text(result: RefusalResult) -> str:
+    header = ["", "n", "refused, 95 %", "taken for small talk"]
+    rows = [
+        [f"{one.kind}, {one.language}", str(one.n), percent(one.refused), f"{100 * one.smalltalk:.0f} %"]
+        for one in result.shares
+    ]
+    now = result.now
+    lines = [
+        *as_table(header, rows),
+        "",
+        (
+            f"At {now.threshold:g}: {100 * now.recall:.0f} % of the unanswerable are refused, {100 * now.over_refusal:.1f} %"
+            f" of the answerable. Separation {result.separation:.3f} (1 is perfect, .5 is chance)."
+        ),
+        f"Thresholds, recall and over-refusal (chosen for the best recall at no more than {100 * result.most:g} %):",
+    ]
+    near = [p for p in result.curve if round(p.threshold * 50) % 5 == 0]
+    lines += [f"  {p.threshold:.1f}: {100 * p.recall:3.0f} %  {100 * p.over_refusal:4.1f} %" for p in near]
+    lines += [
+        f"Chosen on the {one.chosen_on} questions: {one.chosen.threshold:g}; on the others it refuses"
+        f" {100 * one.reported.recall:.0f} % and {100 * one.reported.over_refusal:.1f} %."
+        for one in result.choices
+    ]
+    if result.failed:
+        lines.append(f"{len(result.failed)} questions failed and are in no figure: {result.failed[0].error}")
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""`eval conversations`: follow-ups with their conversation against the same questions spelled out."""
+
+from __future__ import annotations
+
+import lxml.html
+import pytest
+
+from app.core.prompts import load_prompts
+from app.core.turn import Message
+from eval.cases import Case, load_cases
+from eval.conversations import follow, follow_ups, ideal_script
+from eval.errors import EvaluationError
+from eval.page import conversations_page
+from eval.result import load_result
+from eval.retrieval import Plan
+
+SITE = "https://docs.example.org"
+TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
+FIRST = [{"role": "user", "content": "what is the claim"}, {"role": "assistant", "content": "A volume."}]
+
+
+def row(i: str, question: str, standalone: str, doc: str) -> dict[str, object]:
+    messages = [*FIRST, {"role": "user", "content": question}]
+    return {"id": i, "lang": "en", "messages": messages, "standalone": standalone, "doc": doc}
+
+
+ROWS = (
+    row("a", "how big can it be", "claim size", "en/volumes"),
+    row("b", "password of those", "password token", "en/login"),
+)
+
+
+@pytest.fixture
+def conversations(write_jsonl):
+    return load_cases(write_jsonl("conversations.jsonl", *ROWS))
+
+
+def test_a_conversation_is_a_case_with_its_history(conversations, write_jsonl):
+    """The last message is the question; what is no conversation is told with its line."""
+    first = conversations[0]
+    assert first.question == "how big can it be"
+    assert first.earlier == (Message("user", "what is the claim"), Message("assistant", "A volume."))
+    assert first.messages[-1] == Message("user", "how big can it be")
+    for wrong in ("no list", [{"role": "user"}], [*FIRST], ["x"]):
+        path = write_jsonl("wrong.jsonl", {**ROWS[0], "messages": wrong})
+        with pytest.raises(EvaluationError, match=r"wrong\.jsonl:1"):
+            load_cases(path)
+    with pytest.raises(EvaluationError, match="conversation"):
+        follow_ups([Case("x", "en", "q", "d")])
+
+
+async def test_follow_ups_are_paired_with_their_spelled_out_form(conversations, lookup, tmp_path):
+    """This search can't read a conversation: what it loses is the difference, question by question."""
+    finder = lookup(TEXTS)
+    found = await follow(finder, conversations, Plan(), "without a model")
+    assert [one.scores.rr for one in found.asked.cases] == [0.0, 1.0]
+    assert [one.scores.rr for one in found.standalone.cases] == [1.0, 1.0]
+    assert found.difference.rows[0].measures["rr"].estimate.mean == -0.5
+    sent = [request.messages for request in finder.asked]
+    assert conversations[0].messages in sent
+    assert (Message("user", "claim size"),) in sent
+    found.asked.save(tmp_path / "r.json")
+    assert load_result(tmp_path / "r.json").cases == found.asked.cases
+
+
+async def test_the_page_shows_the_conversation_of_what_was_lost(conversations, lookup):
+    """With both figures."""
+    html = conversations_page([await follow(lookup(TEXTS), conversations, Plan(), "without a model")])
+    text = lxml.html.document_fromstring(html).text_content()
+    assert "user: what is the claim" in text
+    assert "0.500 (-0.500)" in text
+
+
+def test_the_ideal_model_says_the_question_spelled_out(conversations):
+    """To the follow-up and to the spelled out form alike; two that end alike can't be told apart."""
+    prompts = load_prompts(["en", "cs"])
+    script = ideal_script(conversations, prompts)
+    line = script.find("<conversation>\nuser: what is the claim\n</conversation>\n\nhow big can it be")
+    assert line == script.find("claim size")
+    assert line is not None
+    assert (line.refined, line.keywords) == ("claim size", {"en": ("claim size",)})
+    with pytest.raises(EvaluationError, match="end with"):
+        ideal_script([conversations[0], conversations[0]], prompts)

@@ -1,7 +1,8 @@
 """The language of a question: deterministic, one of the configured ones.
 
-Function words and diacritics decide first, then langdetect with the configured profiles only: short
-technical questions mislead detectors that know fifty languages (they said Portuguese to "dog").
+Words, endings and diacritics that only one language has decide first, then the conversation so far, then langdetect
+with the configured profiles only: short technical questions mislead detectors that know fifty languages (they said
+Portuguese to "dog").
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from typing import Any
 from app.core.analysis import fold
 from app.core.prompts import Language
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S*[/@\\=<>{}]\S*|\S+[._]\S+", re.DOTALL)
+_APOSTROPHE = re.compile("['’]")
 SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
 FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
+SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
+LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
 
 
 def without_stopwords(text: str, language: Language) -> str:
@@ -37,7 +41,7 @@ def without_stopwords(text: str, language: Language) -> str:
 
 def is_smalltalk(text: str, language: Language) -> bool:
     """Whether the text greets, thanks or chats, and asks for nothing that a page could have."""
-    words = {fold(word) for word in _WORD.findall(text)}
+    words = {fold(word) for word in re.findall(r"[^\W\d_]+", text)}
     return bool(words & language.smalltalk) and words <= language.smalltalk | language.words
 
 
@@ -52,34 +56,38 @@ class LanguageDetector:
             code: language.words - frozenset().union(*(o.words for o in languages.values() if o is not language))
             for code, language in languages.items()
         }
+        self._endings = {code: tuple(language.endings) for code, language in languages.items()}
 
     def detect(self, text: str, prior: str = "") -> str:
-        """The text's language; without a sign of any, `prior` (as the language so far), then the default."""
-        prose = _CODE.sub(" ", text)
-        votes = self._votes(_WORD.findall(prose))
+        """The text's language; without a sign of any, `prior` (as the language so far), then what its letters suggest."""
+        words = [word for word in _WORD.findall(_CODE.sub(" ", text)) if not any(map(str.isdigit, word))]
+        votes = self._votes(words)
         best = max(votes, key=lambda code: votes[code])
         if votes[best] and list(votes.values()).count(votes[best]) == 1:
             return best
-        return self._statistical(prose) or prior or self._default
+        return prior or self._statistical([word for word in words if len(word) >= SHORTEST]) or self._default
 
     def _votes(self, words: list[str]) -> dict[str, int]:
-        folded = [fold(word) for word in words]
-        votes = {code: sum(word in known for word in folded) for code, known in self._words.items()}
+        folded = [_APOSTROPHE.sub("", fold(word)) for word in words]
+        votes = {code: sum(self._is_of(code, word) for word in folded) for code in self._codes}
         if "en" in votes:  # letters with diacritics speak against English as strongly as a word speaks for
-            accented = sum(word.lower() != plain for word, plain in zip(words, folded, strict=True))
+            accented = sum(not word.isascii() for word in words)
             for code in votes:
                 if code != "en":
                     votes[code] += accented
         return votes
 
-    def _statistical(self, text: str) -> str:
-        if len(self._codes) == 1 or len(_WORD.findall(text)) < FEWEST_WORDS:
+    def _is_of(self, code: str, word: str) -> bool:
+        return word in self._words[code] or (len(word) >= LEAST_INFLECTED and word.endswith(self._endings[code]))
+
+    def _statistical(self, words: list[str]) -> str:
+        if len(self._codes) == 1 or len(words) < FEWEST_WORDS:
             return ""
         from langdetect.lang_detect_exception import LangDetectException
 
         detector = self._factory.create()
         try:
-            detector.append(fold(text))
+            detector.append(fold(" ".join(words)))
             best = detector.get_probabilities()[0]
         except (LangDetectException, IndexError):  # nothing in the text that any profile knows
             return ""

@@ -25,14 +25,16 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords", "references", "openers", "smalltalk")
+LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
+TEXTS = ("name", "sources", "extractive_intro", "related", *LISTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
     """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
 
-    All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
+    All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; longer words
+    with one of the `endings` are of this language too, although no list has them. `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
     `translated` says by language, in this one, that something was translated from it.
     """
@@ -41,6 +43,7 @@ class Language:
     name: str
     words: frozenset[str]
     stopwords: frozenset[str]
+    endings: frozenset[str]
     references: frozenset[str]
     openers: frozenset[str]
     smalltalk: frozenset[str]
@@ -138,9 +141,7 @@ def _language(code: str, override: str) -> Language:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
         raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
-    words = {
-        key: frozenset(texts.pop(key).split()) for key in ("words", "stopwords", "references", "openers", "smalltalk")
-    }
+    words = {key: frozenset(texts.pop(key).split()) for key in LISTS}
     return Language(
         code=code,
         name=texts["name"],
@@ -150,6 +151,7 @@ def _language(code: str, override: str) -> Language:
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],
         stopwords=words["stopwords"],
+        endings=words["endings"],
         references=words["references"],
         openers=words["openers"],
         smalltalk=words["smalltalk"],

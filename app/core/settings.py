@@ -80,7 +80,7 @@ class Settings(BaseSettings):
         "Unset: 0.2 with static vectors, 0.5 with an embedding model.",
     )
     other_language: float = Field(
-        0.7, ge=0, le=1, description="Factor on passages in another language than the question's; 1 is no preference."
+        0.8, ge=0, le=1, description="Factor on passages in another language than the question's; 1 is no preference."
     )
     other_language_keywords: float = Field(
         0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."

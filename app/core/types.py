@@ -179,7 +179,8 @@ class LexicalText:
 class Query:
     """One search: texts for the lexical leg, a vector for the other, and how the two become one ranking.
 
-    `language` is the reader's; hits in another language are multiplied by `other_language`. `depth`
+    `language` is the reader's; hits in another language are multiplied by `other_language`, after scores were
+    measured by the best of the reader's own, so that the preference softens where it has little. `depth`
     is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
     one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
     `exact` asks for exhaustive instead of approximate nearest neighbours.
@@ -191,7 +192,7 @@ class Query:
     filters: Filters = Filters()
     lexical_weight: float = 0.7
     vector_weight: float = 0.3
-    other_language: float = 0.7
+    other_language: float = 0.8
     fusion: Fusion = "weighted"
     exact: bool = False
     depth: int = 100

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.types import Candidate, Legs, Query
 
+MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
 RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
 
 
@@ -33,6 +34,8 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     raw_lexical, raw_vector = _scores(lexical), _scores(vector)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
     scores = {id_: fused[id_] * _preference(candidate, query) for id_, candidate in found.items()}
+    if scores and (most := max(scores.values())) > 1:
+        scores = {id_: score / most for id_, score in scores.items()}
     order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
     return tuple(
         Ranked(
@@ -54,19 +57,25 @@ def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
 def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
     fused: dict[str, float] = {}
     for leg, weight in ((lexical, query.lexical_weight), (vector, query.vector_weight)):
-        for id_, score in _min_max(_scores(leg)).items():
+        for id_, score in _stretched(leg, query).items():
             fused[id_] = fused.get(id_, 0.0) + weight * score
     return fused
 
 
-def _min_max(scores: Mapping[str, float]) -> Mapping[str, float]:
-    """Scores stretched to 0..1; a leg whose candidates are all equal says yes to each of them."""
+def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
+    """Scores stretched so that the best of the reader's language is 1; a leg whose candidates are all equal says yes to each.
+
+    Where that language has little to say, the others go beyond 1, so that its preference weighs less.
+    """
+    scores = _scores(leg)
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
     if high == low:
         return dict.fromkeys(scores, 1.0)
-    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
+    own = max((c.score for c in leg if not query.language or c.language == query.language), default=high)
+    reach = max(own - low, (high - low) / MOST_SOFTENED)
+    return {id_: (score - low) / reach for id_, score in scores.items()}
 
 
 def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[str, float]:

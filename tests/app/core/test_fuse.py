@@ -62,11 +62,28 @@ def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
 
 @pytest.mark.parametrize("fusion", ["weighted", "rrf"])
 def test_other_languages_are_multiplied(fusion):
-    legs = Legs(lexical=leg(("a", 2.0), language="en") + leg(("b", 1.9), ("c", 1.0), language="cs"))
+    """Where the reader's own language has the best candidate, the others lose just the factor."""
+    legs = Legs(lexical=leg(("b", 2.0), language="cs") + leg(("a", 1.9)) + leg(("c", 1.0), language="cs"))
     plain = {r.id: r.fused for r in fuse(legs, query(fusion=fusion))}
     czech = {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=0.5))}
     assert czech == {"a": plain["a"] / 2, "b": plain["b"], "c": plain["c"]}
     assert {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=1.0))} == plain
+
+
+@pytest.mark.parametrize(("own", "first"), [(9.0, "own"), (7.5, "own"), (5.0, "other"), (1.5, "other")])
+def test_the_preference_softens_where_the_own_language_has_weak_evidence(own: float, first: str):
+    """A page in the other language wins as soon as it has clearly more of what was asked."""
+    legs = Legs(leg(("other", 10.0)) + leg(("own", own), ("low", 0.0), language="cs"))
+    ranked = fuse(legs, query(language="cs", other_language=0.7))
+    assert ranked[0].id == first
+    assert 0 <= min(r.fused for r in ranked) <= max(r.fused for r in ranked) <= 1
+
+
+def test_a_language_without_any_evidence_does_not_let_one_leg_drown_the_other():
+    """However weak the reader's language is in one leg, the other leg still counts."""
+    lexical = leg(("a", 100.0), ("b", 99.0)) + leg(("own", 0.1), ("low", 0.0), language="cs")
+    vector = leg(("b", 0.9), ("a", 0.2)) + leg(("own", 0.8), language="cs")
+    assert [r.id for r in fuse(Legs(lexical, vector), query(language="cs", other_language=0.7))][:2] == ["b", "a"]
 
 
 def test_never_more_of_one_page_than_allowed_even_if_less_remains():

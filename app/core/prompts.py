@@ -20,6 +20,8 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
+        "analyze": frozenset({"languages", "form"}),
+        "answer_language": frozenset(),
         "translate": frozenset({"source", "terms"}),
     }
 )
@@ -36,7 +38,8 @@ class Language:
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; longer words
     with one of the `endings` are of this language too, although no list has them. `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
-    `translated` says by language, in this one, that something was translated from it.
+    `translated` says by language, in this one, that something was translated from it, `written` that it is in it.
+    `letters` are those besides a to z.
     """
 
     code: str
@@ -51,10 +54,16 @@ class Language:
     extractive_intro: str
     related: str
     translated: Mapping[str, str]
+    written: Mapping[str, str]
+    letters: frozenset[str] = frozenset()
 
     def translated_from(self, code: str) -> str:
         """How readers are told that a source was translated from this language."""
         return self.translated.get(code, self.translated["other"]).replace("{code}", code)
+
+    def written_in(self, code: str) -> str:
+        """How readers are told that a source is in this language, which isn't theirs."""
+        return self.written.get(code, self.written["other"]).replace("{code}", code)
 
 
 class Prompts:
@@ -134,7 +143,8 @@ def _language(code: str, override: str) -> Language:
     try:
         values = tomllib.loads(_read(name, override))
         texts = {key: str(values.pop(key)) for key in TEXTS}
-        translated = _table(values, "translated", name)
+        letters = frozenset(str(values.pop("letters", "")))
+        translated, written = _table(values, "translated", name), _table(values, "written", name)
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
@@ -148,6 +158,8 @@ def _language(code: str, override: str) -> Language:
         sources=texts["sources"],
         related=texts["related"],
         translated=translated,
+        written=written,
+        letters=letters,
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],
         stopwords=words["stopwords"],

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
+from app.pipeline.counterparts import Counterpart, counterparts
 from app.pipeline.links import LinkFilter, markdown_link
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
 SNIPPET = 300
-_TOKEN = re.compile(r"```|`|\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\](?!\()")
-_UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`{1,2})$")
+_TOKEN = re.compile(r"`+|\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\](?!\()")
+_UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`+)$")
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,27 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        citations = Citations(_sources(turn))
         links = LinkFilter(text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url))
         assert turn.events is not None
-        async with aclosing(turn.events) as events:
-            async for event in events:
-                if not isinstance(event, Text):
-                    for closing in self._closing(event, citations, links, turn.language):
-                        yield closing
-                    yield event
-                elif event.quoted:
-                    yield Text(citations.rewrite(links.rest()) + citations.rest() + event.text)
-                elif text := citations.rewrite(links.feed(event.text)):
-                    yield Text(text)
+        # looked up while the model thinks about its first word
+        looked_up = asyncio.create_task(counterparts(turn))
+        citations: Citations | None = None
+        try:
+            async with aclosing(turn.events) as events:
+                async for event in events:
+                    citations = citations or Citations(_sources(turn, await looked_up))
+                    for cited in self._mapped(event, citations, links, turn.language):
+                        yield cited
+        finally:
+            looked_up.cancel()
+
+    def _mapped(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
+        if not isinstance(event, Text):
+            return [*self._closing(event, citations, links, language), event]
+        if event.quoted:
+            return [Text(citations.rewrite(links.rest()) + citations.rest() + event.text)]
+        text = citations.rewrite(links.feed(event.text))
+        return [Text(text)] if text else []
 
     def _closing(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
@@ -117,33 +128,45 @@ class Citations:
         return tuple(replace(self.passages[index], number=number) for number, index in enumerate(self._order, start=1))
 
 
-def _sources(turn: Turn) -> tuple[Source, ...]:
-    """Each passage with the section of it that speaks most of the question."""
+def _sources(turn: Turn, others: Mapping[str, Counterpart]) -> tuple[Source, ...]:
+    """Each passage with the section of it that speaks most of the question, in the reader's language where it can be."""
     wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
-    return tuple(_source(number, hit, wanted) for number, hit in enumerate(turn.hits, start=1))
+    return tuple(
+        _source(number, hit, wanted, others.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
+    )
 
 
-def _source(number: int, hit: Hit, wanted: set[str]) -> Source:
+def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) -> Source:
     chunk = hit.chunk
     section = best_section(chunk, wanted)
+    title, url, language = chunk.title, chunk.link_to(section), chunk.language
+    if other:
+        section = other.section(section)
+        anchor = f"#{section.anchor}" if section and section.anchor else ""
+        title, url, language = other.page.title, other.page.url + anchor, other.page.language
     name = section.path[-1] if section and section.path else ""
     return Source(
         number=number,
-        title=chunk.title,
-        url=chunk.link_to(section),
-        section="" if name == chunk.title else name,
-        language=chunk.language,
+        title=title,
+        url=url,
+        section="" if name == title else name,
+        language=language,
         snippet=chunk.text[:SNIPPET],
         score=hit.fused,
-        translated_from=chunk.translated_from,
+        translated_from="" if other else chunk.translated_from,
     )
 
 
 def source_list(sources: tuple[Source, ...], language: Language) -> str:
-    """The Markdown list of links at the end of an answer, in the reader's language; translations are told."""
+    """The Markdown list of links at the end of an answer; translations and pages in another language are told."""
     lines = [f"\n\n**{language.sources}**\n"]
     for source in sources:
         name = " – ".join(part for part in (source.title, source.section) if part) or source.url
-        told = f" ({language.translated_from(source.translated_from)})" if source.translated_from else ""
-        lines.append(f"{source.number}. {markdown_link(name, source.url)}{told}")
+        lines.append(f"{source.number}. {markdown_link(name, source.url)}{_told(source, language)}")
     return "\n".join(lines)
+
+
+def _told(source: Source, language: Language) -> str:
+    if source.translated_from:
+        return f" ({language.translated_from(source.translated_from)})"
+    return f" ({language.written_in(source.language)})" if source.language not in {"", language.code} else ""

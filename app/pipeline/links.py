@@ -48,10 +48,11 @@ class LinkFilter:
 
     def _judge(self, match: re.Match[str]) -> str:
         url = match[3] or match[4] or match[0]
+        words = _LINK.sub(self._judge, match[2]) if match[2] and "://" in match[2] else match[2]
         if _plain(url) in self._known or _PLACEHOLDER.match(url):
-            return match[0]
+            return match[0].replace(match[2], words, 1) if match[2] else match[0]
         if match[3]:
-            return match[2]  # the words of the link stay
+            return words  # of the link they stay
         return "" if match[4] else match[0][len(match[0].rstrip(_TRAILING + ")")) :]
 
 

@@ -1,5 +1,7 @@
 """Citing by code: numbers as they are read, links to what was used, nothing invented."""
 
+import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -128,3 +130,27 @@ async def test_a_translated_source_is_told(language: str, source: str, told: str
     assert text_of(events).endswith(f"2. [Page 2](https://docs.example.org/page-2) {told}")
     assert text_of(events).count("(př" if language == "cs" else "(tr") == 1
     assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]
+
+
+PARTS = [
+    "The limit is 4 GB [2]", "[1, 3]", " [9]", "; see [the page](https://docs.example.org/page-2) or",
+    " [this](https://invented.io/x?a=[1])", " <https://invented.io/a>", " https://invented.io/b.", " `array[1]`",
+    "\n```python\nx[2] = y[9]  # https://invented.io/c\n```\n", " http://localhost:8000/v1", " ![p](https://invented.io/p.png)",
+    " čeština [ 2 ] ", "[not a number]", " [1", "] <b>", " ht", "tp", "[x](y)", " a < b ! ", "*[3]*", "\n\n- [1]\n- [2]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(300))
+async def test_a_stream_in_any_pieces_says_the_same_as_the_whole(seed: int) -> None:
+    """However the model's text is cut on its way: the same text, the same sources, nothing invented, nothing lost."""
+    chance = random.Random(seed)
+    text = "".join(chance.choices(PARTS, k=12)) + " The end."
+    cuts = sorted(chance.sample(range(1, len(text)), min(chance.randrange(1, 60), len(text) - 1)))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    whole, cut = await say([text]), await say(pieces)
+    assert text_of(cut) == text_of(whole)
+    assert [e for e in cut if isinstance(e, Source)] == [e for e in whole if isinstance(e, Source)]
+    assert "invented" not in text_of(cut)
+    assert body(cut).endswith(" The end.")
+    outside_code = re.sub(r"```.*?```|`[^`]*`", "", body(cut), flags=re.DOTALL)
+    assert {int(n) for n in re.findall(r"\[(\d+)\]", outside_code)} <= {e.number for e in cut if isinstance(e, Source)}

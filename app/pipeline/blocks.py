@@ -1,0 +1,120 @@
+"""A passage's Markdown as blocks that can be quoted one by one: paragraphs, and whole lists, tables and code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from app.core.types import Chunk
+
+CUT = "…"
+Kind = Literal["paragraph", "list", "table", "code", "quote"]
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"^#{1,6}\s")
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_NOTHING = re.compile(r"^(?:\s*(?:!\[[^\]\n]*\]\([^)\n]*\)|\*{3,}|-{3,}|_{3,}|<[^>\n]*>|<br\s*/?>))+\s*$")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\b[Nn]apř\.)(?<!\b[Tt]zv\.)(?<!\bresp\.)\s+(?=[^\sa-zá-ž\d(])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a passage; `section` counts its sections. `leads` where it announces what follows."""
+
+    text: str
+    kind: Kind
+    section: int
+
+    @property
+    def leads(self) -> bool:
+        """Whether it says little without the next block."""
+        return self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":")
+
+
+def blocks_of(chunk: Chunk) -> list[Block]:
+    """The chunk's blocks in order; headings, pictures and rules are left out."""
+    offsets = [section.offset for section in chunk.sections[1:]]
+    found: list[Block] = []
+    for start, lines in _groups(chunk.text):
+        text = "\n".join(lines).strip("\n").rstrip()
+        kind, section = _kind(lines), sum(offset <= start for offset in offsets)
+        previous = found[-1] if found else None
+        if previous and previous.section == section and previous.kind == "list" and _goes_on(lines):
+            found[-1] = Block(f"{previous.text}\n\n{text}", "list", section)
+        else:
+            found.append(Block(text, kind, section))
+    return found
+
+
+def _goes_on(lines: list[str]) -> bool:
+    """Whether the lines belong to the list above them."""
+    return bool(_ITEM.match(lines[0])) or lines[0].startswith(("  ", "\t"))
+
+
+def _kind(lines: list[str]) -> Kind:
+    if _FENCE.match(lines[0]) and not lines[0].startswith(" "):
+        return "code"
+    if lines[0].lstrip().startswith("|"):
+        return "table"
+    if lines[0].startswith(">"):
+        return "quote"
+    return "list" if any(_ITEM.match(line) for line in lines) else "paragraph"
+
+
+def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines that stand together, with the offset of the first; a fenced block is whole."""
+    lines: list[str] = []
+    fence, start, at = "", 0, 0
+    for line in text.splitlines(keepends=True):
+        bare, mark = line.rstrip("\r\n"), _FENCE.match(line)
+        closes = bool(fence and mark and mark[1].startswith(fence) and not line.strip(" `~\r\n"))
+        alone = not fence and (not bare.strip() or _HEADING.match(bare) or _NOTHING.match(bare))
+        if lines and (alone or (not fence and mark)):
+            yield start, lines
+            lines = []
+        if not alone:
+            start = start if lines else at
+            lines.append(bare)
+        if closes:
+            yield start, lines
+            lines, fence = [], ""
+        elif not fence and mark:
+            fence = mark[1]
+        at += len(line)
+    if lines:
+        yield start, lines
+
+
+def bounded(block: Block, longest: int) -> Block:
+    """The block, a list or table over this length cut after a whole line, with a mark."""
+    if len(block.text) <= longest or block.kind not in {"list", "table", "quote"}:
+        return block
+    lines: list[str] = []
+    length, in_code = 0, False
+    for line in block.text.splitlines():
+        length += len(line) + 1
+        if length > longest and lines and not in_code:
+            break
+        lines.append(line)
+        in_code ^= bool(_FENCE.match(line))
+    return replace(block, text="\n".join([*lines, "", CUT]))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a paragraph; none ends within code."""
+    pieces: list[str] = []
+    for piece in _SENTENCE.split(text):
+        if pieces and pieces[-1].count("`") % 2:
+            pieces[-1] += f" {piece}"
+        else:
+            pieces.append(piece)
+    return pieces
+
+
+def joined(blocks: Iterable[Block]) -> str:
+    """The blocks as Markdown again."""
+    return "\n\n".join(block.text for block in blocks)

@@ -17,7 +17,7 @@ from app.core.prompts import HOLES, load_prompts
 
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
-FILES = {f"{name}.md" for name in HOLES} | {"language.toml"}
+FILES = {f"{name}.md" for name in HOLES} | {"language.toml", "dates.toml"}
 
 
 def values(language: str) -> dict[str, Any]:
@@ -140,6 +140,7 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
         ("en/nothing_found.md", "It costs 5 $ a month.", "stray"),
         ("en/language.toml", 'name = "English"', "lacks"),
         ("en/language.toml", 'name = "English', "TOML"),
+        ("en/dates.toml", "months = [", "TOML"),
         (
             "en/language.toml",
             (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("other = ", "another = "),

@@ -21,6 +21,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
         "translate": frozenset({"source", "terms"}),
+        "period": frozenset({"today"}),
     }
 )
 
@@ -34,7 +35,7 @@ class Language:
 
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
-    `translated` says by language, in this one, that something was translated from it.
+    `translated` says by language, in this one, that something was translated from it; `dates` is its `dates.toml`.
     """
 
     code: str
@@ -48,6 +49,7 @@ class Language:
     extractive_intro: str
     related: str
     translated: Mapping[str, str]
+    dates: Mapping[str, Any]
 
     def translated_from(self, code: str) -> str:
         """How readers are told that a source was translated from this language."""
@@ -119,6 +121,13 @@ def _template(name: str, holes: frozenset[str], override: str) -> Template:
     return template
 
 
+def _toml(name: str, override: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(name, override))
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
+
+
 def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
     table = values.pop(key)
     if not isinstance(table, dict) or not isinstance(table.get("other"), str):
@@ -128,12 +137,10 @@ def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
 
 def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
+    values = _toml(name, override)
     try:
-        values = tomllib.loads(_read(name, override))
         texts = {key: str(values.pop(key)) for key in TEXTS}
         translated = _table(values, "translated", name)
-    except tomllib.TOMLDecodeError as error:
-        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
@@ -153,4 +160,5 @@ def _language(code: str, override: str) -> Language:
         references=words["references"],
         openers=words["openers"],
         smalltalk=words["smalltalk"],
+        dates=_toml(f"{code}/dates.toml", override),
     )

@@ -50,6 +50,12 @@ class Settings(BaseSettings):
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
     helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refining and of keywords.")
     helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
+    period_boost: float = Field(
+        15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
+    )
+    recency_loss: float = Field(
+        0.5, ge=0, description="What a page loses with each year of its age where no time is asked for; 0: nothing."
+    )
     on_model_failure: Literal["extractive", "error"] = Field(
         "extractive", description="What to do when the language model fails before it wrote anything."
     )

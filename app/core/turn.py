@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core.types import Filters, Hit, Legs, Query, Vector
+from app.core.types import Boost, Filters, Hit, Legs, Query, Recency, Vector
 
 # ---- a conversation --------------------------------------------------------------------------
 
@@ -143,8 +143,8 @@ class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
-    an earlier question that this one needs to be understood. `evidence`
-    (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
+    an earlier question that this one needs to be understood. `period` lifts pages of the time that
+    was asked about, `recency` the newer ones where none was. `evidence` (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
     """
 
     request: Request
@@ -153,6 +153,8 @@ class Turn:
     language: str = ""
     referred: str = ""
     smalltalk: bool = False
+    period: Boost | None = None
+    recency: Recency | None = None
     refined: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None

@@ -14,6 +14,8 @@ from app.core.settings import Settings
 from app.pipeline.cite import Cite
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords
+from app.pipeline.period import AskedPeriod
+from app.pipeline.periods import open_rules
 from app.pipeline.refine import Refine
 from app.pipeline.relevance import Relevance
 from app.pipeline.retrieve import Probe, Retrieve
@@ -36,6 +38,10 @@ class Tools:
 
 def _detect(tools: Tools) -> Step:
     return Detect(tools.detector, tools.prompts)
+
+
+def _period(tools: Tools) -> Step:
+    return AskedPeriod(tools.model, tools.prompts, tools.settings, open_rules(tools.prompts))
 
 
 def _refine(tools: Tools) -> Step | None:
@@ -69,6 +75,7 @@ def _cite(tools: Tools) -> Step:
 STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
     {
         "detect": _detect,
+        "period": _period,
         "refine": _refine,
         "keywords": _keywords,
         "probe": _probe,

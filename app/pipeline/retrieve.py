@@ -31,7 +31,7 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ("referred",)
+    uses = ("referred", "period")
     writes = ("vector", "legs")
     optional = False
 
@@ -51,7 +51,7 @@ class Retrieve:
     settings: Settings
     name = "retrieve"
     reads = ("question", "language", "generation")
-    uses = ("referred", "vector", "legs", "keywords")
+    uses = ("referred", "period", "recency", "vector", "legs", "keywords")
     writes = ("search", "legs", "hits")
     optional = False
 
@@ -114,6 +114,8 @@ def _query(
         other_language=settings.other_language_keywords if keywords else settings.other_language,
         fusion=settings.fusion,
         exact=settings.exact,
+        boosts=(turn.period,) if turn.period else (),
+        recency=turn.recency,
         limit=settings.top_k,
         per_page=settings.per_page,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.core.store.boosts import factors
 from app.core.types import Candidate, Legs, Query
 
 RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
@@ -32,7 +33,8 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     raw_lexical, raw_vector = _scores(lexical), _scores(vector)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    scores = {id_: fused[id_] * _preference(candidate, query) for id_, candidate in found.items()}
+    boosted = factors(found, query)
+    scores = {id_: fused[id_] * _preference(c, query) * boosted.get(id_, 1.0) for id_, c in found.items()}
     order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
     return tuple(
         Ranked(

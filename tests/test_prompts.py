@@ -63,8 +63,8 @@ def test_a_language_loads_and_every_prompt_renders(language: str):
 def test_texts_of_a_language_are_complete(language: str):
     """language.toml has every key, none empty, and enough words to tell a short question by."""
     texts = values(language)
-    translated = texts.pop("translated")
-    assert set(texts) == {
+    translated, written = texts.pop("translated"), texts.pop("written")
+    assert set(texts) - {"letters"} == {
         "name",
         "sources",
         "extractive_intro",
@@ -75,9 +75,10 @@ def test_texts_of_a_language_are_complete(language: str):
         "openers",
         "smalltalk",
     }
-    assert all(text.strip() for text in [*texts.values(), *translated.values()])
-    assert set(translated) >= {"other", *LANGUAGES}
-    assert "{code}" in translated["other"]
+    assert all(text.strip() for text in [*texts.values(), *translated.values(), *written.values()])
+    for table in (translated, written):
+        assert set(table) >= {"other", *LANGUAGES}
+        assert "{code}" in table["other"]
     assert "\n" not in texts["sources"]
     assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100
 

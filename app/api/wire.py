@@ -122,7 +122,7 @@ def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request
         for message, text in zip(chat.messages, texts, strict=True)
         if message.role in ROLES and text.strip()
     )
-    return turn.Request(messages, chat.model, id, _sampling(chat))
+    return turn.Request(messages, chat.model, id, _sampling(chat), whole=not chat.stream)
 
 
 def _sampling(chat: ChatRequest) -> turn.Sampling:

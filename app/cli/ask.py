@@ -48,7 +48,7 @@ def _read_question() -> str:
 async def _ask(settings: Settings, question: str, arguments: argparse.Namespace) -> int:
     from app.assistant import opened
 
-    request = Request((Message("user", question),), assistant=arguments.assistant, id=uuid.uuid4().hex[:12])
+    request = Request((Message("user", question),), arguments.assistant, uuid.uuid4().hex[:12], whole=arguments.json)
     events: list[Event] = []
     async with opened(settings) as assistants:
         async for event in assistants.get(arguments.assistant).answer(request):

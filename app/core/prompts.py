@@ -20,6 +20,8 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "synthesize": frozenset({"passages"}),
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
+        "analyze": frozenset({"languages", "form"}),
+        "answer_language": frozenset(),
         "translate": frozenset({"source", "terms"}),
         "period": frozenset({"today"}),
     }
@@ -35,7 +37,8 @@ class Language:
 
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
-    `translated` says by language, in this one, that something was translated from it; `dates` is its `dates.toml`.
+    `translated` says by language, in this one, that something was translated from it, `written` that it is in it.
+    `letters` are those besides a to z. `dates` is its `dates.toml`.
     """
 
     code: str
@@ -49,11 +52,17 @@ class Language:
     extractive_intro: str
     related: str
     translated: Mapping[str, str]
+    written: Mapping[str, str]
     dates: Mapping[str, Any]
+    letters: frozenset[str] = frozenset()
 
     def translated_from(self, code: str) -> str:
         """How readers are told that a source was translated from this language."""
         return self.translated.get(code, self.translated["other"]).replace("{code}", code)
+
+    def written_in(self, code: str) -> str:
+        """How readers are told that a source is in this language, which isn't theirs."""
+        return self.written.get(code, self.written["other"]).replace("{code}", code)
 
 
 class Prompts:
@@ -140,7 +149,8 @@ def _language(code: str, override: str) -> Language:
     values = _toml(name, override)
     try:
         texts = {key: str(values.pop(key)) for key in TEXTS}
-        translated = _table(values, "translated", name)
+        letters = frozenset(str(values.pop("letters", "")))
+        translated, written = _table(values, "translated", name), _table(values, "written", name)
     except KeyError as error:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
@@ -154,6 +164,8 @@ def _language(code: str, override: str) -> Language:
         sources=texts["sources"],
         related=texts["related"],
         translated=translated,
+        written=written,
+        letters=letters,
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],
         stopwords=words["stopwords"],

@@ -48,8 +48,12 @@ class Settings(BaseSettings):
     llm_class: str = Field("", description="LlamaIndex LLM class instead, as llama_index.llms.openai_like:OpenAILike.")
     llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
-    helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refining and of keywords.")
+    helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
     helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
+    helper_calls: int = Field(2, ge=0, description="Most helper calls to the language model per question.")
+    check_answer_language: bool = Field(
+        default=True, description="Ask again, once, for an answer that is in another language than the question."
+    )
     period_boost: float = Field(
         15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
     )

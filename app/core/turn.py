@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from app.core.types import Boost, Filters, Hit, Legs, Query, Recency, Vector
 
@@ -31,13 +31,19 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asked; `id` names the answer in logs and in the response."""
+    """What a client asked; `id` names the answer in logs and in the response.
+
+    `whole`: nothing is shown before the answer's end, so that all of it can still be corrected. `trace`: tell how
+    the answer came about.
+    """
 
     messages: tuple[Message, ...]
     assistant: str = ""
     id: str = ""
     sampling: Sampling = Sampling()
     filters: Filters = field(default_factory=Filters)
+    whole: bool = False
+    trace: bool = False
 
     @property
     def question(self) -> str:
@@ -107,15 +113,30 @@ class Failure:
     error: Exception
 
 
+LanguageCheck = Literal["", "corrected", "switched", "wrong"]
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer."""
+    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer.
+
+    `language` is empty where nothing was wrong with the answer's: `corrected` when it was asked for a second time,
+    `wrong` when that didn't help, `switched` when it changed after the beginning had been sent.
+    """
 
     finish_reason: str = "stop"
     extractive: bool = False
+    language: LanguageCheck = ""
 
 
-Event = Status | Text | Reasoning | Source | Usage | Failure | Done
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How the answer came about, step by step, ready for JSON; comes just before the end where it was asked for."""
+
+    steps: tuple[Mapping[str, Any], ...]
+
+
+Event = Status | Text | Reasoning | Source | Usage | Failure | Done | Trace
 Events = AsyncGenerator[Event, None]
 
 
@@ -126,6 +147,24 @@ class Completion:
     text: str
     usage: Usage = Usage()
     finish_reason: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to a language model."""
+
+    step: str
+    ms: float
+    usage: Usage = Usage()
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls to language models that one question took: those that were begun, and what is known of the ended ones."""
+
+    begun: dict[str, int] = field(default_factory=dict)
+    ended: list[Call] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +182,10 @@ class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
-    an earlier question that this one needs to be understood. `period` lifts pages of the time that
-    was asked about, `recency` the newer ones where none was. `evidence` (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
+    an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
+    `recency` the newer ones where none was. `evidence` (0..1) is how much of what the question says the best passage
+    has; `related` are hits too weak to answer from.
+    `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
 
     request: Request
@@ -165,3 +206,4 @@ class Turn:
     related: tuple[Hit, ...] = ()
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
+    calls: Calls = field(default_factory=Calls)

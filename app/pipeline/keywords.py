@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions, Model
+from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
+from app.pipeline.calls import ask_helper
 from app.pipeline.history import conversation, earlier
 from app.pipeline.step import Changes
 
@@ -42,10 +43,7 @@ class Keywords:
         )
         history = earlier(turn.request.messages, self.prompts)
         messages = [Message("system", system), Message("user", conversation(turn.question, history))]
-        options = CallOptions(
-            temperature=self.settings.helper_temperature, max_tokens=300, timeout=self.settings.helper_timeout
-        )
-        answer = (await self.model.complete(messages, options)).text
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         keywords = parse(answer, codes)
         if not keywords:
             raise ModelError(f"No keywords can be read from {answer[:200]!r}: the question alone is searched.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions, Model
+from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
+from app.pipeline.calls import ask_helper
 from app.pipeline.history import conversation, earlier
 from app.pipeline.step import Changes
 
@@ -37,10 +38,7 @@ class Refine:
             Message("system", self.prompts.render(turn.language, "refine_question")),
             Message("user", conversation(turn.question, history)),
         ]
-        options = CallOptions(
-            temperature=self.settings.helper_temperature, max_tokens=300, timeout=self.settings.helper_timeout
-        )
-        answer = (await self.model.complete(messages, options)).text.strip().strip('"„“”').strip()
+        answer = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip().strip('"„“”').strip()
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
             raise ModelError(
                 f"The rewritten question is {'empty' if not answer else 'an essay'}: the original is used."

@@ -11,6 +11,7 @@ from app.core.language import LanguageDetector
 from app.core.models.base import Embedder, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
+from app.pipeline.analyze import Analyze
 from app.pipeline.cite import Cite
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords
@@ -52,6 +53,10 @@ def _keywords(tools: Tools) -> Step | None:
     return Keywords(tools.model, tools.prompts, tools.settings) if tools.model else None
 
 
+def _analyze(tools: Tools) -> Step | None:
+    return Analyze(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
 def _probe(tools: Tools) -> Step:
     return Probe(tools.embedder, tools.prompts, tools.settings)
 
@@ -78,6 +83,7 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
         "period": _period,
         "refine": _refine,
         "keywords": _keywords,
+        "analyze": _analyze,
         "probe": _probe,
         "retrieve": _retrieve,
         "relevance": _relevance,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
@@ -12,6 +12,9 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
 from app.core.types import Hit
+from app.pipeline.answer_language import AnswerLanguage
+from app.pipeline.calls import timed
+from app.pipeline.checked import WrongLanguage, checked, whole
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
 from app.pipeline.links import markdown_link
@@ -59,7 +62,7 @@ class Synthesize:
     async def _written(self, model: Model, turn: Turn) -> Events:
         said = False
         try:
-            async with aclosing(self._generate(model, turn)) as events:
+            async with aclosing(self._in_language(model, turn)) as events:
                 async for event in events:
                     said = said or isinstance(event, Text)
                     yield event
@@ -68,6 +71,43 @@ class Synthesize:
                 raise
             log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
             for event in [Failure(error)] if said else self._extracted(turn):
+                yield event
+
+    async def _in_language(self, model: Model, turn: Turn) -> Events:
+        """The model's answer; one in another language than the question's is asked for once more."""
+        check = AnswerLanguage(turn.language, self.prompts.languages) if self.settings.check_answer_language else None
+        first = self._generate(model, turn)
+        first = checked(first, check) if check else first
+        refused: tuple[Event, ...] = ()
+        try:
+            async with aclosing(whole(first) if turn.request.whole else first) as events:
+                async for event in events:
+                    yield _told(event, turn)
+                return
+        except WrongLanguage as wrong:
+            refused = wrong.events
+        assert check is not None  # nobody else raises it
+        log.info("answer in another language id=%s language=%s: asked again", turn.request.id, turn.language)
+        async with aclosing(self._again(model, turn, check, refused)) as events:
+            async for event in events:
+                yield event
+
+    async def _again(self, model: Model, turn: Turn, check: AnswerLanguage, refused: tuple[Event, ...]) -> Events:
+        said: list[str] = []
+        second = self._generate(model, turn, self.prompts.render(turn.language, "answer_language"))
+        try:
+            async with aclosing(whole(second) if turn.request.whole else second) as events:
+                async for event in events:
+                    if isinstance(event, Text):
+                        said.append(event.text)
+                    elif isinstance(event, Done):
+                        event = replace(event, language=check.outcome("".join(said)))  # noqa: PLW2901
+                    yield _told(event, turn)
+        except ModelError as error:
+            if said or not refused:
+                raise
+            log.warning("language model failed on correcting id=%s error=%s", turn.request.id, error)
+            for event in refused:  # better than none
                 yield event
 
     def _nothing(self, turn: Turn) -> list[Event]:
@@ -83,7 +123,8 @@ class Synthesize:
     def _extracted(self, turn: Turn) -> list[Event]:
         return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
 
-    async def _generate(self, model: Model, turn: Turn) -> Events:
+    async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
+        """What the model writes; `firmer` is said last, where models heed it most."""
         sampling, settings = turn.request.sampling, self.settings
         options = CallOptions(
             temperature=settings.temperature if sampling.temperature is None else sampling.temperature,
@@ -96,15 +137,26 @@ class Synthesize:
         room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
         room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
         system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room))
-        messages = [Message("system", system), *history, Message("user", turn.refined or turn.question)]
+        question = turn.refined or turn.question
+        messages = [
+            Message("system", "\n\n".join(part for part in (system, firmer) if part)),
+            *history,
+            Message("user", "\n\n".join(part for part in (question, firmer) if part)),
+        ]
         empty = True
-        async with aclosing(model.stream(messages, options)) as events:
+        async with aclosing(timed(model.stream(messages, options), turn, self.name)) as events:
             async for event in events:
                 empty = empty and not (isinstance(event, Text) and event.text.strip())
                 if isinstance(event, Done) and empty:
                     raise ModelError(f"The language model {model.name} answered nothing.")
                 if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
                     yield event
+
+
+def _told(event: Event, turn: Turn) -> Event:
+    if isinstance(event, Done) and event.language:
+        log.info("answer language id=%s asked=%s %s", turn.request.id, turn.language, event.language)
+    return event
 
 
 def numbered(hits: tuple[Hit, ...], room: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -14,7 +15,7 @@ from eval.scripted.script import Line, Script
 
 NAME = "scripted"
 _CUT = "\0"
-_KINDS = ("refine_question", "refine_keywords", "synthesize")
+_KINDS = ("refine_question", "refine_keywords", "analyze", "synthesize")
 _ANSWERS = {
     "cs": "Toto je předepsaná odpověď zkušebního modelu. Nejvíce k dotazu říká první úryvek [1].",
     "en": "This is a scripted answer of a test model. The first passage says most about the question [1].",
@@ -65,6 +66,8 @@ class ScriptedModel:
         if line is None:
             self.unknown.add(question)
             raise ModelError(f"The scripted model has no line for the question {question[:200]!r}.")
+        if kind == "analyze":
+            return json.dumps({"question": line.refined, **line.keywords}, ensure_ascii=False)
         return line.refined if kind == "refine_question" else _keywords(line, system)
 
     def _recognise(self, system: str) -> tuple[str, str]:

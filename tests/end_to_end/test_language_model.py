@@ -92,7 +92,7 @@ def test_a_model_that_dies_in_mid_stream_is_an_error_event(assistant: Program, l
 
 
 def test_the_official_client_raises_for_a_stream_that_breaks_off(assistant: Program, llm: FakeLLM):
-    """Nobody takes half an answer for a whole one."""
+    """Nobody takes half an answer for a whole one; where nothing was sent yet, the pages are quoted instead."""
     llm.reply = saying(Reply(LONG, dies_after=120))
     messages = [{"role": "user", "content": QUESTIONS["en"]}]
     with openai.OpenAI(base_url=f"{assistant.url}/v1", api_key="any", max_retries=0) as client:
@@ -102,9 +102,8 @@ def test_the_official_client_raises_for_a_stream_that_breaks_off(assistant: Prog
             client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream,
         ):
             pieces += [chunk.choices[0].delta.content or "" for chunk in stream]
-        with pytest.raises(openai.InternalServerError) as whole:
-            client.chat.completions.create(model="docs-assistant", messages=messages)
-    assert whole.value.status_code == 502
+        whole = client.chat.completions.create(model="docs-assistant", messages=messages)
+    assert str(whole.choices[0].message.content).startswith(INTRO["en"])
 
 
 @BOTH

@@ -94,10 +94,21 @@ async def test_the_setting_error_makes_the_failure_an_error(llm: FakeLLM) -> Non
 
 async def test_a_model_that_dies_in_mid_answer_ends_with_a_failure(llm: FakeLLM) -> None:
     """What was said stays, then a Failure: no second answer is glued to the first."""
-    llm.reply = lambda _: Reply("The limit is 4 GB.", dies_after=3)
+    llm.reply = lambda _: Reply("The limit is what the passages say.", dies_after=6)
     events = await answer(llm, turn(hits=HITS))
-    assert text_of(events) == "The limit is "
+    assert text_of(events) == "The limit is what the passages "
     assert isinstance(events[-1], Failure)
+
+
+async def test_an_answer_of_which_nothing_was_shown_can_still_be_extractive(llm: FakeLLM) -> None:
+    """The model dies while its first text is held back, or while a client waits for the whole: no failure."""
+    llm.reply = lambda _: Reply("Limit 4 GB.", dies_after=2)
+    assert (await answer(llm, turn(hits=HITS)))[-1] == Done(extractive=True)
+    llm.reply = lambda _: Reply("The limit is what the passages say.", dies_after=6)
+    request = Request((Message("user", "Memory?"),), whole=True)
+    events = await answer(llm, turn("Memory?", hits=HITS, request=request))
+    assert events[-1] == Done(extractive=True)
+    assert "passages" not in text_of(events)
 
 
 async def test_no_passages_no_model_call(llm: FakeLLM) -> None:

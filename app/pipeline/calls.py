@@ -1,0 +1,55 @@
+"""Calls to the language model, counted: helper calls, which are short and few, and the answer itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from app.core.errors import ModelError
+from app.core.models.base import CallOptions, Model
+from app.core.settings import Settings
+from app.core.turn import Call, Done, Message, Reasoning, Text, Turn, Usage
+
+LONGEST_ANSWER = 300  # tokens
+
+
+async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+    """What the model answers. `ModelError` when it fails, or when the question has had all its helper calls."""
+    begun = sum(turn.calls.begun.values())
+    if begun >= settings.helper_calls:
+        raise ModelError(f"{step} wasn't asked: a question may have {settings.helper_calls} helper calls.")
+    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
+    options = CallOptions(
+        temperature=settings.helper_temperature, max_tokens=LONGEST_ANSWER, timeout=settings.helper_timeout
+    )
+    started = time.perf_counter()
+    try:
+        completion = await model.complete(messages, options)
+    except ModelError as error:
+        turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, error=str(error)))
+        raise
+    turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, completion.usage))
+    return completion.text
+
+
+Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]
+
+
+async def timed(events: Events, turn: Turn, step: str) -> Events:
+    """The events of a streamed call; how long it took and its tokens are remembered."""
+    started, usage, error = time.perf_counter(), Usage(), "cancelled"
+    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Usage):
+                    usage += event
+                elif isinstance(event, Done):
+                    error = ""
+                yield event
+    except ModelError as failed:
+        error = str(failed)
+        raise
+    finally:
+        turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, usage, error))

@@ -13,7 +13,8 @@ from typing import Any
 
 from app.core.errors import AssistantError, NoIndex, RequestError, SettingsError
 from app.core.language import LanguageDetector
-from app.core.models import Embedder, Model, open_embedder, open_model
+from app.core.models import Embedder, Model, open_embedder, open_model, open_reranker
+from app.core.models.rerank import Reranker
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
@@ -75,6 +76,7 @@ class Assistants:
     store: Store
     model: Model | None
     embedder: Embedder
+    reranker: Reranker | None
     prompts: Prompts
     created: int
 
@@ -121,6 +123,8 @@ class Assistants:
         await self.embedder.close()
         if self.model:
             await self.model.close()
+        if self.reranker:
+            await self.reranker.close()
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
@@ -134,12 +138,13 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     embedder = open_embedder(settings)
     store = open_store(settings)
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    tools = Tools(settings, prompts, detector, model, embedder)
+    reranker = open_reranker(settings)
+    tools = Tools(settings, prompts, detector, model, embedder, reranker)
     assistants = [_assistant(entry, tools, store) for entry in _entries(settings)]
     by_id = {assistant.id: assistant for assistant in assistants}
     if len(by_id) != len(assistants):
         raise SettingsError("Two assistants in assistants.toml have the same id.")
-    return Assistants(by_id, store, model, embedder, prompts, int(time.time()))
+    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()))
 
 
 @asynccontextmanager

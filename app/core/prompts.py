@@ -24,6 +24,10 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "answer_language": frozenset(),
         "translate": frozenset({"source", "terms"}),
         "period": frozenset({"today"}),
+        "multi_query": frozenset({"count"}),
+        "hyde": frozenset(),
+        "associate": frozenset({"sections"}),
+        "helpful": frozenset({"passages"}),
     }
 )
 

@@ -183,7 +183,8 @@ class Turn:
 
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
-    `recency` the newer ones where none was. `evidence` (0..1) is how much of what the question says the best passage
+    `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
+    `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best passage
     has; `related` are hits too weak to answer from.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
@@ -196,10 +197,13 @@ class Turn:
     smalltalk: bool = False
     period: Boost | None = None
     recency: Recency | None = None
+    sections: Boost | None = None
     refined: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None
     legs: Legs | None = None
+    variants: Legs | None = None
+    hypothetical: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
     evidence: float | None = None

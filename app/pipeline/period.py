@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions, Model
+from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Recency
+from app.pipeline.calls import ask_helper
 from app.pipeline.periods import OPERATORS, Period, PeriodRules
 from app.pipeline.step import Changes
 
@@ -52,11 +53,8 @@ class AskedPeriod:
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
         system = self.prompts.render(turn.language, "period", today=today.isoformat())
-        options = CallOptions(
-            temperature=self.settings.helper_temperature, max_tokens=300, timeout=self.settings.helper_timeout
-        )
-        answer = await model.complete([Message("system", system), Message("user", turn.question)], options)
-        return parse(answer.text, turn.question)
+        messages = [Message("system", system), Message("user", turn.question)]
+        return parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
 
 
 def parse(answer: str, question: str) -> Period | None:

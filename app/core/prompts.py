@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "hyde": frozenset(),
         "associate": frozenset({"sections"}),
         "helpful": frozenset({"passages"}),
+        "persona": frozenset({"tone"}),
     }
 )
 
@@ -72,9 +74,19 @@ class Language:
 class Prompts:
     """The prompts and texts of the configured languages."""
 
-    def __init__(self, languages: Mapping[str, Language], templates: Mapping[tuple[str, str], Template]) -> None:
+    def __init__(
+        self,
+        languages: Mapping[str, Language],
+        templates: Mapping[tuple[str, str], Template],
+        personas: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self.languages = languages
+        self.personas = personas  # by name, their tones by language
         self._templates = templates
+
+    def persona(self, language: str, name: str) -> str:
+        """What is added to the prompt of an answer in this tone; nothing for an empty name."""
+        return self.render(language, "persona", tone=self.personas[name][language]) if name else ""
 
     def language(self, code: str) -> Language:
         """The language's texts; `PromptError` when it isn't configured."""
@@ -107,7 +119,21 @@ def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
         for code in languages
         for name, holes in HOLES.items()
     }
-    return Prompts({code: _language(code, override) for code in languages}, templates)
+    return Prompts({code: _language(code, override) for code in languages}, templates, _personas(languages, override))
+
+
+def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[str, str]]:
+    """The tones of every persona that any language has; `PromptError` where another language lacks it."""
+    folders = [folder for code in languages if (folder := files("prompts").joinpath(code, "persona")).is_dir()]
+    shipped = [entry.name for folder in folders for entry in folder.iterdir()]
+    own = [file.name for code in languages if override for file in Path(override, code, "persona").glob("*.md")]
+    names = sorted({name.removesuffix(".md") for name in [*shipped, *own] if name.endswith(".md")})
+    found = {}
+    for name in names:
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+            raise PromptError(f"The persona file {name}.md needs a name of small letters, digits and hyphens.")
+        found[name] = {code: _read(f"{code}/persona/{name}.md", override).strip() for code in languages}
+    return found
 
 
 def _read(name: str, override: str) -> str:

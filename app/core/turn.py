@@ -42,6 +42,7 @@ class Request:
     id: str = ""
     sampling: Sampling = Sampling()
     filters: Filters = field(default_factory=Filters)
+    persona: str = ""
     whole: bool = False
     trace: bool = False
 

@@ -137,9 +137,10 @@ class Synthesize:
         room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
         room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
         system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room))
+        persona = self.prompts.persona(turn.language, turn.request.persona)
         question = turn.refined or turn.question
         messages = [
-            Message("system", "\n\n".join(part for part in (system, firmer) if part)),
+            Message("system", "\n\n".join(part for part in (system, persona, firmer) if part)),
             *history,
             Message("user", "\n\n".join(part for part in (question, firmer) if part)),
         ]

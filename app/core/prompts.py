@@ -29,6 +29,8 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "hyde": frozenset(),
         "associate": frozenset({"sections"}),
         "helpful": frozenset({"passages"}),
+        "condense": frozenset({"passages"}),
+        "clarify": frozenset({"choices"}),
         "persona": frozenset({"tone"}),
     }
 )

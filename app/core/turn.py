@@ -186,7 +186,8 @@ class Turn:
     an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
     `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
     `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best passage
-    has; `related` are hits too weak to answer from.
+    has; `related` are hits too weak to answer from; `choices` are hits of different readings
+    of the question, `condensed` shorter texts of the hits, empty where a hit's own stays.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
 
@@ -207,6 +208,8 @@ class Turn:
     hypothetical: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
+    choices: tuple[Hit, ...] = ()
+    condensed: tuple[str, ...] = ()
     evidence: float | None = None
     related: tuple[Hit, ...] = ()
     events: Events | None = None

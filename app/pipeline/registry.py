@@ -15,6 +15,8 @@ from app.core.settings import Settings
 from app.pipeline.analyze import Analyze
 from app.pipeline.associate import Associate
 from app.pipeline.cite import Cite
+from app.pipeline.clarify import Clarify
+from app.pipeline.condense import Condense
 from app.pipeline.detect import Detect
 from app.pipeline.helpful import Helpful
 from app.pipeline.hyde import HypotheticalAnswer
@@ -88,6 +90,14 @@ def _helpful(tools: Tools) -> Step:
     return Helpful(tools.model, tools.prompts, tools.settings)
 
 
+def _condense(tools: Tools) -> Step | None:
+    return Condense(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _clarify(tools: Tools) -> Step:
+    return Clarify(tools.prompts, tools.settings)
+
+
 def _probe(tools: Tools) -> Step:
     return Probe(tools.embedder, tools.prompts, tools.settings)
 
@@ -123,6 +133,8 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
         "rerank": _rerank,
         "helpful": _helpful,
         "relevance": _relevance,
+        "clarify": _clarify,
+        "condense": _condense,
         "synthesize": _synthesize,
         "cite": _cite,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -13,7 +13,8 @@ from typing import Any
 
 from app.core.errors import AssistantError, NoIndex, RequestError, SettingsError
 from app.core.language import LanguageDetector
-from app.core.models import Embedder, Model, open_embedder, open_model
+from app.core.models import Embedder, Model, open_embedder, open_model, open_reranker
+from app.core.models.rerank import Reranker
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
@@ -33,6 +34,7 @@ class Assistant:
     store: Store
     collections: tuple[str, ...] = ()
     listed: bool = True
+    persona: str = ""
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -55,7 +57,8 @@ class Assistant:
         return await run(upto(self.plan, "evidence"), await self._turn(request))
 
     async def _turn(self, request: Request) -> Turn:
-        request = replace(request, filters=request.filters.within(self.collections))
+        filters, persona = request.filters.within(self.collections), request.persona or self.persona
+        request = replace(request, filters=filters, persona=persona)
         return Turn(request=request, generation=await self.store.live())
 
 
@@ -79,19 +82,29 @@ class Assistants:
     store: Store
     model: Model | None
     embedder: Embedder
+    reranker: Reranker | None
     prompts: Prompts
     created: int
 
     def get(self, name: str) -> Assistant:
-        """The assistant of this name; the first one for an empty name."""
+        """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
         if not name:
             return next(iter(self.by_id.values()))
+        base, _, persona = name.partition(":")
+        if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
+            return replace(self.by_id[base], id=name, persona=persona, listed=False)
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {name!r} here. There is: {known}.", param="model", code="model_not_found"
+                f"There is no model {name!r} here. There is: {known}. {self._tones(base)}".rstrip(),
+                param="model",
+                code="model_not_found",
             )
         return self.by_id[name]
+
+    def _tones(self, base: str) -> str:
+        tones = ", ".join(self.prompts.personas)
+        return f"Tones of {base}, as {base}:name, are: {tones}." if base in self.by_id and tones else ""
 
     def listed(self) -> tuple[Assistant, ...]:
         """Those that are shown to clients."""
@@ -125,6 +138,8 @@ class Assistants:
         await self.embedder.close()
         if self.model:
             await self.model.close()
+        if self.reranker:
+            await self.reranker.close()
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
@@ -138,12 +153,14 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     embedder = open_embedder(settings)
     store = open_store(settings)
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    tools = Tools(settings, prompts, detector, model, embedder)
-    assistants = [_assistant(entry, tools, store) for entry in _entries(settings)]
+    reranker = open_reranker(settings)
+    tools = Tools(settings, prompts, detector, model, embedder, reranker)
+    entries = _entries(settings)
+    assistants = [one for entry in entries for one in _with_personas(_assistant(entry, tools, store), entry, prompts)]
     by_id = {assistant.id: assistant for assistant in assistants}
     if len(by_id) != len(assistants):
         raise SettingsError("Two assistants in assistants.toml have the same id.")
-    return Assistants(by_id, store, model, embedder, prompts, int(time.time()))
+    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()))
 
 
 @asynccontextmanager
@@ -173,7 +190,31 @@ def _entries(settings: Settings) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-KEYS = {"id", "names", "steps", "collections", "listed"}
+KEYS = {"id", "names", "steps", "collections", "listed", "persona"}
+
+
+def _with_personas(assistant: Assistant, entry: Mapping[str, Any], prompts: Prompts) -> Iterator[Assistant]:
+    """The assistant, and those tones of it that have a name of their own or are listed."""
+    yield assistant
+    tones = entry.get("persona", [])
+    if not isinstance(tones, list) or not all(isinstance(tone, dict) and tone.get("id") for tone in tones):
+        raise SettingsError(
+            f"assistants.toml: write each persona of {assistant.id} as [[assistant.persona]] with an id."
+        )
+    for tone in tones:
+        if unknown := set(tone) - {"id", "names", "listed"}:
+            raise SettingsError(
+                f"assistants.toml: unknown {', '.join(sorted(unknown))} in a persona of {assistant.id}."
+            )
+        if tone["id"] not in prompts.personas:
+            raise SettingsError(
+                f"assistants.toml: {assistant.id} has the persona {tone['id']!r}, but there is no file prompts/<language>/persona/{tone['id']}.md."
+            )
+        id_ = f"{assistant.id}:{tone['id']}"
+        names = dict(tone.get("names", {})) or {
+            code: f"{name} ({tone['id']})" for code, name in assistant.names.items()
+        }
+        yield replace(assistant, id=id_, names=names, listed=bool(tone.get("listed", False)), persona=tone["id"])
 
 
 def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistant:

@@ -17,7 +17,9 @@ from app.core.prompts import HOLES, load_prompts
 
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
-FILES = {f"{name}.md" for name in HOLES} | {"language.toml"}
+FILES = {f"{name}.md" for name in HOLES} | {"language.toml", "dates.toml"}
+
+PERSONAS = {f"{name}.md" for name in ("neutral", "beginner", "expert", "elderly", "kids", "emojis", "rhymes")}
 
 
 def values(language: str) -> dict[str, Any]:
@@ -45,7 +47,8 @@ def test_czech_and_english_are_there():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_language_has_exactly_the_files_that_are_used(language: str):
     """No file is missing, and none lies there that nobody reads."""
-    assert {file.name for file in (FOLDER / language).iterdir()} == FILES
+    assert {file.name for file in (FOLDER / language).iterdir()} == FILES | {"persona"}
+    assert {file.name for file in (FOLDER / language / "persona").iterdir()} == PERSONAS
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -122,9 +125,24 @@ def test_a_file_of_the_override_directory_replaces_the_shipped_one(override: Cal
 
 def test_a_language_may_live_in_the_override_directory_alone(override: Callable[[str, str], str]):
     """A new language needs a folder and its code in the settings, nothing else."""
-    for file in (FOLDER / "en").iterdir():
-        own = override(f"xx/{file.name}", file.read_text(encoding="utf-8").replace("Sources", "Xources"))
+    for file in (FOLDER / "en").rglob("*.*"):
+        name = file.relative_to(FOLDER / "en").as_posix()
+        own = override(f"xx/{name}", file.read_text(encoding="utf-8").replace("Sources", "Xources"))
     assert load_prompts(["en", "xx"], own).language("xx").sources == "Xources"
+
+
+def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[[str, str], str]):
+    """It is put into the frame that keeps facts as they are; one that a language lacks is an error that names it."""
+    own = override("en/persona/pirate.md", "Talk like a pirate.")
+    with pytest.raises(PromptError, match=r"prompts/cs/persona/pirate\.md"):
+        load_prompts(["cs", "en"], own)
+    text = load_prompts(["en"], own).persona("en", "pirate")
+    assert "Talk like a pirate." in text
+    assert "stay exactly" in text
+    assert load_prompts(["en"], own).persona("en", "") == ""
+    own = override("en/persona/Two Words.md", "x")
+    with pytest.raises(PromptError, match="Two Words"):
+        load_prompts(["en"], own)
 
 
 def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
@@ -142,6 +160,7 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
         ("en/nothing_found.md", "It costs 5 $ a month.", "stray"),
         ("en/language.toml", 'name = "English"', "lacks"),
         ("en/language.toml", 'name = "English', "TOML"),
+        ("en/dates.toml", "months = [", "TOML"),
         (
             "en/language.toml",
             (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("other = ", "another = "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,14 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "analyze": frozenset({"languages", "form"}),
         "answer_language": frozenset(),
         "translate": frozenset({"source", "terms"}),
+        "period": frozenset({"today"}),
+        "multi_query": frozenset({"count"}),
+        "hyde": frozenset(),
+        "associate": frozenset({"sections"}),
+        "helpful": frozenset({"passages"}),
+        "condense": frozenset({"passages"}),
+        "clarify": frozenset({"choices"}),
+        "persona": frozenset({"tone"}),
     }
 )
 
@@ -39,7 +48,7 @@ class Language:
     with one of the `endings` are of this language too, although no list has them. `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
     `translated` says by language, in this one, that something was translated from it, `written` that it is in it.
-    `letters` are those besides a to z.
+    `letters` are those besides a to z. `dates` is its `dates.toml`.
     """
 
     code: str
@@ -55,6 +64,7 @@ class Language:
     related: str
     translated: Mapping[str, str]
     written: Mapping[str, str]
+    dates: Mapping[str, Any]
     letters: frozenset[str] = frozenset()
 
     def translated_from(self, code: str) -> str:
@@ -69,9 +79,19 @@ class Language:
 class Prompts:
     """The prompts and texts of the configured languages."""
 
-    def __init__(self, languages: Mapping[str, Language], templates: Mapping[tuple[str, str], Template]) -> None:
+    def __init__(
+        self,
+        languages: Mapping[str, Language],
+        templates: Mapping[tuple[str, str], Template],
+        personas: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self.languages = languages
+        self.personas = personas  # by name, their tones by language
         self._templates = templates
+
+    def persona(self, language: str, name: str) -> str:
+        """What is added to the prompt of an answer in this tone; nothing for an empty name."""
+        return self.render(language, "persona", tone=self.personas[name][language]) if name else ""
 
     def language(self, code: str) -> Language:
         """The language's texts; `PromptError` when it isn't configured."""
@@ -104,7 +124,21 @@ def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
         for code in languages
         for name, holes in HOLES.items()
     }
-    return Prompts({code: _language(code, override) for code in languages}, templates)
+    return Prompts({code: _language(code, override) for code in languages}, templates, _personas(languages, override))
+
+
+def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[str, str]]:
+    """The tones of every persona that any language has; `PromptError` where another language lacks it."""
+    folders = [folder for code in languages if (folder := files("prompts").joinpath(code, "persona")).is_dir()]
+    shipped = [entry.name for folder in folders for entry in folder.iterdir()]
+    own = [file.name for code in languages if override for file in Path(override, code, "persona").glob("*.md")]
+    names = sorted({name.removesuffix(".md") for name in [*shipped, *own] if name.endswith(".md")})
+    found = {}
+    for name in names:
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+            raise PromptError(f"The persona file {name}.md needs a name of small letters, digits and hyphens.")
+        found[name] = {code: _read(f"{code}/persona/{name}.md", override).strip() for code in languages}
+    return found
 
 
 def _read(name: str, override: str) -> str:
@@ -131,6 +165,13 @@ def _template(name: str, holes: frozenset[str], override: str) -> Template:
     return template
 
 
+def _toml(name: str, override: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(name, override))
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
+
+
 def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
     table = values.pop(key)
     if not isinstance(table, dict) or not isinstance(table.get("other"), str):
@@ -140,13 +181,11 @@ def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
 
 def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
+    values = _toml(name, override)
     try:
-        values = tomllib.loads(_read(name, override))
         texts = {key: str(values.pop(key)) for key in TEXTS}
         letters = frozenset(str(values.pop("letters", "")))
         translated, written = _table(values, "translated", name), _table(values, "written", name)
-    except tomllib.TOMLDecodeError as error:
-        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
     except KeyError as error:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     if values:
@@ -167,4 +206,5 @@ def _language(code: str, override: str) -> Language:
         references=words["references"],
         openers=words["openers"],
         smalltalk=words["smalltalk"],
+        dates=_toml(f"{code}/dates.toml", override),
     )

@@ -50,13 +50,35 @@ class Settings(BaseSettings):
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
     helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
     helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
-    helper_calls: int = Field(2, ge=0, description="Most helper calls to the language model per question.")
+    helper_calls: int = Field(4, ge=0, description="Most helper calls to the language model per question.")
     check_answer_language: bool = Field(
         default=True, description="Ask again, once, for an answer that is in another language than the question."
+    )
+    period_boost: float = Field(
+        15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
+    )
+    section_boost: float = Field(
+        2.0, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
+    )
+    condense_over: int = Field(
+        8000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
+    )
+    recency_loss: float = Field(
+        0.5, ge=0, description="What a page loses with each year of its age where no time is asked for; 0: nothing."
     )
     on_model_failure: Literal["extractive", "error"] = Field(
         "extractive", description="What to do when the language model fails before it wrote anything."
     )
+
+    # reranker
+    rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
+    rerank_model: str = Field("", description="Model to ask there.")
+    rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
+    rerank_form: Literal["cohere", "tei"] = Field(
+        "cohere", description="Form of its requests: cohere (Cohere, Jina, Voyage, vLLM) or tei."
+    )
+    rerank_candidates: int = Field(20, ge=1, description="How many passages it is asked about.")
+    rerank_sigmoid: bool = Field(default=False, description="Bring its scores to 0..1, for models that give others.")
 
     # embedder
     embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from app.core.types import Filters, Hit, Legs, Query, Vector
+from app.core.types import Boost, Filters, Hit, Legs, Query, Recency, Vector
 
 # ---- a conversation --------------------------------------------------------------------------
 
@@ -42,6 +42,7 @@ class Request:
     id: str = ""
     sampling: Sampling = Sampling()
     filters: Filters = field(default_factory=Filters)
+    persona: str = ""
     whole: bool = False
     trace: bool = False
 
@@ -182,8 +183,11 @@ class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
-    an earlier question that this one needs to be understood. `evidence`
-    (0..1) is how much of what the question says the best passage has; `related` are hits too weak to answer from.
+    an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
+    `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
+    `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best passage
+    has; `related` are hits too weak to answer from; `choices` are hits of different readings
+    of the question, `condensed` shorter texts of the hits, empty where a hit's own stays.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
 
@@ -193,12 +197,19 @@ class Turn:
     language: str = ""
     referred: str = ""
     smalltalk: bool = False
+    period: Boost | None = None
+    recency: Recency | None = None
+    sections: Boost | None = None
     refined: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None
     legs: Legs | None = None
+    variants: Legs | None = None
+    hypothetical: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
+    choices: tuple[Hit, ...] = ()
+    condensed: tuple[str, ...] = ()
     evidence: float | None = None
     related: tuple[Hit, ...] = ()
     events: Events | None = None

@@ -176,6 +176,28 @@ class LexicalText:
 
 
 @dataclass(frozen=True, slots=True)
+class Boost:
+    """Multiplies the fused score of hits by `factor` where all that is set here fits them.
+
+    `first` and `last` are the days (ISO 8601) that the page may be of, both included; `url_prefixes` where it lies.
+    """
+
+    factor: float
+    first: str = ""
+    last: str = ""
+    url_prefixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recency:
+    """Makes hits count less with their age: divides by 1 + `loss` a year, up to `years`, as seen on the day `today`."""
+
+    today: str
+    loss: float = 0.5
+    years: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One search: texts for the lexical leg, a vector for the other, and how the two become one ranking.
 
@@ -183,7 +205,8 @@ class Query:
     measured by the best of the reader's own, so that the preference softens where it has little. `depth`
     is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
     one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
-    `exact` asks for exhaustive instead of approximate nearest neighbours.
+    `exact` asks for exhaustive instead of approximate nearest neighbours. `boosts` and `recency` change the fused
+    scores; pages without a date are neither preferred nor put back by them.
     """
 
     texts: tuple[LexicalText, ...]
@@ -195,6 +218,8 @@ class Query:
     other_language: float = 0.8
     fusion: Fusion = "weighted"
     exact: bool = False
+    boosts: tuple[Boost, ...] = ()
+    recency: Recency | None = None
     depth: int = 100
     limit: int = 5
     per_page: int = 2

@@ -14,14 +14,22 @@ from app.core.turn import Call, Done, Message, Reasoning, Text, Turn, Usage
 LONGEST_ANSWER = 300  # tokens
 
 
-async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+async def ask_helper(  # what is asked, of whom, for whom
+    step: str,
+    model: Model,
+    messages: Sequence[Message],
+    turn: Turn,
+    settings: Settings,
+    *,
+    max_tokens: int = LONGEST_ANSWER,
+) -> str:
     """What the model answers. `ModelError` when it fails, or when the question has had all its helper calls."""
     begun = sum(turn.calls.begun.values())
     if begun >= settings.helper_calls:
         raise ModelError(f"{step} wasn't asked: a question may have {settings.helper_calls} helper calls.")
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
     options = CallOptions(
-        temperature=settings.helper_temperature, max_tokens=LONGEST_ANSWER, timeout=settings.helper_timeout
+        temperature=settings.helper_temperature, max_tokens=max_tokens, timeout=settings.helper_timeout
     )
     started = time.perf_counter()
     try:

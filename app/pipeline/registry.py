@@ -9,14 +9,24 @@ from types import MappingProxyType
 from app.core.errors import SettingsError
 from app.core.language import LanguageDetector
 from app.core.models.base import Embedder, Model
+from app.core.models.rerank import Reranker
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.pipeline.analyze import Analyze
+from app.pipeline.associate import Associate
 from app.pipeline.cite import Cite
+from app.pipeline.clarify import Clarify
+from app.pipeline.condense import Condense
 from app.pipeline.detect import Detect
+from app.pipeline.helpful import Helpful
+from app.pipeline.hyde import HypotheticalAnswer
 from app.pipeline.keywords import Keywords
+from app.pipeline.multi_query import MultiQuery
+from app.pipeline.period import AskedPeriod
+from app.pipeline.periods import open_rules
 from app.pipeline.refine import Refine
 from app.pipeline.relevance import Relevance
+from app.pipeline.rerank import Rerank
 from app.pipeline.retrieve import Probe, Retrieve
 from app.pipeline.step import Group, Plan, Step
 from app.pipeline.synthesize import Synthesize
@@ -33,10 +43,15 @@ class Tools:
     detector: LanguageDetector
     model: Model | None
     embedder: Embedder
+    reranker: Reranker | None = None
 
 
 def _detect(tools: Tools) -> Step:
     return Detect(tools.detector, tools.prompts)
+
+
+def _period(tools: Tools) -> Step:
+    return AskedPeriod(tools.model, tools.prompts, tools.settings, open_rules(tools.prompts))
 
 
 def _refine(tools: Tools) -> Step | None:
@@ -49,6 +64,38 @@ def _keywords(tools: Tools) -> Step | None:
 
 def _analyze(tools: Tools) -> Step | None:
     return Analyze(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _multi_query(tools: Tools) -> Step | None:
+    return MultiQuery(tools.model, tools.embedder, tools.prompts, tools.settings) if tools.model else None
+
+
+def _hyde(tools: Tools) -> Step | None:
+    return HypotheticalAnswer(tools.model, tools.embedder, tools.prompts, tools.settings) if tools.model else None
+
+
+def _associate(tools: Tools) -> Step | None:
+    return Associate(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _rerank(tools: Tools) -> Step:
+    if tools.reranker is None:
+        raise SettingsError(
+            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or leave it out."
+        )
+    return Rerank(tools.reranker, tools.settings)
+
+
+def _helpful(tools: Tools) -> Step:
+    return Helpful(tools.model, tools.prompts, tools.settings)
+
+
+def _condense(tools: Tools) -> Step | None:
+    return Condense(tools.model, tools.prompts, tools.settings) if tools.model else None
+
+
+def _clarify(tools: Tools) -> Step:
+    return Clarify(tools.prompts, tools.settings)
 
 
 def _probe(tools: Tools) -> Step:
@@ -74,12 +121,20 @@ def _cite(tools: Tools) -> Step:
 STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
     {
         "detect": _detect,
+        "period": _period,
         "refine": _refine,
         "keywords": _keywords,
         "analyze": _analyze,
+        "multi_query": _multi_query,
+        "hyde": _hyde,
+        "associate": _associate,
         "probe": _probe,
         "retrieve": _retrieve,
+        "rerank": _rerank,
+        "helpful": _helpful,
         "relevance": _relevance,
+        "clarify": _clarify,
+        "condense": _condense,
         "synthesize": _synthesize,
         "cite": _cite,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from app.core.errors import IndexMismatch, ModelError
 from app.core.language import without_stopwords
@@ -12,6 +13,7 @@ from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
+from app.core.store.join import joined
 from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
@@ -31,14 +33,14 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ("referred",)
+    uses = ("referred", "period")
     writes = ("vector", "legs")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
         """The question's vector (None when the embedder failed) and both legs with raw scores."""
         vector = await _embed(turn, self.embedder)
-        query = _query(turn, self, vector)
+        query = query_for(turn, self, vector)
         return {"vector": vector, "legs": await turn.generation.search(query)}
 
 
@@ -51,7 +53,9 @@ class Retrieve:
     settings: Settings
     name = "retrieve"
     reads = ("question", "language", "generation")
-    uses = ("referred", "vector", "legs", "keywords")
+    uses = (
+        "referred", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
+    )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
 
@@ -61,12 +65,13 @@ class Retrieve:
         legs, vector = turn.legs, turn.vector
         if legs is None:
             vector = await _embed(turn, self.embedder)
-        query = _query(turn, self, vector, turn.keywords)
+        query = query_for(turn, self, vector, turn.keywords)
         if legs is None:
             legs = await generation.search(query)
         elif turn.keywords:
             again = await generation.search(replace(query, vector=None))
             legs = Legs(again.lexical, legs.vector)
+        legs = joined(legs, turn.variants, turn.hypothetical)
         return {"search": query, "legs": legs, "hits": await rank(generation, legs, query)}
 
 
@@ -91,9 +96,22 @@ async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
     return vector
 
 
-def _query(
-    turn: Turn, step: Probe | Retrieve, vector: Vector | None, keywords: Mapping[str, str] | None = None
-) -> Query:
+class Searching(Protocol):
+    """A step that searches."""
+
+    @property
+    def prompts(self) -> Prompts:
+        """For the words that say nothing."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """For weights and numbers."""
+        ...
+
+
+def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
+    """The search for the turn's question, or for keywords together with it."""
     settings = step.settings
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
@@ -114,6 +132,8 @@ def _query(
         other_language=settings.other_language_keywords if keywords else settings.other_language,
         fusion=settings.fusion,
         exact=settings.exact,
+        boosts=tuple(boost for boost in (turn.period, turn.sections) if boost),
+        recency=turn.recency,
         limit=settings.top_k,
         per_page=settings.per_page,
     )

@@ -36,7 +36,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "smalltalk", "refined", "related")
+    uses = ("referred", "smalltalk", "refined", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
 
@@ -47,6 +47,10 @@ class Synthesize:
     async def _answer(self, turn: Turn) -> Events:
         if turn.smalltalk:
             yield Text(self.prompts.render(turn.language, "smalltalk"))
+            yield Done()
+        elif turn.choices:
+            choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
+            yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()
         elif not turn.hits:
             for event in self._nothing(turn):
@@ -136,10 +140,11 @@ class Synthesize:
         history = earlier(turn.request.messages, self.prompts)
         room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
         room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
-        system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room))
+        system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room, turn.condensed))
+        persona = self.prompts.persona(turn.language, turn.request.persona)
         question = turn.refined or turn.question
         messages = [
-            Message("system", "\n\n".join(part for part in (system, firmer) if part)),
+            Message("system", "\n\n".join(part for part in (system, persona, firmer) if part)),
             *history,
             Message("user", "\n\n".join(part for part in (question, firmer) if part)),
         ]
@@ -159,14 +164,16 @@ def _told(event: Event, turn: Turn) -> Event:
     return event
 
 
-def numbered(hits: tuple[Hit, ...], room: int) -> str:
+def numbered(hits: tuple[Hit, ...], room: int, condensed: tuple[str, ...] = ()) -> str:
     """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
-    `room` characters are full.
+    `room` characters are full. A text of `condensed` stands for the hit of its place.
     """
     passages: list[str] = []
     for number, hit in enumerate(hits, start=1):
         title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
-        around = (hit.chunk.before, hit.chunk.text, hit.chunk.after)
+        around: tuple[str, ...] = (hit.chunk.before, hit.chunk.text, hit.chunk.after)
+        if short := condensed[number - 1] if condensed else "":
+            around = (short,)
         passage = f"[{number}] {title}\n" + "\n\n".join(part for part in around if part)
         if len(passage) > room and passages:
             break

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from app.core.errors import SettingsError
 from app.core.models.base import Embedder, Model
 from app.core.settings import Settings
 
-__all__ = ["Embedder", "Model", "open_embedder", "open_model"]
+if TYPE_CHECKING:
+    from app.core.models.rerank import Reranker
+
+__all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
 
 def open_model(settings: Settings) -> Model | None:
@@ -47,3 +52,16 @@ def open_embedder(settings: Settings) -> Embedder:
         max_chars=settings.embedding_max_chars,
         extra_body=settings.embedding_extra_body,
     )
+
+
+def open_reranker(settings: Settings) -> Reranker | None:
+    """The configured reranker; None when there is none."""
+    if not settings.rerank_url:
+        return None
+    if not settings.rerank_model and settings.rerank_form == "cohere":
+        raise SettingsError("DOCS_RERANK_URL is set, but DOCS_RERANK_MODEL isn't: name the model to ask.")
+    from app.core.models.openai import Endpoint
+    from app.core.models.rerank import Reranker
+
+    endpoint = Endpoint(settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.helper_timeout)
+    return Reranker(endpoint, settings.rerank_model or "reranker", settings.rerank_form)

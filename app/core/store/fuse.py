@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.core.store.boosts import factors
 from app.core.types import Candidate, Legs, Query
 
 MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
@@ -36,6 +37,8 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     scores = {id_: fused[id_] * _preference(candidate, query) for id_, candidate in found.items()}
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
+    boosted = factors(found, query)
+    scores = {id_: score * boosted.get(id_, 1.0) for id_, score in scores.items()}
     order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
     return tuple(
         Ranked(

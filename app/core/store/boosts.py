@@ -1,0 +1,49 @@
+"""What makes a hit count more or less than its text says: the time of its page, and where it lies."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from statistics import median
+
+from app.core.types import Boost, Candidate, Query, Recency
+
+DAYS_A_YEAR = 365.25
+
+
+def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, float]:
+    """What to multiply the fused score with, by id; an id that is missing stays as it is."""
+    if not query.boosts and query.recency is None:
+        return {}
+    found = dict.fromkeys(candidates, 1.0)
+    for boost in query.boosts:
+        for id_, candidate in candidates.items():
+            found[id_] *= boost.factor if _fits(boost, candidate) else 1.0
+    if query.recency is not None:
+        for id_, factor in _recent(candidates, query.recency).items():
+            found[id_] *= factor
+    return found
+
+
+def _fits(boost: Boost, candidate: Candidate) -> bool:
+    day = candidate.modified[:10]
+    if (boost.first or boost.last) and not day:
+        return False
+    late, early = bool(boost.first) and day < boost.first, bool(boost.last) and day > boost.last
+    return not late and not early and (not boost.url_prefixes or candidate.url.startswith(boost.url_prefixes))
+
+
+def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:
+    """A page without a date counts like the middle one of those with a date."""
+    today = dt.date.fromisoformat(recency.today)
+    days = {id_: candidate.modified[:10] for id_, candidate in candidates.items() if candidate.modified}
+    if len(set(days.values())) < 2:  # one day for all is the day of a build, and says nothing
+        return {}
+    aged = {id_: _aged(today, day, recency) for id_, day in days.items()}
+    middle = median(aged.values())
+    return {id_: aged.get(id_, middle) for id_ in candidates}
+
+
+def _aged(today: dt.date, day: str, recency: Recency) -> float:
+    years = max(0.0, (today - dt.date.fromisoformat(day)).days / DAYS_A_YEAR)
+    return 1 / (1 + recency.loss * min(years, recency.years))

@@ -1,0 +1,77 @@
+"""Which of the reranked passages help: by their scores, and by the language model where the reranker is unsure.
+
+Below 0.30 the model is asked once; else 0.20 is kept where three or more passages reach it, 0.10 where fewer do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.errors import ModelError
+from app.core.models.base import Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+from app.core.types import Hit
+from app.pipeline.calls import ask_helper
+from app.pipeline.patience import patiently
+from app.pipeline.step import Changes
+from app.pipeline.synthesize import numbered
+
+UNSURE = 0.30
+GOOD = 0.20
+FAIR = 0.10
+ENOUGH = 3
+ROOM = 12_000  # characters of passages that the model is shown
+
+
+@dataclass(frozen=True)
+class Helpful:
+    """Keeps the passages that help; none of them may be left."""
+
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    name = "helpful"
+    reads = ("question", "language", "hits")
+    uses = ("smalltalk",)
+    writes = ("hits", "related")
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits that are left; hits that nobody reranked stay as they are."""
+        scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
+        if turn.smalltalk or not scores or len(scores) < len(turn.hits):
+            return {}
+        if max(scores) < UNSURE and self.model is not None:
+            kept = await self._asked(self.model, turn)
+        else:
+            kept = by_score(turn.hits)
+        return {"hits": kept} if kept else {"hits": (), "related": turn.hits}
+
+    async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
+        system = self.prompts.render(turn.language, "helpful", passages=numbered(turn.hits, ROOM))
+        messages = [Message("system", system), Message("user", turn.question)]
+        answer = await patiently(lambda: ask_helper(self.name, model, messages, turn, self.settings))
+        return tuple(turn.hits[number - 1] for number in parse(answer, len(turn.hits)))
+
+
+def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Those that score well, or fairly where few score well."""
+    good = tuple(hit for hit in hits if (hit.rerank or 0.0) >= GOOD)
+    return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
+
+
+def parse(answer: str, count: int) -> list[int]:
+    """The numbers from 1 to `count` in the answer, in rising order; none for one that says there are none.
+
+    Raises `ModelError` for an answer in sentences.
+    """
+    said = answer.strip().strip("[]().")
+    if re.fullmatch(r"(?:none|nothing|zadn\w*|žádn\w*|nic|0|-)?", said.casefold()):
+        return []
+    if not re.fullmatch(r"[\d\s,;\[\]]+", said):
+        raise ModelError(f"No passage numbers can be read from {answer[:200]!r}: all passages are kept.")
+    return sorted({number for text in re.findall(r"\d+", said) if 1 <= (number := int(text)) <= count})

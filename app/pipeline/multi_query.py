@@ -1,0 +1,78 @@
+"""The question in other words, each searched too: finds pages that call the thing by another name.
+
+Five wordings, the union of the best 20 of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.models.base import Embedder, Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.store.base import Generation
+from app.core.store.join import joined
+from app.core.turn import Message, Turn
+from app.core.types import Vector
+from app.pipeline.calls import ask_helper
+from app.pipeline.history import conversation, earlier
+from app.pipeline.retrieve import query_for
+from app.pipeline.step import Changes
+
+VARIANTS = 5
+DEPTH = 20
+LONGEST = 300
+_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
+
+
+@dataclass(frozen=True)
+class MultiQuery:
+    """Asks the language model for other wordings and searches with all of them at once."""
+
+    model: Model
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    name = "multi_query"
+    reads = ("question", "language", "generation")
+    uses = ("smalltalk",)
+    writes = ("variants",)
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The legs of all wordings as one; `ModelError` when the model wrote none."""
+        if turn.smalltalk:
+            return {}
+        wordings = await self._wordings(turn)
+        generation: Generation = turn.generation
+        vectors = await self._vectors(wordings)
+        queries = [
+            replace(query_for(replace(turn, question=text, referred=""), self, vector), depth=DEPTH)
+            for text, vector in zip(wordings, vectors, strict=True)
+        ]
+        return {"variants": joined(*await asyncio.gather(*(generation.search(query) for query in queries)))}
+
+    async def _wordings(self, turn: Turn) -> list[str]:
+        system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
+        asked = conversation(turn.question, earlier(turn.request.messages, self.prompts))
+        messages = [Message("system", system), Message("user", asked)]
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if not (found := parse(answer)):
+            raise ModelError(f"No other wordings can be read from {answer[:200]!r}: the question alone is searched.")
+        return found
+
+    async def _vectors(self, texts: list[str]) -> list[Vector | None]:
+        try:
+            return list(await self.embedder.embed_queries(texts))
+        except ModelError:  # their words are searched all the same; the probe tells that the embedder is away
+            return [None] * len(texts)
+
+
+def parse(answer: str) -> list[str]:
+    """One wording a line, list marks and quotes removed, each once, at most `VARIANTS`."""
+    lines = (_MARK.sub("", line).strip().strip("\"'„“”").strip() for line in answer.splitlines())
+    usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
+    return [line[:LONGEST] for line in usable][:VARIANTS]

@@ -1,0 +1,78 @@
+"""The time that a question asks about: pages of that time count more, and without one newer pages do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from app.core.errors import ModelError
+from app.core.models.base import Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+from app.core.types import Recency
+from app.pipeline.calls import ask_helper
+from app.pipeline.periods import OPERATORS, Period, PeriodRules
+from app.pipeline.step import Changes
+
+
+def _today() -> dt.date:
+    return dt.datetime.now(dt.UTC).date()
+
+
+@dataclass(frozen=True)
+class AskedPeriod:
+    """Finds the period by rules, and by the language model where the question names a time that they don't understand."""
+
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    rules: Mapping[str, PeriodRules]
+    today: Callable[[], dt.date] = field(default=_today)
+    name = "period"
+    reads = ("question", "language")
+    uses = ("smalltalk",)
+    writes = ("question", "period", "recency")
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The question without the period, and what to lift; nothing but newer pages where none is asked for."""
+        if turn.smalltalk:
+            return {}
+        today = self.today()
+        found = self.rules[turn.language].period(turn.question, today)
+        if found is None and self.model is not None and self.rules[turn.language].hinted(turn.question):
+            found = await self._asked(self.model, turn, today)
+        if found is None:
+            loss = self.settings.recency_loss
+            return {"recency": Recency(today.isoformat(), loss)} if loss else {}
+        return {"question": found.question, "period": found.boost(self.settings.period_boost)}
+
+    async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
+        system = self.prompts.render(turn.language, "period", today=today.isoformat())
+        messages = [Message("system", system), Message("user", turn.question)]
+        return parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
+
+
+def parse(answer: str, question: str) -> Period | None:
+    """The period of a model's answer, a JSON object somewhere in it; None where it says that there is none.
+
+    Raises `ModelError` where that can't be read.
+    """
+    found = re.search(r"\{[^{}]*\}", answer)
+    unread = f"No period can be read from {answer[:200]!r}: the question is searched as it is."
+    try:
+        said = json.loads(found[0] if found else answer)
+        operator = said["operator"]
+        if operator in (None, "", "none", "null"):
+            return None
+        day = dt.date.fromisoformat(said["date"]).isoformat()
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(unread) from error
+    if operator not in OPERATORS:
+        raise ModelError(unread)
+    left = said.get("question")
+    return Period(operator, day, day, left.strip() if isinstance(left, str) and left.strip() else question)

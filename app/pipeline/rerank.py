@@ -1,0 +1,52 @@
+"""The best candidates in a new order, by a model that reads the question and each passage together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.models.rerank import Reranker
+from app.core.settings import Settings
+from app.core.store.search import rank
+from app.core.turn import Turn
+from app.pipeline.patience import patiently
+from app.pipeline.step import Changes
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """Asks the reranker about more candidates than are kept; without its answer the order stays."""
+
+    reranker: Reranker
+    settings: Settings
+    name = "rerank"
+    reads = ("question", "search", "legs", "generation", "hits")
+    uses = ("smalltalk",)
+    writes = ("hits",)
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits with their scores of 0..1, best first.
+
+        Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
+        """
+        if turn.smalltalk or not turn.hits or turn.search is None or turn.legs is None:
+            return {}
+        wide = replace(turn.search, limit=max(self.settings.rerank_candidates, turn.search.limit))
+        hits = await rank(turn.generation, turn.legs, wide)
+        texts = [hit.chunk.embedded_text for hit in hits]
+        scores = await patiently(lambda: self.reranker.rerank(turn.question, texts))
+        scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
+        best = sorted(scored, key=lambda hit: -(hit.rerank or 0.0))
+        return {"hits": tuple(best[: turn.search.limit])}
+
+    def _within(self, scores: Sequence[float]) -> list[float]:
+        if self.settings.rerank_sigmoid:
+            return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
+        if outside := [score for score in scores if not 0 <= score <= 1]:
+            raise ModelError(
+                f"{self.reranker.name} scores outside of 0..1 ({outside[0]:g}): set DOCS_RERANK_SIGMOID=true for such a model."
+            )
+        return list(scores)

@@ -1,0 +1,187 @@
+"""Other wordings, a made-up answer, and the sections of a site: what they ask the model and what they search for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from app.core.errors import ModelError, ModelUnavailable
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.prompts import load_prompts
+from app.core.store.join import joined
+from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
+from app.pipeline.associate import Associate, sections
+from app.pipeline.associate import parse as picked
+from app.pipeline.hyde import HypotheticalAnswer
+from app.pipeline.multi_query import MultiQuery, parse
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fakes import FakeEmbedder
+
+PROMPTS = load_prompts(("cs", "en"))
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    yield opened
+    await opened.close()
+
+
+class Recording:
+    """A generation that remembers what it was asked and finds a chunk of that name."""
+
+    info = SimpleNamespace(id=1)
+
+    def __init__(self, pages: Sequence[Page] = ()) -> None:
+        self.asked: list[Query] = []
+        self.listed = 0
+        self._pages = pages
+
+    async def search(self, query: Query) -> Legs:
+        self.asked.append(query)
+        text = query.texts[0].text if query.texts else "meaning"
+        found = Candidate(text, f"https://x/{len(self.asked)}", "en", float(len(self.asked)))
+        return Legs((found,) if query.texts else (), (found,) if query.vector is not None else ())
+
+    async def pages(self) -> Sequence[Page]:
+        self.listed += 1
+        return self._pages
+
+
+def candidate(id_: str, score: float) -> Candidate:
+    return Candidate(id_, f"https://x/{id_}", "en", score)
+
+
+def test_several_searches_become_one() -> None:
+    """Each candidate once in a leg, with its best score there."""
+    first = Legs((candidate("a", 3), candidate("b", 2)), (candidate("a", 0.5),))
+    second = Legs((candidate("b", 5), candidate("c", 1)), (candidate("d", 0.9),))
+    both = joined(first, None, second)
+    assert [(c.id, c.score) for c in both.lexical] == [("b", 5), ("a", 3), ("c", 1)]
+    assert [(c.id, c.score) for c in both.vector] == [("d", 0.9), ("a", 0.5)]
+    assert joined(first, None) is first
+
+
+async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply("1. memory limit\n2. „RAM quota“\n- memory limit\n\n4) maximum RAM")
+    generation = Recording()
+    found = await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=generation))
+    assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota", "maximum RAM"]
+    assert {query.depth for query in generation.asked} == {20}
+    assert [c.id for c in found["variants"].lexical] == ["maximum RAM", "RAM quota", "memory limit"]
+    assert len(found["variants"].vector) == 3
+    assert "5 other ways" in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(llm: FakeLLM, model: OpenAIModel) -> None:
+    class Away(FakeEmbedder):
+        async def embed_queries(self, texts: Sequence[str]) -> list:
+            raise ModelUnavailable("away")
+
+    llm.reply = lambda _: Reply("memory limit")
+    found = await MultiQuery(model, Away(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+    assert [len(found["variants"].lexical), len(found["variants"].vector)] == [1, 0]
+
+
+@pytest.mark.parametrize("answer", ["", "…\n---", "Here they are:"])
+async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+    llm.reply = lambda _: Reply(answer)
+    with pytest.raises(ModelError, match="question alone"):
+        await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+
+
+def test_never_more_wordings_than_asked_for() -> None:
+    assert parse("\n".join(f"{n}. wording {n}" for n in range(1, 9))) == [f"wording {n}" for n in range(1, 6)]
+
+
+async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Its words would find what it invents."""
+    llm.reply = lambda _: Reply("A project has 64 GB of memory.")
+    generation, embedder = Recording(), FakeEmbedder()
+    found = await HypotheticalAnswer(model, embedder, PROMPTS, SETTINGS)(turn(generation=generation))
+    assert generation.asked[0].texts == ()
+    assert embedder.texts == ["A project has 64 GB of memory."]
+    assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
+
+
+async def test_small_talk_asks_nobody(llm: FakeLLM, model: OpenAIModel) -> None:
+    hello = turn("Hello!", smalltalk=True, generation=Recording())
+    for step in (
+        MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS),
+        HypotheticalAnswer(model, FakeEmbedder(), PROMPTS, SETTINGS),
+        Associate(model, PROMPTS, SETTINGS),
+    ):
+        assert await step(hello) == {}
+    assert llm.calls == []
+
+
+SITE = "https://docs.example.org"
+PAGES = [
+    Page(f"{SITE}{path}", "docs", "T", "en", "", "h")
+    for path in (
+        "/",
+        "/storage/",
+        "/storage/s3",
+        "/storage/nfs",
+        "/gpu/a",
+        "/gpu/b",
+        "/faq",
+        "/storage/s3/keys",
+        "/single/x",
+    )
+]
+
+
+def test_sections_are_folders_with_some_of_the_pages() -> None:
+    assert sections(PAGES) == (f"{SITE}/gpu/", f"{SITE}/storage/")
+    assert sections([]) == ()
+    assert len(sections([Page(f"{SITE}/{n // 3}/{n}", "docs", "T", "en", "", "h") for n in range(300)])) == 40
+
+
+async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The list is read once for a generation, and a request's own limits hold."""
+    llm.reply = lambda _: Reply("2")
+    generation, step = Recording(PAGES), Associate(model, PROMPTS, SETTINGS)
+    expected = {"sections": Boost(2.0, url_prefixes=(f"{SITE}/storage/",))}
+    assert await step(turn(generation=generation)) == expected
+    assert await step(turn(generation=generation)) == expected
+    assert generation.listed == 1
+    assert f"1. {SITE}/gpu/\n2. {SITE}/storage/" in llm.calls[0]["messages"][0]["content"]
+    limited = turn(generation=generation)
+    limited = replace(limited, request=replace(limited.request, filters=Filters(url_prefixes=(f"{SITE}/gpu/",))))
+    assert await step(limited) == {}
+
+
+LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sections_"),
+    [
+        ("1", LISTED[:1]),
+        ("3, 1", [LISTED[2], LISTED[0]]),
+        ("7, 2, 2", LISTED[1:2]),
+        (f"{SITE}/storage/s3/", LISTED[2:]),
+        (f"{SITE}/invented/", []),
+        ("none", []),
+        ("žádný", []),
+        ("", []),
+    ],
+)
+def test_only_sections_that_exist_are_picked(answer: str, sections_: list[str]) -> None:
+    assert picked(answer, LISTED) == tuple(sections_)
+
+
+def test_sentences_are_no_sections() -> None:
+    with pytest.raises(ModelError, match="none is preferred"):
+        picked("I think it is about storage.", LISTED)

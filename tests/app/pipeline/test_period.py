@@ -1,0 +1,94 @@
+"""The step that finds the time a question asks about: by rules first, by the model where they don't understand."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import ModelError
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.prompts import load_prompts
+from app.core.types import Boost, Recency
+from app.pipeline.period import AskedPeriod, parse
+from app.pipeline.periods import Period, open_rules
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+PROMPTS = load_prompts(("cs", "en"))
+RULES = open_rules(PROMPTS)
+TODAY = dt.date(2025, 3, 14)
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    yield opened
+    await opened.close()
+
+
+async def asked(question: str, model: OpenAIModel | None = None, **settings) -> dict:
+    step = AskedPeriod(model, PROMPTS, SETTINGS.model_copy(update=settings), RULES, lambda: TODAY)
+    return dict(await step(turn(question)))
+
+
+async def test_a_plain_form_needs_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The period goes out of the question, and the pages of that time are lifted as the setting says."""
+    changes = await asked("What changed in Harbor since March 2024?", model, period_boost=9.0)
+    assert changes == {"question": "What changed in Harbor?", "period": Boost(9.0, first="2024-03-01")}
+    assert llm.calls == []
+
+
+async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Where the question names a time at all; the model gets today's date."""
+    llm.reply = lambda _: Reply('```json\n{"operator": "lt", "date": "2025-03-01", "question": "Harbor backups?"}\n```')
+    changes = await asked("Harbor backups, the state ahead of this month?", model)
+    assert changes == {"question": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
+    assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_a_question_without_a_time_prefers_newer_pages_and_asks_nobody(llm: FakeLLM, model: OpenAIModel) -> None:
+    assert await asked("How do I ask for a project?", model) == {"recency": Recency("2025-03-14", 0.5)}
+    assert await asked("How do I ask for a project?", model, recency_loss=0.0) == {}
+    assert llm.calls == []
+
+
+async def test_no_time_after_all(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply('{"operator": null, "date": null}')
+    assert await asked("How do I restore data deleted a week ago?", model) == {"recency": Recency("2025-03-14", 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "period"),
+    [
+        ('{"operator": "gte", "date": "2024-01-01", "question": "q"}', Period("gte", "2024-01-01", "2024-01-01", "q")),
+        ('Sure: {"operator": "eq", "date": "2024-01-01"}.', Period("eq", "2024-01-01", "2024-01-01", "asked")),
+        ('{"operator": "none"}', None),
+    ],
+)
+def test_answers_as_they_come_from_models(answer: str, period: Period | None) -> None:
+    assert parse(answer, "asked") == period
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "since March",
+        "[]",
+        '{"operator": "gte"}',
+        '{"operator": "gte", "date": "soon"}',
+        '{"operator": "~", "date": "2024-01-01"}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_of_ours(answer: str) -> None:
+    """The runner then goes on with the question as it is."""
+    with pytest.raises(ModelError, match="searched as it is"):
+        parse(answer, "asked")

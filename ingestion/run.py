@@ -28,6 +28,7 @@ from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
+from ingestion.summaries import summaries_name
 from ingestion.twins import Twins
 from ingestion.write import Writer
 
@@ -81,7 +82,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         progress.stage("Publishing", 0)
         report.published = await draft.publish()
     report.pages = [flow.twins.told(page) for page in report.pages]
-    report.warnings = _warnings(client, reader)
+    report.warnings, report.summary_calls = _warnings(client, reader), reader.summary_calls
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
     report.seconds = time.monotonic() - began
     return report
@@ -107,6 +108,7 @@ async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
         dimension=await embedder.dimension(),
         splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
+        summaries=summaries_name(settings),
     )
 
 

@@ -21,6 +21,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
         "translate": frozenset({"source", "terms"}),
+        "summarise": frozenset(),
     }
 )
 

@@ -27,6 +27,8 @@ INDEX_SETTINGS = frozenset(
 
 async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     """Write the source's pages into the store of these settings, split and embedded as they say."""
+    # without summaries and a translator: what another model wrote would blur what the settings are worth
+    settings = settings.model_copy(update={"summaries": False})
     store, embedder = open_store(settings), open_embedder(settings)
     embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
     workers = Workers()
@@ -37,7 +39,6 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
                 page = await source.page(listed.url)
                 if page is None:
                     continue
-                # without a translator: what another model wrote would blur what the settings are worth
                 made = Prepared(page) if page.same_as else await chunking.finished(Prepared(page))
                 missing = await draft.missing(made.chunks)
                 await draft.put(made.page, made.chunks, await embedding.embed(missing))

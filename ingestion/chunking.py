@@ -1,4 +1,4 @@
-"""A page -> its chunks, and those of its translations, beside the event loop."""
+"""A page -> its chunks, those of its translations, and its summary, beside the event loop."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from app.core.types import Chunk, Page
 from ingestion.embed import Embedding
 from ingestion.prepare import Prepared
 from ingestion.split import Splitter
+from ingestion.summaries import Summariser
 from ingestion.translate import NotFaithful, Translator
 from ingestion.workers import Workers
 
@@ -25,9 +26,10 @@ class Chunking:
     embedding: Embedding
     workers: Workers
     translator: Translator | None = None
+    summariser: Summariser | None = None
 
     async def finished(self, made: Prepared) -> Prepared:
-        """The page with its chunks and those of its translations; `note` says what couldn't be translated, and why.
+        """The page with its chunks, those of its translations, and its summary; `note` says what failed, and why.
 
         Raises `ModelError` when cutting takes an embedder and it fails.
         """
@@ -45,13 +47,27 @@ class Chunking:
             chunks += [chunk for chunk in translated if chunk.id not in there]
             languages.append(language)
             names.append(name)
-        page = replace(page, translations=tuple(names))
+        page = await self._summarised(replace(page, translations=tuple(names)), notes)
         note = "; ".join(note for note in notes if note)
         return Prepared(page, tuple(chunks), note, tuple(languages))
+
+    def has_all(self, known: Page, page: Page) -> bool:
+        """True when the known state of a page has the summary and translations that the page should have, and no other."""
+        summary = self.summariser.wanted(page) if self.summariser else ""
+        return known.summary_of == summary and self.has_translations(known, page)
 
     def has_translations(self, known: Page, page: Page) -> bool:
         """True when the known state of a page has all the translations that the page should have, and no other."""
         return [name.rstrip(REFUSED) for name in known.translations] == list(self._wanted(page).values())
+
+    async def _summarised(self, page: Page, notes: list[str]) -> Page:
+        if self.summariser is None:
+            return replace(page, summary="", summary_of="")
+        try:
+            return await self.summariser.summarised(page)
+        except ModelError as error:
+            notes.append(f"not summarised: {error}")
+            return replace(page, summary="", summary_of="")
 
     def _wanted(self, page: Page) -> dict[str, str]:
         return self.translator.wanted(page) if self.translator else {}

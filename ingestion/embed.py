@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
 from app.core.models.base import Embedder
-from app.core.types import Chunk, Vector
+from app.core.types import Chunk, Page, Vector
 
 
 @dataclass
@@ -26,10 +26,14 @@ class Embedding:
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.parallel)
 
-    async def embed(self, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
-        """A vector for each chunk, by its id. The first failing call ends the others; its `ModelError` comes out."""
-        vectors = await self.vectors([chunk.embedded_text for chunk in chunks])
-        return {chunk.id: vector for chunk, vector in zip(chunks, vectors, strict=True)}
+    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
+        """A vector for each chunk by its id, and for the summary of each page that has one by the page's address.
+
+        The first failing call ends the others; its `ModelError` comes out.
+        """
+        texts = {chunk.id: chunk.embedded_text for chunk in chunks}
+        texts |= {page.url: page.summary_text for page in pages if page.summary_text}
+        return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text, in their order. The first failing call ends the others; its `ModelError` comes out."""
@@ -59,8 +63,9 @@ class Embedding:
 class Counting(Embedding):
     """Counts the chunks that would be embedded. Texts that show where to cut are embedded all the same."""
 
-    async def embed(self, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
+    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
         """No vectors."""
-        self.texts += len(chunks)
-        self.calls += -(-len(chunks) // self.batch)
+        count = len(chunks) + sum(bool(page.summary_text) for page in pages)
+        self.texts += count
+        self.calls += -(-count // self.batch)
         return {}

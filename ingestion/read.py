@@ -30,6 +30,7 @@ from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
 from ingestion.sources import Source
 from ingestion.split import open_splitter
+from ingestion.summaries import Summariser, open_summariser
 from ingestion.translate import Translator, open_translator
 from ingestion.workers import Workers
 
@@ -73,6 +74,7 @@ class Reader:
     _chunking: Chunking = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
     _translator: Translator | None = field(init=False)
+    _summariser: Summariser | None = field(init=False)
     _renderer: Renderer | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +82,10 @@ class Reader:
         self._addresses = Addresses(self.listed, self.states)
         self._own = OwnMarkdown(self.fetcher, self._workers)
         self._translator = open_translator(self.settings, dry=self.dry)
-        self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers, self._translator)
+        self._summariser = open_summariser(self.settings, self.states.values(), dry=self.dry)
+        self._chunking = Chunking(
+            open_splitter(self.settings), self.embedding, self._workers, self._translator, self._summariser
+        )
         self._renderer = open_renderer(self.settings, self.fetcher)
 
     async def __aenter__(self) -> Self:
@@ -94,6 +99,8 @@ class Reader:
             await self._renderer.close()
         if self._translator is not None:
             await self._translator.close()
+        if self._summariser is not None:
+            await self._summariser.close()
 
     async def read(self, entry: Entry) -> Change:
         """What the address means for the index; never raises for what is wrong with the page."""
@@ -203,12 +210,17 @@ class Reader:
         """The page with all its chunks, as these settings make them. Raises `ModelError` when the embedder fails."""
         return await self._chunking.finished(made)
 
+    @property
+    def summary_calls(self) -> int:
+        """How often the language model was asked for a summary."""
+        return self._summariser.calls if self._summariser is not None else 0
+
     def _is_whole(self, known: Page) -> bool:
         """True when nothing would be made of the page that the index hasn't, as long as the page is the same.
 
-        A page that leads to another one with its text has no chunks, so no translations either.
+        A page that leads to another one with its text has no chunks, so no translations and no use for a summary.
         """
-        return not self.fresh and (bool(known.same_as) or self._chunking.has_translations(known, known))
+        return not self.fresh and (bool(known.same_as) or self._chunking.has_all(known, known))
 
     async def _compared(self, made: Prepared, fetched: Fetched, entry: Entry, known: Page | None) -> Change:
         page = made.page
@@ -219,17 +231,24 @@ class Reader:
         report = PageReport(page.url, outcome, language=page.language, note=made.note, redirects=fetched.redirects)
         shown = known is not None and _shown(known) == _shown(page)
         usable = known if known is not None and same and shown and not (self.fresh or known.same_as) else None
-        if usable is not None and self._chunking.has_translations(usable, page):
-            kept = replace(page, translations=usable.translations)
+        if usable is not None and self._chunking.has_all(usable, page):
+            kept = _with_made(page, usable)
             return Change(replace(report, chunks=len(usable.chunk_ids)), touch=kept, page=kept)
         made = await self.finished(replace(made, page=page))
         report = replace(report, note=made.note, chunks=len(made.chunks), translated=made.translated)
-        if usable is not None and usable.translations and not self._chunking.has_translations(made.page, page):
-            # the model is away: what it translated before is better than nothing
-            kept = replace(page, translations=usable.translations)
+        if usable is not None and not self._gained(usable, made.page):
+            kept = _with_made(page, usable)
             return Change(report, touch=kept, page=kept)
         moved = known is not None and known.url != page.url
         return Change(report, put=made, remove=self._leaving(entry, known) if moved else "", page=made.page)
+
+    def _gained(self, known: Page, made: Page) -> bool:
+        """True when making the unchanged page once more brought something. When the model is away it brings nothing,
+        and what the model made before is better than that.
+        """
+        if known.translations and not self._chunking.has_translations(made, made):
+            return False
+        return (made.translations, made.summary_of) != (known.translations, known.summary_of)
 
     def _left(self, entry: Entry, known: Page | None, reason: str) -> Change:
         """A page that is no longer at its address: what is indexed of it goes."""
@@ -280,6 +299,11 @@ class Reader:
 
 def _public(entry: Entry, fetched: Fetched) -> str:
     return public_url(fetched.url if fetched.redirects else entry.url)
+
+
+def _with_made(page: Page, known: Page) -> Page:
+    """The page with what the language model made of its known state."""
+    return replace(page, translations=known.translations, summary=known.summary, summary_of=known.summary_of)
 
 
 def _shown(page: Page) -> tuple[str, str]:

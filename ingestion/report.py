@@ -64,6 +64,7 @@ class Report:
     published: GenerationInfo | None = None
     embedding_calls: int = 0
     embedded_texts: int = 0
+    summary_calls: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -124,6 +125,7 @@ class Report:
             f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts {embedded} in {self.embedding_calls} calls",
             self.state,
             *self._translated(),
+            *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
         ]
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
@@ -148,6 +150,7 @@ class Report:
             "dry_run": self.dry_run,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
+            "summary_calls": self.summary_calls,
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],
         }

@@ -32,6 +32,7 @@ from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
+from ingestion.summaries import summaries_name
 from ingestion.trial import TrialDraft
 from ingestion.twins import Twins
 from ingestion.write import Writer
@@ -101,7 +102,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
             await _publish(draft, base, report, progress)
         finally:
             report.pages = [flow.twins.told(page) for page in report.pages]
-            report.warnings = _warnings(client, reader)
+            report.warnings, report.summary_calls = _warnings(client, reader), reader.summary_calls
             report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
             report.seconds = time.monotonic() - began
     return report
@@ -154,6 +155,7 @@ async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
         dimension=await embedder.dimension(),
         splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
+        summaries=summaries_name(settings),
     )
 
 

@@ -34,17 +34,19 @@ class Writer:
         missing = await self.draft.missing(change.put.chunks)
         self._waiting.append(change)
         self._missing += missing
-        if len(self._missing) >= self.embedding.batch * self.embedding.parallel:
+        summaries = sum(1 for waiting in self._waiting if waiting.put and waiting.put.page.summary_text)
+        if len(self._missing) + summaries >= self.embedding.batch * self.embedding.parallel:
             await self.flush()
 
     async def flush(self) -> None:
         """Embed and write all that waits."""
         waiting, missing = self._waiting, self._missing
         self._waiting, self._missing = [], []
-        vectors = await self.embedding.embed(list({chunk.id: chunk for chunk in missing}.values()))
+        pages = [change.put.page for change in waiting if change.put is not None]
+        vectors = await self.embedding.embed(list({chunk.id: chunk for chunk in missing}.values()), pages)
         for change in waiting:
             if change.put is not None:
-                ids = {chunk.id for chunk in change.put.chunks}
+                ids = {change.put.page.url, *(chunk.id for chunk in change.put.chunks)}
                 own = {id_: vector for id_, vector in vectors.items() if id_ in ids}
                 await self.draft.put(change.put.page, change.put.chunks, own)
                 self.put(change.put.page)

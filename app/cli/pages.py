@@ -159,7 +159,7 @@ def _page_text(shown: _Shown, *, full: bool) -> str:
     return "\n".join(lines)
 
 
-_NOT_SHOWN = {"markdown", "chunk_ids"}
+_NOT_SHOWN = {"markdown", "chunk_ids", "summary_of"}
 
 
 def _page_json(shown: _Shown, *, full: bool) -> str:

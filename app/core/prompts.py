@@ -32,6 +32,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "condense": frozenset({"passages"}),
         "clarify": frozenset({"choices"}),
         "persona": frozenset({"tone"}),
+        "summarise": frozenset(),
     }
 )
 

@@ -141,6 +141,9 @@ class Settings(BaseSettings):
     translations: str = Field(
         "translations", description="Directory where translations are kept, to be made only once."
     )
+    summaries: bool = Field(
+        default=False, description="Each page is summarised by the language model, to be found by its summary too."
+    )
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="How raw Markdown's sections are named in links: learnt from a page's HTML, or by a rule."
     )

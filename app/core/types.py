@@ -92,7 +92,8 @@ class Page:
     UTC, or empty. `markdown` is empty where pages are only listed. `same_as` is the address of a page with the same
     text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
     `translations` names the translations that its chunks hold or can't hold, so that a run knows which are to be
-    made anew; `translated_from` is set on such a translation while it is cut into chunks.
+    made anew; `translated_from` is set on such a translation while it is cut into chunks. `summary` is searched as one
+    more vector of the page and never shown; `summary_of` names what it was made of, for the same reason.
     """
 
     url: str
@@ -119,6 +120,13 @@ class Page:
     chunk_ids: tuple[str, ...] = ()
     translations: tuple[str, ...] = ()
     translated_from: str = ""
+    summary: str = ""
+    summary_of: str = ""
+
+    @property
+    def summary_text(self) -> str:
+        """What is embedded of the summary; empty where the page has none, or another page is searched instead."""
+        return f"{self.title}\n\n{self.summary}" if self.summary and not self.same_as else ""
 
 
 # ---- the index -------------------------------------------------------------------------------
@@ -126,12 +134,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an index was made. Two indices can only share chunks when these four are equal."""
+    """How an index was made. Two indices can only share chunks when all of these are equal.
+
+    `summaries` names the prompts that pages are summarised with; empty where they aren't.
+    """
 
     embedder: str
     dimension: int
     splitter: str
     analyzer: str
+    summaries: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +239,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1."""
+    """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1.
+
+    Where the summary of a page is nearer than all of its chunks, their cosines are raised, the best one to its.
+    """
 
     id: str
     url: str

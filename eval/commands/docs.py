@@ -53,7 +53,7 @@ async def _docs(options: argparse.Namespace, settings: Settings, open_finder: Op
 async def measure_docs(options: argparse.Namespace, settings: Settings) -> RetrievalResult:
     """The result over our own documentation, with this embedder and these settings, without a language model."""
     plan, passages = plan_of(options, settings)
-    settings = settings.model_copy(update={**passages, "llm_url": "", "llm_class": ""})
+    settings = settings.model_copy(update={**passages, "llm_url": "", "llm_class": "", "summaries": False})
     with own_set() as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
         async with own_assistants(settings) as assistants:

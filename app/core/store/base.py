@@ -22,7 +22,10 @@ class Generation(Protocol):
         ...
 
     async def search(self, query: Query) -> Legs:
-        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
+        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both.
+
+        Where pages have summaries, these are searched too, and the pages' chunks are lifted (`store/lift.py`).
+        """
         ...
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
@@ -64,6 +67,8 @@ class Draft(Protocol):
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Make these the page's chunks, in this order; `vectors` by chunk id, for those `missing` named.
+
+        A page with a `summary_text` needs its vector too, by the page's address.
 
         A chunk that is there already unchanged is not written again; one whose shown fields (sections,
         title, dates) changed is rewritten with the vector it has; others of the page leave the draft.

@@ -11,7 +11,7 @@ from app.core.store.lance_rows import quoted
 from app.core.store.lance_tables import Tables, lance_errors, merge
 
 KEYS_AT_ONCE = 1000
-KINDS = {"id": "chunks", "url": "texts"}  # what a table with this key holds
+KEYS = {"chunks": "id", "texts": "url", "summaries": "url"}
 
 
 class DraftTable:
@@ -20,9 +20,9 @@ class DraftTable:
     `rows` are the digests of what is on disk, by key; `pending` is what is to be written.
     """
 
-    def __init__(self, tables: Tables, key: str, schema: Any, pinned: Pinned | None, named: Iterable[Pinned]) -> None:
+    def __init__(self, tables: Tables, kind: str, schema: Any, pinned: Pinned | None, named: Iterable[Pinned]) -> None:
         self._tables = tables
-        self._key = key
+        self._kind, self._key = kind, KEYS[kind]
         self._schema = schema
         self._pinned = pinned
         # of a new table nothing is named yet: its own first version is the oldest that matters
@@ -85,7 +85,7 @@ class DraftTable:
         if self._table is None and self._pinned is not None:
             self._name, self._table = self._pinned.name, await self._tables.restored(self._pinned)
         elif self._table is None:
-            self._name, self._table = await self._tables.create(KINDS[self._key], self._schema)
+            self._name, self._table = await self._tables.create(self._kind, self._schema)
         return self._table
 
 

@@ -18,7 +18,18 @@ from app.core.store import embedded_pointer
 from app.core.store.draft_table import DraftTable
 from app.core.store.embedded_generation import EmbeddedGeneration
 from app.core.store.embedded_pointer import Entry, Pinned, Pointer
-from app.core.store.lance_rows import ChunkRow, chunk_schema, chunk_table, digest, page_table, text_schema, text_table
+from app.core.store.lance_rows import (
+    ChunkRow,
+    SummaryRow,
+    chunk_schema,
+    chunk_table,
+    digest,
+    page_table,
+    summary_schema,
+    summary_table,
+    text_schema,
+    text_table,
+)
 from app.core.store.lance_rows import unit as unit_vector
 from app.core.store.lance_tables import Tables, index_chunks, lance_errors
 from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
@@ -54,8 +65,12 @@ class EmbeddedDraft:
         self._base_chunks: frozenset[str] = frozenset()
         self._changed = self._touched = False
         live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[Pinned]())
-        self._chunks = DraftTable(tables, "id", chunk_schema(recipe.dimension), live.chunks if live else None, named)
-        self._texts = DraftTable(tables, "url", text_schema(), live.texts if live else None, named)
+        self._chunks = DraftTable(
+            tables, "chunks", chunk_schema(recipe.dimension), live.chunks if live else None, named
+        )
+        self._texts = DraftTable(tables, "texts", text_schema(), live.texts if live else None, named)
+        summaries = live.summaries if live else None
+        self._summaries = DraftTable(tables, "summaries", summary_schema(recipe.dimension), summaries, named)
 
     async def load(self) -> Self:
         """Read what the draft starts from."""
@@ -66,6 +81,7 @@ class EmbeddedDraft:
             self._chunks.rows = await base.column("digest")
             self._base_chunks = frozenset(self._chunks.rows)
             self._texts.rows = dict.fromkeys(self._pages, b"")
+            self._summaries.rows = await base.summary_digests()
         return self
 
     @property
@@ -85,6 +101,7 @@ class EmbeddedDraft:
         """Make these the page's chunks, in this order; `vectors` by chunk id, for those `missing` named."""
         self._check_open()
         rows = [ChunkRow(chunk, self._vector(chunk, vectors)) for chunk in chunks]
+        summary = self._summary(page, vectors)
         ids = tuple(dict.fromkeys(chunk.id for chunk in chunks))
         async with self._writing:
             for id_ in self._chunk_ids(page.url) - set(ids):
@@ -93,6 +110,10 @@ class EmbeddedDraft:
                 self._chunks.set(row.chunk.id, digest(row.chunk), row)
             markdown = page.markdown
             self._texts.set(page.url, hashlib.blake2b(markdown.encode(), digest_size=16).digest(), (page.url, markdown))
+            if summary is None:
+                self._summaries.drop(page.url)
+            else:
+                self._summaries.set(page.url, summary.digest, summary)
             self._pages[page.url] = replace(page, markdown="", chunk_ids=ids)
             self._changed = True
             if self._chunks.waiting >= BATCH:
@@ -105,6 +126,7 @@ class EmbeddedDraft:
             for id_ in self._chunk_ids(url):
                 self._chunks.drop(id_)
             self._texts.drop(url)
+            self._summaries.drop(url)
             self._changed |= self._pages.pop(url, None) is not None
 
     async def touch(self, pages: Iterable[Page]) -> None:
@@ -163,6 +185,13 @@ class EmbeddedDraft:
             raise StoreError(f"Chunk {chunk.id} of {chunk.url} is new and has no vector: embed what `missing` names.")
         return unit_vector(vectors[chunk.id], self._recipe.dimension, f"chunk {chunk.id} of {chunk.url}")
 
+    def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> SummaryRow | None:
+        if not (self._recipe.summaries and page.summary_text):
+            return None
+        if page.url not in vectors:
+            raise StoreError(f"The summary of {page.url} has no vector: embed the page's summary_text too.")
+        return SummaryRow(page, unit_vector(vectors[page.url], self._recipe.dimension, f"the summary of {page.url}"))
+
     async def _flush(self) -> None:
         rows: list[ChunkRow] = list(self._chunks.pending.values())
         without = [row.chunk.id for row in rows if not row.vector]
@@ -171,6 +200,8 @@ class EmbeddedDraft:
         rows = [row if row.vector else replace(row, vector=kept[row.chunk.id]) for row in rows]
         await self._chunks.flush(await asyncio.to_thread(chunk_table, rows, self._recipe.dimension))
         await self._texts.flush(text_table(list(self._texts.pending.values())))
+        summaries = list(self._summaries.pending.values())
+        await self._summaries.flush(summary_table(summaries, self._recipe.dimension))
 
     async def _same_generation(self) -> Pointer:
         """The pointer as it is, but for touched records."""
@@ -190,7 +221,8 @@ class EmbeddedDraft:
             pages=len(self._pages),
             chunks=sum(len(page.chunk_ids) for page in self._pages.values()),
         )
-        entry = Entry(info, chunks, texts, await self._write_pages())
+        summaries = await self._summaries.finish() if self._recipe.summaries else None
+        entry = Entry(info, chunks, texts, await self._write_pages(), summaries)
         return self._start.pointer.with_generation(entry, self._start.keep, time.time())
 
     async def _write_pages(self) -> Pinned:

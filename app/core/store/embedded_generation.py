@@ -12,9 +12,11 @@ from app.core.analysis import analyse
 from app.core.store.embedded_pointer import Entry
 from app.core.store.lance_rows import condition, quoted, to_chunk, to_page, unit
 from app.core.store.lance_tables import Tables, lance_errors
+from app.core.store.lift import PAGES, Summarised, absent, best_of_each, lifted
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 
 MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
+ROWS_OF_PAGES = 2000  # chunks looked at for the best one of each page that only its summary found
 CANDIDATE = ["id", "url", "language", "modified"]
 
 
@@ -26,14 +28,14 @@ class EmbeddedGeneration:
     chunks: Any
     texts: Any
     records: Any
+    summaries: Any = None
     _counts: Counter[str] = field(default_factory=Counter)
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
         """The generation of this entry."""
-        chunks, texts, pages = [await tables.at(table) for table in entry.tables]
-        return cls(entry.info, chunks, texts, pages)
+        return cls(entry.info, *[await tables.at(table) for table in entry.tables])
 
     async def search(self, query: Query) -> Legs:
         """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
@@ -84,6 +86,11 @@ class EmbeddedGeneration:
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", name])
         return {row["id"]: row[name] for row in rows}
 
+    async def summary_digests(self) -> dict[str, bytes]:
+        """What tells summaries apart, by the page's address."""
+        rows = await self._rows(self.summaries, "", ["url", "digest"]) if self.summaries else []
+        return {row["url"]: row["digest"] for row in rows}
+
     async def _record(self, url: str) -> Page | None:
         rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
         return to_page(rows[0]["record"]) if rows else None
@@ -106,12 +113,18 @@ class EmbeddedGeneration:
         vector = unit(query.vector, self.info.recipe.dimension, "the question")
         if not any(vector):
             return ()
-        # Vectors have length 1, so LanceDB's "dot" distance is 1 - cosine, also where one is all zeros.
-        search = self.chunks.query().nearest_to(vector).distance_type("dot").select([*CANDIDATE, "_distance"])
-        search = search.limit(query.depth)
+        search = _near(self.chunks, vector, CANDIDATE, where).limit(query.depth)
         search = search.bypass_vector_index() if query.exact else search.nprobes(_probes(self.info.chunks))
-        rows = await _fetched(search.where(where) if where else search)
-        return _candidates(rows, [1.0 - float(row["_distance"]) for row in rows])
+        leg = await _cosines(search)
+        if self.summaries is None:
+            return leg
+        rows = await _fetched(_near(self.summaries, vector, ["url"], where).limit(PAGES))
+        pages = [Summarised(row["url"], 1.0 - float(row["_distance"])) for row in rows]
+        if urls := absent(leg, pages, query.depth):
+            within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
+            search = _near(self.chunks, vector, CANDIDATE, within).limit(ROWS_OF_PAGES).bypass_vector_index()
+            leg = (*leg, *best_of_each(await _cosines(search)))
+        return lifted(leg, pages, query.depth)
 
 
 def _count(texts: Sequence[str]) -> Counter[str]:
@@ -121,6 +134,17 @@ def _count(texts: Sequence[str]) -> Counter[str]:
 def _probes(rows: int) -> int:
     """A fifth of the index's partitions (there are about the root of the rows)."""
     return max(1, int(rows**0.5 / 5))
+
+
+def _near(table: Any, vector: Sequence[float], columns: list[str], where: str) -> Any:
+    """A search by vector. All have length 1, so LanceDB's "dot" distance is 1 - cosine, also where one is all zeros."""
+    search = table.query().nearest_to(vector).distance_type("dot").select([*columns, "_distance"])
+    return search.where(where) if where else search
+
+
+async def _cosines(search: Any) -> tuple[Candidate, ...]:
+    rows = await _fetched(search)
+    return _candidates(rows, [1.0 - float(row["_distance"]) for row in rows])
 
 
 def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tuple[Candidate, ...]:

@@ -34,17 +34,18 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A generation and where its rows are."""
+    """A generation and where its rows are; no summaries where its recipe has none."""
 
     info: GenerationInfo
     chunks: Pinned
     texts: Pinned
     pages: Pinned
+    summaries: Pinned | None = None
 
     @property
     def tables(self) -> tuple[Pinned, ...]:
         """All that must not be cleaned up while this generation may be read."""
-        return (self.chunks, self.texts, self.pages)
+        return (self.chunks, self.texts, self.pages, *((self.summaries,) if self.summaries else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,4 +202,5 @@ def _entry(values: dict[str, Any]) -> Entry:
         chunks=Pinned(**values["chunks"]),
         texts=Pinned(**values["texts"]),
         pages=Pinned(**values["pages"]),
+        summaries=Pinned(**values["summaries"]) if values.get("summaries") else None,
     )

@@ -87,6 +87,47 @@ def to_chunk(record: bytes) -> Chunk:
     return Chunk(**values, sections=sections)
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A page with the vector of its summary, of length 1."""
+
+    page: Page
+    vector: Sequence[float]
+
+    @property
+    def digest(self) -> bytes:
+        """Equal where the page is found by the same."""
+        page = self.page
+        return hashlib.blake2b(
+            orjson.dumps((page.summary_text, page.collection, page.language)), digest_size=16
+        ).digest()
+
+
+def summary_schema(dimension: int) -> Any:
+    """Columns of a table of pages' summaries."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("url", "collection", "language")),
+            pa.field("digest", pa.binary(), nullable=False),
+            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+        ]
+    )
+
+
+def summary_table(rows: Sequence[SummaryRow], dimension: int) -> Any:
+    """Arrow data of these summaries."""
+    import pyarrow as pa
+
+    columns = ("url", "collection", "language")
+    values = [
+        {name: getattr(row.page, name) for name in columns} | {"digest": row.digest, "vector": row.vector}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(values, schema=summary_schema(dimension))
+
+
 def text_schema() -> Any:
     """Columns of a table of pages' Markdown."""
     import pyarrow as pa

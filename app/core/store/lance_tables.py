@@ -25,7 +25,7 @@ VERSIONS = 40
 UNINDEXED_SHARE = 0.1
 SLACK = timedelta(seconds=1)  # LanceDB counts from its own, later, now
 
-_OURS = re.compile(r"(chunks|texts|pages)_[0-9a-f]{12}\.lance")
+_OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
 
 
 @contextmanager

@@ -10,15 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.errors import IndexMismatch, NoIndex, SettingsError, StoreError
+from app.core.store.lift import Summarised, absent, lifted
 from app.core.store.opensearch_catalog import Catalog, Published, pages_of
 from app.core.store.opensearch_connection import Connection
 from app.core.store.opensearch_draft import OpenSearchDraft, Plan
 from app.core.store.opensearch_lock import WriterLock
 from app.core.store.opensearch_mapping import VERSION, chunk_index, page_index
-from app.core.store.opensearch_query import ANSWER, candidates, legs
+from app.core.store.opensearch_query import ANSWER, best_of_pages, candidates, legs, summarised
 from app.core.store.opensearch_rows import alive, to_chunk, to_page
 from app.core.store.opensearch_writing import discard, rows
-from app.core.types import Chunk, GenerationInfo, Legs, Page, Query, Recipe
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, Query, Recipe
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -43,16 +44,32 @@ class OpenSearchGeneration:
                 f"The question's vector has {len(query.vector)} numbers, but the index was built with {dimension} "
                 f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
             )
-        names, lines = legs(self._published.chunks, query, self.info.id)
+        pages = self._published.pages if self.info.recipe.summaries else ""
+        names, lines = legs(self._published.chunks, pages, query, self.info.id)
         if not names:
             return Legs()
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
         found: dict[str, Any] = {}
+        summaries: tuple[Summarised, ...] = ()
         for name, response in zip(names, answer["responses"], strict=True):
             if "error" in response:
                 raise self._connection.refusal(int(response["status"]), response["error"], f"the {name} search")
-            found[name] = candidates(name, response)
+            if name == "summaries":
+                summaries = summarised(response)
+            else:
+                found[name] = candidates(name, response)
+        if summaries:
+            found["vector"] = await self._lifted(found["vector"], summaries, query)
         return Legs(**found)
+
+    async def _lifted(
+        self, leg: tuple[Candidate, ...], summaries: tuple[Summarised, ...], query: Query
+    ) -> tuple[Candidate, ...]:
+        if urls := absent(leg, summaries, query.depth):
+            body, params = best_of_pages(urls, query, self.info.id), {"preference": "docs-assistant"}
+            answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+            leg = (*leg, *candidates("vector", answer))
+        return lifted(leg, summaries, query.depth)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks of these ids in their order."""
@@ -232,7 +249,10 @@ class OpenSearchStore:
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
 
     async def _make(self, chunks: str, recipe: Recipe) -> None:
-        bodies = {chunks: chunk_index(recipe.dimension), pages_of(chunks): page_index()}
+        bodies = {
+            chunks: chunk_index(recipe.dimension),
+            pages_of(chunks): page_index(recipe.dimension if recipe.summaries else 0),
+        }
         for name, body in bodies.items():
             answer = await self._connection.call("PUT", f"/{name}", body, timeout=60)
             if not answer.get("shards_acknowledged"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.core.errors import StoreError
@@ -183,7 +183,7 @@ def _from_published(published: Published) -> dict[str, Any]:
         "layout": published.layout,
         "info": {
             "id": info.id,
-            "recipe": {name: getattr(info.recipe, name) for name in ("embedder", "dimension", "splitter", "analyzer")},
+            "recipe": asdict(info.recipe),
             "built_at": info.built_at,
             "languages": info.languages,
             "pages": info.pages,

@@ -101,6 +101,7 @@ class OpenSearchDraft:
         async with self._turn:
             self._check_open()
             self._check_vectors(chunks, vectors)
+            summary = self._summary(page, vectors)
             if page.url in self._put or page.url in self._removed:
                 await self._take_back(page.url)
             known = await self._known(page.url)
@@ -122,7 +123,7 @@ class OpenSearchDraft:
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
-            record = page_row(page, tuple(c.id for c in chunks), self._plan.id)
+            record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
 
     async def remove(self, url: str) -> None:
@@ -184,17 +185,28 @@ class OpenSearchDraft:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
 
     def _check_vectors(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        dimension = self._plan.recipe.dimension
         for chunk in chunks:
             if chunk.id in self._base_chunks:
                 continue
             if chunk.id not in vectors:
                 raise StoreError(f"Chunk {chunk.id} of {chunk.url} has no vector: embed what `missing` names.")
-            if len(vectors[chunk.id]) != dimension:
-                raise IndexMismatch(
-                    f"Chunk {chunk.id} of {chunk.url} has a vector of {len(vectors[chunk.id])} numbers, but the index "
-                    f"is made for {dimension} ({self._plan.recipe.embedder}). Build it again with the other embedder."
-                )
+            self._check_length(vectors[chunk.id], f"Chunk {chunk.id} of {chunk.url}")
+
+    def _check_length(self, vector: Vector, of: str) -> None:
+        dimension = self._plan.recipe.dimension
+        if len(vector) != dimension:
+            raise IndexMismatch(
+                f"{of} has a vector of {len(vector)} numbers, but the index is made for {dimension} "
+                f"({self._plan.recipe.embedder}). Build it again with the other embedder."
+            )
+
+    def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> Vector | None:
+        if not (self._plan.recipe.summaries and page.summary_text):
+            return None
+        if page.url not in vectors:
+            raise StoreError(f"The summary of {page.url} has no vector: embed the page's summary_text too.")
+        self._check_length(vectors[page.url], f"The summary of {page.url}")
+        return vectors[page.url]
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
         """Row and chunk by chunk id, as the base has this page."""

@@ -40,12 +40,7 @@ def chunk_index(dimension: int) -> dict[str, Any]:
                 "content": {"type": "text", "analyzer": "folded"},
                 # our own analysis, the same as in every store: only the spaces between its tokens mean something
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": {
-                    "type": "knn_vector",
-                    "dimension": dimension,
-                    # faiss needs native libraries that not every server has, and kills those without
-                    "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"},
-                },
+                "embedding": _vector(dimension),
                 "sections": {"type": "object", "enabled": False},
                 # shown only; as text without an index they have no limit
                 "before": {"type": "text", "index": False},
@@ -65,18 +60,21 @@ def chunk_index(dimension: int) -> dict[str, Any]:
     }
 
 
-def page_index() -> dict[str, Any]:
-    """Settings and mapping of an index of page records."""
+def page_index(dimension: int = 0) -> dict[str, Any]:
+    """Settings and mapping of an index of page records; with a dimension, their summaries can be searched."""
+    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
     return {
-        "settings": {"index": _size()},
+        "settings": {"index": {**({"knn": True} if searched else {}), **_size()}},
         "mappings": {
             "dynamic": "strict",
             "properties": {
+                **searched,
                 "metadata": {
                     "dynamic": "strict",
                     "properties": {
                         "url": {"type": "keyword"},
                         "language": {"type": "keyword"},
+                        **({"collection": {"type": "keyword"}} if searched else {}),
                         "gen_from": {"type": "integer"},
                         "gen_to": {"type": "integer"},
                     },
@@ -97,6 +95,12 @@ def meta_index() -> dict[str, Any]:
 def _size() -> dict[str, Any]:
     # refreshed by the writer alone: readers filter by generation, so nothing is to be seen before it publishes
     return {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
+
+
+def _vector(dimension: int) -> dict[str, Any]:
+    # faiss needs native libraries that not every server has, and kills those without
+    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 
 def _keyword() -> dict[str, Any]:

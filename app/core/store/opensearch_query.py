@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.core.analysis import analyse
+from app.core.store.lift import PAGES, Summarised
 from app.core.store.opensearch_connection import to_lines
 from app.core.store.opensearch_rows import alive
 from app.core.types import Candidate, Filters, LexicalText, Query
@@ -18,8 +20,11 @@ MAX_TERMS = 900
 """Tokens of all texts in one search; the server refuses 1,024 clauses."""
 
 
-def legs(index: str, query: Query, generation: int) -> tuple[list[str], bytes]:
-    """The names of the legs that the query asks for, and the body of `_msearch` with one search for each."""
+def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[str], bytes]:
+    """The names of the legs that the query asks for, and the body of `_msearch` with one search for each.
+
+    `pages` is the index of page records where their summaries are searched along with the vector leg; else empty.
+    """
     restrict = [*alive(generation), *restrictions(query.filters)]
     searches: dict[str, dict[str, Any]] = {}
     should = _lexical(query.texts)
@@ -31,7 +36,25 @@ def legs(index: str, query: Query, generation: int) -> tuple[list[str], bytes]:
     # one copy of the shard for all: copies differ in their dead rows, so in their scores
     header = {"index": index, "preference": "docs-assistant"}
     lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
-    return list(searches), lines
+    names = list(searches)
+    if pages and "vector" in searches:
+        near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+        lines += to_lines({**header, "index": pages}, _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]})
+        names.append("summaries")
+    return names, lines
+
+
+def summarised(answer: Mapping[str, Any]) -> tuple[Summarised, ...]:
+    """The pages that the search of summaries found, best first, with cosines."""
+    hits = answer.get("hits", {}).get("hits", ())
+    return tuple(Summarised(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
+
+
+def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:
+    """A search for the chunk of each of these pages that is nearest to the query's vector."""
+    within = [*alive(generation), *restrictions(query.filters), {"terms": {"metadata.url": urls}}]
+    search = _vector(replace(query, exact=True), within)
+    return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
 
 
 def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
@@ -85,14 +108,14 @@ def _lexical(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
     return clauses
 
 
-def _vector(query: Query, restrict: list[dict[str, Any]]) -> dict[str, Any]:
+def _vector(query: Query, restrict: list[dict[str, Any]], field: str = "embedding") -> dict[str, Any]:
     if not query.exact:
         near = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
-        return {"knn": {"embedding": near}}
+        return {"knn": {field: near}}
     script = {
         "source": "knn_score",
         "lang": "knn",
-        "params": {"field": "embedding", "query_value": query.vector, "space_type": "cosinesimil"},
+        "params": {"field": field, "query_value": query.vector, "space_type": "cosinesimil"},
     }
-    within = {"bool": {"filter": [*restrict, {"exists": {"field": "embedding"}}]}}
+    within = {"bool": {"filter": [*restrict, {"exists": {"field": field}}]}}
     return {"script_score": {"query": within, "script": script}}

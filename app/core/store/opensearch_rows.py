@@ -13,7 +13,7 @@ from app.core.types import Chunk, Page, Section, Vector
 RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
-    "same_as", "reading", "translated_from",
+    "same_as", "reading", "translated_from", "summary", "summary_of",
 )  # fmt: skip
 """Fields of a page that a touch replaces; `alternates` and `translations` too."""
 
@@ -86,14 +86,18 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
     )
 
 
-def page_row(page: Page, chunk_ids: tuple[str, ...], generation: int) -> dict[str, Any]:
-    """The row of a page that begins with this generation."""
-    return {
+def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a page that begins with this generation; `summary` is the vector of its summary."""
+    row: dict[str, Any] = {
         "metadata": {"url": page.url, "language": page.language, "gen_from": generation, "gen_to": OPEN},
         "chunk_ids": chunk_ids,
         "markdown": page.markdown,
         "record": page_record(page),
     }
+    if summary is not None and any(summary):
+        row["summary_embedding"] = summary
+        row["metadata"]["collection"] = page.collection
+    return row
 
 
 def page_record(page: Page) -> dict[str, Any]:

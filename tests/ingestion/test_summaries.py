@@ -1,0 +1,256 @@
+"""Pages are found by what a language model says of them too: one call per page, only for what changed, never shown."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from app.core.store.embedded import EmbeddedStore
+from app.core.store.search import search
+from app.core.types import GenerationInfo, Hit, Page, Query
+from ingestion.fetch import Fetcher
+from ingestion.report import Report
+from ingestion.run import ingest
+from ingestion.summaries import Summariser, open_summariser
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fakes import FakeEmbedder
+from tests.ingestion.local_site import LocalSite
+
+DISKS = "Mount the NFS export with the command below and check the quota. " * 3
+MAIL = "Set up the IMAP server in your program and log in with your name. " * 3
+SUMMARIES = {"Disks": "Shared folder for holiday pictures.", "Mail": "Letters from grandmother arrive here."}
+
+
+class Index:
+    """A store, a site with two pages, and a language model that says of them what their texts don't."""
+
+    def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
+        self.site, self.llm, self.directory = site, llm, directory
+        self.store = EmbeddedStore(directory / "data")
+        self.embedder = FakeEmbedder()
+        self.paths = ["/disks", "/mail"]
+        site.put("/disks.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
+        site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
+        llm.reply = self.summary
+
+    def summary(self, body: dict[str, Any]) -> Reply:
+        return Reply(SUMMARIES[body["messages"][-1]["content"].partition("\n")[0]])
+
+    def settings(self, **more: Any) -> Settings:
+        values = {
+            "summaries": True, "chunk_size": 200, "llm_url": self.llm.url, "llm_model": "m", "llm_timeout": 10, "anchors": "none",
+        }  # fmt: skip
+        return Settings.load(None, **(values | more))
+
+    async def run(self, **more: Any) -> Report:
+        settings, sitemap = self.settings(**more), self.site.sitemap(*[f"{path}.md" for path in self.paths])
+        async with Fetcher(settings, retry_wait=0.01) as fetcher:
+            return await ingest([sitemap], store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher)
+
+    async def page(self, path: str) -> Page:
+        page = await (await self.store.live()).page(self.site.url + path)
+        assert page is not None
+        return page
+
+    async def hits(self, question: str) -> tuple[Hit, ...]:
+        """The hits of the vector leg alone."""
+        vector = (await self.embedder.embed_queries([question]))[0]
+        return await search(await self.store.live(), Query(texts=(), vector=vector))
+
+    async def found(self, question: str) -> list[tuple[str, str]]:
+        """Their addresses and texts."""
+        return [(hit.chunk.url.removeprefix(self.site.url), hit.chunk.text) for hit in await self.hits(question)]
+
+    async def info(self) -> GenerationInfo:
+        return (await self.store.live()).info
+
+
+@pytest.fixture
+async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
+    """An empty index."""
+    async with fake_llm() as llm:
+        made = Index(site, llm, tmp_path)
+        yield made
+        await made.store.close()
+
+
+async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: Index) -> None:
+    """The words of the question are in no page, and only by its summary it is near to one."""
+    report = await index.run()
+    assert report.summary_calls == len(index.llm.calls) == 2
+    assert "Calls for summaries of pages: 2." in report.text
+    assert '"summary_calls": 2' in report.to_json()
+    for question, path in (("grandmother letters", "/mail"), ("holiday pictures folder", "/disks")):
+        found = await index.found(question)
+        assert found[0][0] == path
+        assert not any("grandmother" in text or "holiday" in text for _, text in found)
+    assert (await index.page("/mail")).summary == SUMMARIES["Mail"]
+    assert ((await index.hits("grandmother letters"))[0].cosine or 0) > 0.4
+    await index.run(summaries=False)
+    assert ((await index.hits("grandmother letters"))[0].cosine or 0) < 0.3
+
+
+async def test_off_by_default(index: Index) -> None:
+    """No model is asked; turning it off again takes the summaries away."""
+    assert Settings.load(None).summaries is False
+    await index.run(summaries=False)
+    assert index.llm.calls == []
+    assert (await index.info()).recipe.summaries == ""
+    await index.run()
+    await index.run(summaries=False)
+    assert (await index.page("/mail")).summary == ""
+    assert len(index.llm.calls) == 2
+
+
+async def test_only_changed_pages_are_summarised(index: Index) -> None:
+    """A second run asks nothing of model or embedder; a changed page is summarised anew, and embeds what changed."""
+    await index.run()
+    index.embedder.calls.clear()
+    report = await index.run()
+    assert index.site.statuses("/mail.md") == [200, 304]
+    assert (report.summary_calls, len(index.llm.calls), index.embedder.calls) == (0, 2, [])
+    index.site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nPigeons.\n", "text/markdown")
+    assert (await index.run()).summary_calls == 1
+    assert [text.partition("\n")[0] for text in index.embedder.texts] == ["Mail", "Mail"]
+    assert any("Pigeons" in text for text in index.embedder.texts)
+    assert any("grandmother" in text for text in index.embedder.texts)
+
+
+async def test_a_rebuilt_index_uses_the_summaries_that_were_made(index: Index) -> None:
+    """Another way of splitting, a moved page and another site's run ask the model nothing."""
+    await index.run()
+    await index.run(chunk_size=400)
+    index.site.put("/post.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
+    index.paths = ["/disks", "/post"]
+    await index.run(chunk_size=400)
+    assert (await index.found("grandmother letters"))[0][0] == "/post"
+    index.paths = ["/other"]
+    index.site.put("/other.md", "# Other\n\nWords.", "text/markdown")
+    index.llm.reply = lambda _: Reply("Something else.")
+    settings = index.settings(chunk_size=500)
+    async with Fetcher(settings, retry_wait=0.01) as fetcher:
+        sitemap = index.site.sitemap("/other.md", at="/other.xml")
+        await ingest([sitemap], store=index.store, embedder=index.embedder, settings=settings, fetcher=fetcher)
+    assert (await index.found("grandmother letters"))[0][0] == "/post"
+    assert len(index.llm.calls) == 3
+
+
+async def test_another_prompt_rebuilds_beside_the_live_index(index: Index) -> None:
+    """The old index serves, and is found by its summaries, until every page has its new one."""
+    await index.run()
+    before = await index.info()
+    file = index.directory / "prompts" / "en" / "summarise.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Summarise in one word what the page is about.", "utf-8")
+
+    def reply(body: dict[str, Any]) -> Reply:
+        assert body["messages"][0]["content"].startswith("Summarise in one word")
+        return Reply("Pictures." if "Disks" in body["messages"][-1]["content"] else "Letters.", delay=0.5)
+
+    index.llm.reply = reply
+    run = asyncio.create_task(index.run(prompts=str(index.directory / "prompts")))
+    while len(index.llm.calls) < 3:
+        await asyncio.sleep(0.01)
+    assert await index.info() == before
+    assert (await index.found("grandmother letters"))[0][0] == "/mail"
+    assert not run.done()
+    assert (await run).summary_calls == 2
+    after = await index.info()
+    assert before.recipe.summaries != after.recipe.summaries != ""
+    assert (await index.page("/mail")).summary == "Letters."
+
+
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        (Reply("down", status=503), "503"),
+        (Reply(" \n"), "nothing"),
+        (Reply("<think>Hm.</think>"), "nothing"),
+        (Reply("It tells of", finish="length"), "broke off"),
+    ],
+)
+async def test_without_a_summary_a_page_is_indexed_all_the_same_and_summarised_later(
+    index: Index, failing: Reply, told: str
+) -> None:
+    """An outage fails no run, says so, and makes no new generation of unchanged pages; the next run makes up for it."""
+    index.llm.reply = lambda _: failing
+    report = await index.run()
+    assert report.counts["new"] == 2
+    assert all("not summarised" in page.note and told in page.note for page in report.pages)
+    generation = (await index.info()).id
+    assert (await index.run()).counts["unchanged"] == 2
+    assert (await index.info()).id == generation
+    index.llm.reply, embedded = index.summary, len(index.embedder.texts)
+    report = await index.run()
+    assert (report.counts["unchanged"], report.summary_calls, [page.note for page in report.pages]) == (2, 2, ["", ""])
+    assert len(index.embedder.texts) - embedded == 2
+    assert (await index.found("grandmother letters"))[0][0] == "/mail"
+
+
+async def test_an_outage_takes_no_summary_of_an_unchanged_page_away(index: Index) -> None:
+    """Also where the site doesn't know of 304, and the index is built anew."""
+    await index.run()
+    index.llm.reply = lambda _: Reply("down", status=503)
+    report = await index.run(chunk_size=400)
+    assert [page.note for page in report.pages] == ["", ""]
+    assert (await index.found("grandmother letters"))[0][0] == "/mail"
+
+
+async def test_pages_with_the_same_text_are_found_once(index: Index) -> None:
+    """The copy leads to the original; its summary is no second way to it, and later runs ask nothing for it."""
+    index.paths = ["/disks", "/copy"]
+    index.site.put("/copy.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
+    await index.run()
+    asked = len(index.llm.calls)
+    assert {path for path, _ in await index.found("holiday pictures")} == {"/disks"}
+    index.site.put("/copy.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n\n", "text/markdown")
+    await index.run()
+    assert len(index.llm.calls) == asked
+
+
+async def test_an_empty_page_is_not_summarised(index: Index) -> None:
+    """There is nothing to say of it, now and later."""
+    summariser = open_summariser(index.settings(), ())
+    assert isinstance(summariser, Summariser)
+    made = await summariser.summarised(Page("/a", "docs", "T", "en", "\n", "h"))
+    assert (made.summary, made.summary_of, summariser.calls) == ("", summariser.wanted(made), 0)
+    await summariser.close()
+
+
+async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(index: Index) -> None:
+    """So that the page fits its window; comments in code are no headings."""
+    code = "```sh\n# comment\n```\n\n"
+    long = "".join(f"## Part {number}\n\n{code}{'Words of it. ' * 40}\n\n" for number in range(20))
+    index.llm.reply = lambda _: Reply("Said.")
+    summariser = open_summariser(index.settings(llm_context_window=3000, llm_max_tokens=500), ())
+    assert summariser is not None
+    await summariser.summarised(Page("/a", "docs", "Title", "en", long, "h"))
+    text = index.llm.calls[-1]["messages"][-1]["content"]
+    assert text.startswith("Title\n\n## Part 0")
+    assert len(text) <= 2000 * 3
+    beginning, _, headings = text.partition("…")
+    assert "comment" in beginning
+    assert headings.split("\n")[-1] == "## Part 19"
+    assert "comment" not in headings
+    await summariser.close()
+
+
+@pytest.mark.parametrize(("language", "begins"), [("cs", "Píšeš"), ("en", "You write"), ("sk", "You write")])
+async def test_the_prompt_is_in_the_page_s_language(index: Index, language: str, begins: str) -> None:
+    """Or in the default one, where the page's isn't configured."""
+    index.llm.reply = lambda _: Reply("Said.")
+    summariser = open_summariser(index.settings(), ())
+    assert summariser is not None
+    await summariser.summarised(Page("/a", "docs", "Title", language, "text", "h"))
+    assert index.llm.calls[-1]["messages"][0]["content"].startswith(begins)
+    await summariser.close()
+
+
+def test_what_summarising_needs() -> None:
+    """A language model."""
+    with pytest.raises(SettingsError, match="DOCS_LLM_URL"):
+        open_summariser(Settings.load(None, summaries=True), ())

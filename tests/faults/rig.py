@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from ingestion.run import ingest
 from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM
 from tests.faults.places import Place, opened
-from tests.ingestion.local_site import LocalSite
+from tests.ingestion.local_site import Answer, LocalSite
 
 PAGES = 12
 SMALL_BATCHES = (
@@ -32,7 +33,7 @@ def text(number: int, marker: str) -> str:
     return f"Gauge number {number} of {marker} measures the pressure in boiler {number} and shows it on the panel."
 
 
-@dataclass
+@dataclass(repr=False)
 class Rig:
     """Everything that a nightly run touches. `settings` are also those of processes."""
 
@@ -71,7 +72,7 @@ class Rig:
             "embedding_model": "eight",
             "embedding_batch": "2",
             "embedding_parallel": "1",
-            "crawl_timeout": "2",
+            "crawl_timeout": "20",
             "crawl_max_bytes": "20000",
         }
         return {f"DOCS_{name.upper()}": value for name, value in values.items()}
@@ -117,6 +118,20 @@ class Rig:
             return await markers(await store.live())
         finally:
             await store.close()
+
+    def hold(self, path: str) -> tuple[threading.Event, threading.Event]:
+        """Have this path wait: the first event is set when it was asked for, the second lets it answer."""
+        asked, go_on = threading.Event(), threading.Event()
+        answer = self.site.answers[path]
+        assert isinstance(answer, Answer)
+
+        def held() -> Answer:
+            asked.set()
+            assert go_on.wait(60)
+            return answer
+
+        self.site.answers[path] = held
+        return asked, go_on
 
     def after(self, calls: int, do: Callable[[], None]) -> None:
         """Do this when so many more embedding calls were made."""

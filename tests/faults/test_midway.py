@@ -76,10 +76,10 @@ async def test_a_disk_that_is_full(rig: Rig):
     before = await rig.content()
     rig.write_site("state2")
     if isinstance(rig.place, Directory):
-        program, says = rig.process(limit=4), "Make room on its disk"
+        program, says = rig.process(limit=4).go(), "Make room on its disk"
     else:
         rig.after(4, rig.place.fill)
-        program, says = rig.process(), "make room"
+        program, says = rig.process().go(), "make room"
     code = await asyncio.to_thread(program.process.wait, 60)
     assert code == EXIT_NOT_PUBLISHED, program.err
     assert says in program.err

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Self
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 import stamina
@@ -76,6 +76,7 @@ class Fetcher:
     _robots: dict[str, Robots] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _paces: dict[str, Pace] = field(default_factory=dict)
+    _logins: dict[str, httpx.Auth] = field(default_factory=dict)
     _silent: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -110,6 +111,13 @@ class Fetcher:
             self._hosts.add(host(url))
             self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
         self._patterns.update(pattern.lower() for pattern in patterns)
+
+    def sign_in(self, url: str) -> None:
+        """Show the name and password of this address, where it has them, to its host, and to no other."""
+        parts = urlsplit(url)
+        if parts.username is not None:
+            login = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+            self._logins[origin(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())] = login
 
     def allows(self, url: str) -> bool:
         """True for a web address on an allowed host."""
@@ -192,7 +200,7 @@ class Fetcher:
             async with (
                 self._pace(url).turn(),
                 asyncio.timeout(limit),
-                self._client.stream("GET", url, headers=wanted.headers) as response,
+                self._client.stream("GET", url, headers=wanted.headers, auth=self._logins.get(origin(url))) as response,
             ):
                 return await self._read(response, url, wanted)
         except AddressRefused as error:

@@ -54,7 +54,7 @@ class Reader:
     """Reads addresses against what is known; use it as `async with`.
 
     `states` holds the pages of the index by public address. With `fresh` every page is read anew and put, because
-    nothing of the index can be used again. `notes` counts, by text, what the operator should know.
+    nothing of the index can be used again; a `dry` one asks no language model. `notes` counts, by text, what the operator should know.
     """
 
     fetcher: Fetcher
@@ -63,6 +63,7 @@ class Reader:
     states: Mapping[str, Page]
     listed: frozenset[str]
     fresh: bool = False
+    dry: bool = False
     notes: Counter[str] = field(default_factory=Counter)
     _by_fetched: dict[tuple[str, str], Page] = field(init=False)
     _addresses: Addresses = field(init=False)
@@ -78,7 +79,7 @@ class Reader:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
         self._own = OwnMarkdown(self.fetcher, self._workers)
-        self._translator = open_translator(self.settings)
+        self._translator = open_translator(self.settings, dry=self.dry)
         self._chunking = Chunking(open_splitter(self.settings), self.embedding, self._workers, self._translator)
         self._renderer = open_renderer(self.settings, self.fetcher)
 
@@ -247,7 +248,7 @@ class Reader:
             known.url,
             "unchanged",
             language=known.language,
-            note=not_configured(known.language, self.settings.languages),
+            note=not_configured(known.language, self._settings(entry).languages),
             chunks=len(known.chunk_ids),
         )
         return Change(report, touch=now if now != known else None, page=now)
@@ -257,10 +258,21 @@ class Reader:
         reason = reason.removeprefix(f"{entry.url} ")
         if known is None:
             return Change(PageReport(entry.url, outcome, reason))
-        since = known.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        now = dt.datetime.now(dt.UTC)
+        since = known.stale_since or now.isoformat(timespec="seconds")
+        if now - dt.datetime.fromisoformat(since) > dt.timedelta(days=self.settings.stale_days):
+            return self._left(entry, known, f"{reason}, ever since {since[:10]} (DOCS_STALE_DAYS)")
         touched = replace(known, stale_since=since, status=status, source=entry.source)
         return Change(
-            PageReport(known.url, outcome, reason, language=known.language, kept=True, chunks=len(known.chunk_ids)),
+            PageReport(
+                known.url,
+                outcome,
+                reason,
+                language=known.language,
+                kept=True,
+                stale_since=since,
+                chunks=len(known.chunk_ids),
+            ),
             touch=touched if touched != known else None,
             page=touched,
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from app.core.masking import masked
 from app.core.types import GenerationInfo
 
 Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]
@@ -17,6 +18,7 @@ READ: frozenset[Outcome] = frozenset({"new", "changed", "unchanged"})
 EXIT_OK = 0
 EXIT_NOT_PUBLISHED = 1
 EXIT_WITH_FAILURES = 2
+EXIT_REFUSED = 3
 
 LONGEST_LIST = 20
 
@@ -26,7 +28,7 @@ class PageReport:
     """What became of one address.
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
-    older state of it stays in the index; `same_as` which page with the same text is searched instead of it;
+    older state of it stays in the index, unread since `stale_since`; `same_as` which page with the same text is searched instead of it;
     `translated` the languages that it was translated into.
     """
 
@@ -36,6 +38,7 @@ class PageReport:
     language: str = ""
     note: str = ""
     kept: bool = False
+    stale_since: str = ""
     same_as: str = ""
     chunks: int = 0
     translated: tuple[str, ...] = ()
@@ -52,7 +55,8 @@ class PageReport:
 class Report:
     """What a run did; `published` is the live generation after it, `seconds` the whole time.
 
-    `warnings` are what the operator should know of whole sites.
+    `warnings` are what the operator should know of whole sites, `refused` why it was not published. `changed` is False
+    when the live generation stayed the same. A `dry_run` wrote nothing: all else is what a real run would have done.
     """
 
     sites: tuple[str, ...]
@@ -62,6 +66,9 @@ class Report:
     embedded_texts: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    changed: bool = False
+    dry_run: bool = False
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -76,18 +83,46 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: all went well; 1: nothing was published; 2: published, but pages failed. Skipped pages are no failure."""
-        if self.published is None:
+        """0: all went well; 1: nothing was published; 2: published, but pages failed; 3: refused, see `refused`.
+
+        Skipped pages are no failure. A dry run ends as the real one would.
+        """
+        if self.refused:
+            return EXIT_REFUSED
+        if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
         return EXIT_WITH_FAILURES if self.counts["failed"] else EXIT_OK
+
+    @property
+    def read(self) -> int:
+        """How many pages the site gave."""
+        return sum(1 for page in self.pages if page.read)
+
+    @property
+    def state(self) -> str:
+        """What became of the index, in a sentence."""
+        if self.refused:
+            return (
+                f"{'Dry run: a real one would not be' if self.dry_run else 'Not'} published: {'; '.join(self.refused)}."
+            )
+        if self.dry_run:
+            return f"Dry run, nothing was written. A real one would {self._would()}."
+        if self.published is None:
+            return "Nothing was published; the index is as it was."
+        info = self.published
+        held = f"{info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)})"
+        if not self.changed:
+            return f"Nothing changed: the index still holds {held}, generation {info.id}."
+        return f"The index holds {held}."
 
     @property
     def text(self) -> str:
         """A short summary, then what needs a look."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no pages"
+        embedded = "to embed" if self.dry_run else "embedded"
         lines = [
-            f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts embedded in {self.embedding_calls} calls",
-            self._state(),
+            f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts {embedded} in {self.embedding_calls} calls",
+            self.state,
             *self._translated(),
         ]
         for title, pages in (
@@ -95,10 +130,10 @@ class Report:
             ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
             ("Removed", [p for p in self.pages if p.outcome == "removed"]),
         ):
-            lines += _listed(title, [f"{p.url}: {p.reason}{' (older state kept)' if p.kept else ''}" for p in pages])
+            lines += _listed(title, [f"{p.url}: {p.reason}{_kept(p)}" for p in pages])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
         lines += _listed("To know", self.warnings)
-        return "\n".join(lines)
+        return masked("\n".join(lines))
 
     def to_json(self) -> str:
         """Everything, as one JSON object."""
@@ -108,23 +143,33 @@ class Report:
             "exit_code": self.exit_code,
             "counts": self.counts,
             "warnings": self.warnings,
+            "refused": self.refused,
+            "changed": self.changed,
+            "dry_run": self.dry_run,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],
         }
-        return json.dumps(content, ensure_ascii=False, indent=1)
+        return masked(json.dumps(content, ensure_ascii=False, indent=1))
 
-    def _state(self) -> str:
-        if self.published is None:
-            return "Nothing was published; the index is as it was."
-        info = self.published
-        return f"The index holds {info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)})."
+    def _would(self) -> str:
+        if not self.read:
+            return "publish nothing"
+        if not self.changed:
+            return "change nothing"
+        return f"embed {self.embedded_texts} texts and publish a new state of the index"
 
     def _translated(self) -> list[str]:
         counted = Counter(language for page in self.pages for language in page.translated)
         told = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
         return [f"Translated pages: {told}."] if told else []
+
+
+def _kept(page: PageReport) -> str:
+    if not page.kept:
+        return ""
+    return f" (older state kept{f', unread since {page.stale_since[:10]}' if page.stale_since else ''})"
 
 
 def _listed(title: str, lines: list[str]) -> list[str]:

@@ -8,19 +8,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from app.core.analysis import ANALYZER
-from app.core.errors import NoIndex, NotPublished
+from app.core.errors import NoIndex, NotPublished, RunRefused, StoreBusy
+from app.core.masking import masked
 from app.core.models.base import Embedder
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
-from app.core.types import Page, Recipe
+from app.core.types import GenerationInfo, Page, Recipe
 from ingestion.addresses import own_address
 from ingestion.convert import VERSION
 from ingestion.dates import without_build_dates
-from ingestion.embed import Embedding
-from ingestion.fetch import Fetcher, host
+from ingestion.embed import Counting, Embedding
+from ingestion.fetch import Fetcher
+from ingestion.flow import Flow
 from ingestion.listing import list_pages
+from ingestion.losses import Losses
 from ingestion.prepare import Prepared
 from ingestion.progress import Progress, Silent
 from ingestion.read import Change, Reader
@@ -28,11 +32,12 @@ from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
+from ingestion.trial import TrialDraft
 from ingestion.twins import Twins
 from ingestion.write import Writer
 
-READAHEAD = 32
-"""Read pages that may wait for the writer: keeps memory flat when embedding is slower than fetching."""
+TRY_AGAIN = 5.0
+"""Seconds between two tries to become the one that writes."""
 
 
 async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
@@ -44,47 +49,84 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     progress: Progress | None = None,
     fetcher: Fetcher | None = None,
     only: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+    wait: float = 0.0,
 ) -> Report:
     """Bring the index in line with what the sources list, in one atomic step, and say what was done.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
-    stay as they are; with `only`, the pages of the sources' collections that aren't theirs leave the index. Raises
-    `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, and what the store or embedder
-    raise; the live index is then as it was.
+    stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
+    waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do.
+
+    Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
+    is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     began, progress = time.monotonic(), progress or Silent()
-    sources = as_sources(sites)
-    report = Report(tuple(source.directory or source.url for source in sources))
+    given = as_sources(sites)
+    sources = tuple(source.without_password() for source in given)
+    report = Report(tuple(source.directory or source.url for source in sources), dry_run=dry_run)
+    begin = TrialDraft.begin if dry_run else partial(_draft, wait=wait)
     async with AsyncExitStack() as stack:
         stack.callback(progress.close)
         client = fetcher if fetcher is not None else await stack.enter_async_context(Fetcher(settings))
+        for source in given:
+            client.sign_in(source.url)
         progress.stage("Reading sitemaps", 0)
         listed = await list_pages(sources, client)
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
-        draft = await stack.enter_async_context(await store.draft(await recipe_for(embedder, settings)))
+        draft = await stack.enter_async_context(await begin(store, await recipe_for(embedder, settings)))
         base = await _Base.read(draft, store)
         entries = without_build_dates(listed.entries)
-        embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
-        reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries))
+        kind = Counting if dry_run else Embedding
+        embedding = kind(embedder, settings.embedding_batch, settings.embedding_parallel)
+        reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries, dry=dry_run))
 
         def written(page: PageReport) -> None:
             report.pages.append(page)
-            progress.advance(note=page.url)
+            progress.advance(note=masked(page.url))
 
-        flow = _Flow(reader, Writer(draft, embedding, written), Twins.of(entries, base.states.values()))
+        losses = Losses(_covered(base, sources, listed, settings), settings)
+        flow = Flow(reader, Writer(draft, embedding, written, losses.put), Twins.of(entries, base.states.values()))
         progress.stage("Pages", len(entries))
-        await flow.run(entries)
-        _refuse_nothing(report)
-        await _remove(_gone(_known(base, sources, settings), listed, report, only=only), draft, flow, report)
-        await flow.read_again(draft, report)
-        await base.carry_over(flow.writer, report, reader)
-        progress.stage("Publishing", 0)
-        report.published = await draft.publish()
-    report.pages = [flow.twins.told(page) for page in report.pages]
-    report.warnings = _warnings(client, reader)
-    report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
-    report.seconds = time.monotonic() - began
+        try:
+            await flow.run(entries)
+            _refuse_nothing(report)
+            gone = _gone(_known(base, sources, settings), listed, report, only=only)
+            await _remove(gone, draft, flow, report)
+            await flow.read_again(draft, report)
+            await base.carry_over(flow.writer, report, reader)
+            if not force:
+                await _refuse_losses(losses, report, store)
+            await _publish(draft, base, report, progress)
+        finally:
+            report.pages = [flow.twins.told(page) for page in report.pages]
+            report.warnings = _warnings(client, reader)
+            report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
+            report.seconds = time.monotonic() - began
     return report
+
+
+async def _draft(store: Store, recipe: Recipe, *, wait: float) -> Draft:
+    """Raises `StoreBusy` when another run still writes after so many seconds."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            return await store.draft(recipe)
+        except StoreBusy:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise
+            await asyncio.sleep(min(left, TRY_AGAIN))
+
+
+async def _publish(draft: Draft, base: _Base, report: Report, progress: Progress) -> None:
+    if isinstance(draft, TrialDraft):
+        report.changed, report.published = draft.changed, None
+        return
+    progress.stage("Publishing", 0)
+    report.published = await draft.publish()
+    report.changed = base.info is None or report.published.id != base.info.id
 
 
 def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
@@ -93,7 +135,12 @@ def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[P
     return [page for page in base.states.values() if page.collection in collections]
 
 
-async def _remove(pages: Sequence[PageReport], draft: Draft, flow: _Flow, report: Report) -> None:
+def _covered(base: _Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
+    """Pages that these sources brought: whose loss would be this run's doing."""
+    return [page for page in _known(base, sources, settings) if page.source in listed.sources]
+
+
+async def _remove(pages: Sequence[PageReport], draft: Draft, flow: Flow, report: Report) -> None:
     for gone in pages:
         await draft.remove(gone.url)
         flow.twins.forget(gone.url)
@@ -112,7 +159,7 @@ async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What the run starts from. `live` is set when the draft can't share it and all must be put anew."""
+    """What the run starts from. `rebuilds` when the draft can't share the live generation: all must be put anew."""
 
     states: Mapping[str, Page]
     rebuilds: bool
@@ -120,21 +167,28 @@ class _Base:
 
     @classmethod
     async def read(cls, draft: Draft, store: Store) -> _Base:
-        if not draft.rebuilds:
-            return cls(await draft.page_states(), rebuilds=False, live=None)
         try:
             live = await store.live()
         except NoIndex:
             return cls({}, rebuilds=True, live=None)
+        if not draft.rebuilds:
+            return cls(await draft.page_states(), rebuilds=False, live=live)
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
-    def reader(self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry]) -> Reader:
+    @property
+    def info(self) -> GenerationInfo | None:
+        """The generation that was live before."""
+        return self.live.info if self.live else None
+
+    def reader(
+        self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
+    ) -> Reader:
         listed = frozenset(own_address(entry) for entry in entries)
-        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds)
+        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
 
     async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""
-        if self.live is None:
+        if self.live is None or not self.rebuilds:
             return
         done = {p.url for p in report.pages if p.outcome == "removed" or p.read}
         for url in self.states:
@@ -145,61 +199,29 @@ class _Base:
         await writer.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class _Flow:
-    """Entries -> the draft: reading, merging of equal texts, writing."""
-
-    reader: Reader
-    writer: Writer
-    twins: Twins
-
-    async def run(self, entries: Sequence[Entry]) -> None:
-        """Read and write all entries side by side."""
-        queue: asyncio.Queue[Change | None] = asyncio.Queue(READAHEAD)
-        waiting = iter(entries)
-        hosts = len({host(entry.url) for entry in entries})
-
-        async def read() -> None:
-            for entry in waiting:
-                await queue.put(await self.reader.read(entry))
-
-        async def write() -> None:
-            while (change := await queue.get()) is not None:
-                for merged in self.twins.merged(change):
-                    await self.writer.write(merged)
-            await self.writer.flush()
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(write())
-                # two more than may fetch: they wait for conversion meanwhile
-                count = self.reader.settings.crawl_parallel * hosts + 2
-                await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
-                await queue.put(None)
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-
-    async def read_again(self, draft: Draft, report: Report) -> None:
-        """Read the pages whose place in the index turned out wrong when all others were known."""
-        disputed = self.reader.disputed()
-        for _, url in disputed:
-            await draft.remove(url)
-            self.twins.forget(url)
-        again = [*disputed, *self.twins.orphans()]
-        if again:
-            urls = {url for _, url in again}
-            report.pages[:] = [page for page in report.pages if page.url not in urls]
-            entries = [entry for entry, _ in again]
-            self.reader.again(entries)
-            await self.run(entries)
-
-
 def _refuse_nothing(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
     told = "; ".join(f"{reason} ({count})" for reason, count in reasons)
-    raise NotPublished(f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.")
+    raise NotPublished(
+        f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.", report=report
+    )
+
+
+async def _refuse_losses(losses: Losses, report: Report, store: Store) -> None:
+    async def read_old(url: str) -> Page | None:
+        return await (await store.live()).page(url)
+
+    reasons = await losses.reasons(report.pages, read_old)
+    if reasons:
+        report.refused = reasons
+        raise RunRefused(
+            "Nothing was published, the index is as it was:\n"
+            + "".join(f"  {reason}\n" for reason in reasons)
+            + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
+            report=report,
+        )
 
 
 def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +16,7 @@ from lxml.cssselect import CSSSelector
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from app.core.errors import SettingsError
+from app.core.masking import masked
 from app.core.settings import Settings
 
 
@@ -49,6 +51,9 @@ def _one_or_more(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+FOR_ALL = ("collection", "language", "languages")
+"""Keys that a file may set once for all of its sources."""
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 Selector = Annotated[str, AfterValidator(_selector)]
 
@@ -73,6 +78,7 @@ class Source(BaseModel):
     content_selector: Selector = ""
     drop_selectors: Annotated[tuple[Selector, ...], BeforeValidator(_one_or_more)] = ()
     language: Annotated[str, AfterValidator(_language)] = ""
+    languages: Annotated[tuple[Annotated[str, AfterValidator(_language)], ...], BeforeValidator(_one_or_more)] = ()
     anchors: Literal["auto", "github", "mkdocs", "none"] = "auto"
     parallel: Annotated[int, Field(ge=1, le=64)] | None = None
     delay: Annotated[float, Field(ge=0)] | None = None
@@ -82,6 +88,8 @@ class Source(BaseModel):
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise ValueError(f"url {self.url!r} is no web address: give one like https://docs.example.org/sitemap.xml")
+        if self.languages and self.language and self.language not in self.languages:
+            raise ValueError(f"language {self.language!r} is none of languages ({', '.join(self.languages)})")
         if self.ending and not self.directory:
             raise ValueError("ending is for a directory only")
         return self
@@ -90,6 +98,7 @@ class Source(BaseModel):
     def reading(self) -> str:
         """What a page's text depends on besides the page: another value means reading it anew."""
         told = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
+        told += (" ".join(self.languages),) if self.languages else ()
         return "" if told == _AS_USUAL else "\n".join(told)
 
     @property
@@ -99,8 +108,14 @@ class Source(BaseModel):
 
     def within(self, settings: Settings) -> Settings:
         """The settings, with those that the source has of its own."""
-        own = {"collection": self.collection, "default_language": self.language}
+        own = {"collection": self.collection, "default_language": self.language, "languages": self.languages}
         return settings.model_copy(update={key: value for key, value in own.items() if value})
+
+    def without_password(self) -> Source:
+        """The same, with an address that can be shown, stored and linked to."""
+        parts = urlsplit(self.url)
+        clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else self.url
+        return self.model_copy(update={"url": clean})
 
     def left_out(self, url: str) -> str:
         """Why the source's patterns keep the address out; empty when they don't."""
@@ -134,6 +149,19 @@ def configured(settings: Settings) -> Sequence[str]:
     return (*settings.sites, *((settings.sources,) if settings.sources else ()))
 
 
+def of_collections(sources: Iterable[Source], wanted: Sequence[str], settings: Settings) -> tuple[Source, ...]:
+    """Those sources whose pages are kept under one of these names. Raises `SettingsError` for a name that none has."""
+    by_name: dict[str, list[Source]] = defaultdict(list)
+    for source in sources:
+        by_name[source.within(settings).collection].append(source)
+    if unknown := [name for name in wanted if name not in by_name]:
+        raise SettingsError(
+            f"No source is of the collection {', '.join(unknown)}. There are: {', '.join(sorted(by_name))}. "
+            "Set `collection` in the file of sources."
+        )
+    return tuple(source for name in dict.fromkeys(wanted) for source in by_name[name])
+
+
 def load_sources(file: Path) -> tuple[Source, ...]:
     """The sources of a TOML file. Raises `SettingsError` naming the file, the source and the key."""
     try:
@@ -143,11 +171,14 @@ def load_sources(file: Path) -> tuple[Source, ...]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"The sources file {file} is no TOML: {error}.") from error
     tables = content.pop("source", None)
-    if content:
-        raise SettingsError(f"{file}: unknown key {next(iter(content))!r}. Each source is a [[source]] table.")
+    if unknown := next((key for key in content if key not in FOR_ALL), ""):
+        raise SettingsError(
+            f"{file}: unknown key {unknown!r}. Each source is a [[source]] table; before them may stand, for all of "
+            f"them, {', '.join(FOR_ALL)}."
+        )
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise SettingsError(f"{file}: it names no source. Add a [[source]] table with a url.")
-    return tuple(_of_table(file, number, table) for number, table in enumerate(tables, 1))
+    return tuple(_of_table(file, number, {**content, **table}) for number, table in enumerate(tables, 1))
 
 
 def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
@@ -155,7 +186,8 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
         source = Source(**table)
     except ValidationError as error:
         told = "; ".join(_told(problem) for problem in error.errors())
-        raise SettingsError(f"{file}, source {number} ({table.get('url', 'no url')}): {told}.") from error
+        shown = masked(str(table.get("url", "no url")))
+        raise SettingsError(f"{file}, source {number} ({shown}): {told}.") from error
     if not source.directory:
         return source
     directory = (file.parent / source.directory).resolve()
@@ -172,7 +204,7 @@ def _told(problem: Any) -> str:
         return f"unknown key {key}; known are {', '.join(Source.model_fields)}"
     if problem["type"] == "missing":
         return f"{key} is missing"
-    return f"{key}: {problem['input']!r}: {message}" if key else message
+    return masked(f"{key}: {problem['input']!r}: {message}" if key else message)
 
 
 def _plain(address: str) -> Source:
@@ -180,5 +212,5 @@ def _plain(address: str) -> Source:
         return Source(url=address)
     except ValidationError as error:
         raise SettingsError(
-            f"{address!r} is no web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
+            f"{masked(address)!r} is no web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
         ) from error

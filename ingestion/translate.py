@@ -37,13 +37,17 @@ class NotFaithful(ModelError):
 
 @dataclass
 class Translator:
-    """Translates what DOCS_TRANSLATE asks for. Translations are kept in `folder` too, so that none is paid for twice."""
+    """Translates what DOCS_TRANSLATE asks for. Translations are kept in `folder` too, so that none is paid for twice.
+
+    A `dry` one uses those that are kept and makes no other.
+    """
 
     settings: Settings
     model: Model
     prompts: Prompts
     glossary: Glossary
     folder: Path
+    dry: bool = False
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARALLEL))
 
     def wanted(self, page: Page) -> dict[str, str]:
@@ -62,6 +66,8 @@ class Translator:
         """
         file = self._file(page, target)
         markdown = await asyncio.to_thread(_read, file)
+        if not markdown and self.dry:
+            raise ModelError("a dry run translates nothing")
         if not markdown:
             markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
             self._check_language(markdown, page, target)
@@ -120,7 +126,7 @@ class Translator:
         return self.folder / target / f"{key}.md"
 
 
-def open_translator(settings: Settings) -> Translator | None:
+def open_translator(settings: Settings, *, dry: bool = False) -> Translator | None:
     """What translates, or None where DOCS_TRANSLATE is empty. Raises `SettingsError` when something is missing for it."""
     if not settings.translate:
         return None
@@ -134,7 +140,7 @@ def open_translator(settings: Settings) -> Translator | None:
             "DOCS_TRANSLATE needs a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL, or leave it empty."
         )
     prompts = load_prompts(settings.languages, settings.prompts)
-    return Translator(settings, model, prompts, load_glossary(settings.glossary), Path(settings.translations))
+    return Translator(settings, model, prompts, load_glossary(settings.glossary), Path(settings.translations), dry)
 
 
 def _parts(markdown: str) -> Iterator[tuple[bool, str]]:

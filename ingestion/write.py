@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.core.store.base import Draft
-from app.core.types import Chunk
+from app.core.types import Chunk, Page
 from ingestion.embed import Embedding
 from ingestion.read import Change
 from ingestion.report import PageReport
@@ -14,11 +14,15 @@ from ingestion.report import PageReport
 
 @dataclass
 class Writer:
-    """Writes changes to a draft; those with new texts wait until a round of embedding calls is full."""
+    """Writes changes to a draft; those with new texts wait until a round of embedding calls is full.
+
+    `written` is told what became of each address, `put` each page with its Markdown.
+    """
 
     draft: Draft
     embedding: Embedding
     written: Callable[[PageReport], None]
+    put: Callable[[Page], None]
     _waiting: list[Change] = field(default_factory=list)
     _missing: list[Chunk] = field(default_factory=list)
 
@@ -43,6 +47,7 @@ class Writer:
                 ids = {chunk.id for chunk in change.put.chunks}
                 own = {id_: vector for id_, vector in vectors.items() if id_ in ids}
                 await self.draft.put(change.put.page, change.put.chunks, own)
+                self.put(change.put.page)
             await self._record(change)
 
     async def _record(self, change: Change) -> None:

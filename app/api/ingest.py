@@ -15,7 +15,7 @@ from app.api.runs import Run, Runs
 from app.api.service import Service
 from app.api.wire import read_ingest
 from app.core.errors import RequestError
-from app.core.store import masked
+from app.core.masking import masked
 
 SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
 
@@ -31,9 +31,10 @@ class Ingest:
     async def start(self, request: Request) -> Response:
         """202 with the new run."""
         by = self._admin(request)
-        wanted = read_ingest(await read_body(request, self.service.settings.max_body)).sites
-        sites = self._sites(wanted)
-        run = self.runs.start(sites, by, self._environment(sites))
+        wanted = read_ingest(await read_body(request, self.service.settings.max_body))
+        sites = self._sites(wanted.sites)
+        options = ("--force",) if wanted.force else ()
+        run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
         return Json(_object(run), 202, {"location": place})
 

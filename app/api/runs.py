@@ -111,8 +111,11 @@ class Runs:
             code="run_not_found",
         )
 
-    def start(self, sites: Sequence[str], by: str, environment: Mapping[str, str]) -> Run:
-        """A new run over these sites, which the environment tells the command. Raises `RequestError` with the code `run_under_way` while another one goes on."""
+    def start(self, sites: Sequence[str], by: str, environment: Mapping[str, str], options: Sequence[str] = ()) -> Run:
+        """A new run over these sites, which the environment tells the command; `options` are added to it.
+
+        Raises `RequestError` with the code `run_under_way` while another one goes on.
+        """
         if self._runs and not self._runs[0].over:
             other = self._runs[0]
             raise RequestError(
@@ -123,7 +126,7 @@ class Runs:
         run = Run(f"run-{secrets.token_hex(6)}", tuple(sites), by, _now())
         self._runs.appendleft(run)
         log.info("ingest queued run=%s by=%r sites=%d", run.id, by, len(run.sites))
-        self._following = asyncio.create_task(self._follow(run, environment))
+        self._following = asyncio.create_task(self._follow(run, environment, options))
         return run
 
     async def close(self) -> None:
@@ -137,9 +140,9 @@ class Runs:
             self._process.kill()
         await asyncio.wait([self._following], timeout=GRACE)
 
-    async def _follow(self, run: Run, environment: Mapping[str, str]) -> None:
+    async def _follow(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         try:
-            await self._run(run, environment)
+            await self._run(run, environment, options)
         except OSError as error:
             run.fail(f"The run can't be started: {error}.")
         except Exception as error:
@@ -151,10 +154,11 @@ class Runs:
             self._process = None
             log.info("ingest ended run=%s state=%s code=%s error=%r", run.id, run.state, run.exit_code, run.error)
 
-    async def _run(self, run: Run, environment: Mapping[str, str]) -> None:
+    async def _run(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         # a session of its own: Ctrl-C in a terminal reaches the service, and the service stops the run
         process = self._process = await asyncio.create_subprocess_exec(
             *self._command,
+            *options,
             # an address may hold a password, and arguments can be read by every user of the machine
             env={**os.environ, **environment},
             stdin=DEVNULL,

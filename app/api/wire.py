@@ -76,6 +76,9 @@ class IngestRequest(Wire):
         description="Some of the configured sites, as DOCS_SITES and DOCS_SOURCES have them; without it all of them.",
         examples=[["https://docs.example.org/sitemap.xml"]],
     )
+    force: bool = Field(
+        default=False, description="Publish also when so much of a site is missing that it seems to be at fault."
+    )
 
 
 Body = TypeVar("Body", bound=Wire)

@@ -110,7 +110,7 @@ def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dic
 
 def _settings(settings: Settings) -> dict[str, Any]:
     """Every setting with its value, secrets only as set or not."""
-    from app.core.store import masked
+    from app.core.masking import masked
 
     def shown(name: str, value: Any) -> Any:
         match value:

@@ -6,15 +6,19 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from app.cli import logs
+from app.cli.messages import tell
 from app.cli.types import Commands
-from app.core.errors import SettingsError
+from app.core.errors import NotPublished, SettingsError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from ingestion.report import Report
+    from ingestion.sources import Source
 
 
 def add_command(commands: Commands) -> None:
@@ -23,7 +27,8 @@ def add_command(commands: Commands) -> None:
         "ingest",
         help="index documentation sites",
         description="Indexes sites and publishes the new index in one step; pages of other sites stay as they are.",
-        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 1 nothing was published.",
+        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 3 not published, because too much of "
+        "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
     )
     parser.add_argument(
         "site",
@@ -31,30 +36,59 @@ def add_command(commands: Commands) -> None:
         help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
     )
     parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
+    parser.add_argument("--force", action="store_true", help="publish also when too much of a site is missing")
+    parser.add_argument(
+        "--collection",
+        action="append",
+        metavar="NAME",
+        help="only the sources of this collection (can be given more than once)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would be done")
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to end"
+    )
     parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--html", metavar="FILE", help="the report also as a page for the browser")
     parser.set_defaults(handler=ingest)
 
 
 def ingest(arguments: argparse.Namespace) -> int:
     """Index the sites; the exit code is the report's."""
-    from ingestion.sources import configured
+    from ingestion.report_page import write_page
+    from ingestion.sources import as_sources, configured, of_collections
 
     settings = Settings.load()
     logs.configure(settings)
-    sites = arguments.site or configured(settings)
+    sites: Sequence[str | Source] = arguments.site or configured(settings)
     if not sites:
         raise SettingsError(
             "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
         )
-    report = asyncio.run(index(settings, sites, only=arguments.only))
-    if arguments.json:
-        print(report.to_json())
-    else:
-        print(report.text)
+    if arguments.collection:
+        sites = of_collections(as_sources(sites), arguments.collection, settings)
+    how = How(only=arguments.only, force=arguments.force, dry_run=arguments.dry_run, wait=arguments.wait)
+    try:
+        report = asyncio.run(index(settings, sites, how))
+    except NotPublished as error:
+        tell(error)
+        report = cast("Report", error.report)
+    print(report.to_json() if arguments.json else report.text)
+    if arguments.html:
+        write_page(report, Path(arguments.html))
     return report.exit_code
 
 
-async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Report:
+@dataclass(frozen=True, slots=True)
+class How:
+    """How the run is done, as `ingestion.run.ingest` has it."""
+
+    only: bool = False
+    force: bool = False
+    dry_run: bool = False
+    wait: float = 0.0
+
+
+async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> Report:
     """Index the sites with progress on standard error, and return the report."""
     from app.core.models import open_embedder
     from app.core.store import open_store
@@ -65,7 +99,7 @@ async def index(settings: Settings, sites: Sequence[str], *, only: bool) -> Repo
     progress = open_progress(sys.stderr)
     try:
         return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, only=only
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(how)
         )
     finally:
         await store.close()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import httpx
 
 from app.cli import logs, serve
-from app.cli.ingest import index
+from app.cli.ingest import How, index
 from app.cli.messages import tell
 from app.cli.types import Commands
 from app.core.errors import AssistantError, SettingsError
@@ -68,7 +68,7 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
 def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
     """Index the sites; False when that failed and there is nothing older to answer from."""
     try:
-        print(asyncio.run(index(settings, sites, only=True)).text, file=sys.stderr)
+        print(asyncio.run(index(settings, sites, How(only=True))).text, file=sys.stderr)
     except AssistantError as error:
         tell(error)
         if not _answers(base):

@@ -16,6 +16,7 @@ AssistantError
  └─ CrawlError                    a site can't be read
      ├─ SitemapError              a sitemap can't be read, or lists nothing
      └─ NotPublished              a run was stopped before it changed the index
+         └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes it
 
 Each message says what failed, with what, and what to do.
 """
@@ -93,4 +94,12 @@ class SitemapError(CrawlError):
 
 
 class NotPublished(CrawlError):
-    """A run was stopped before it changed the index."""
+    """A run was stopped before it changed the index; `report` tells page by page what it found."""
+
+    def __init__(self, message: str, *, report: object = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+class RunRefused(NotPublished):
+    """A run would have taken so much from the index that the site seems to be at fault."""

@@ -134,6 +134,16 @@ class Settings(BaseSettings):
         (), description="More hosts (also *.example.org) that pages may lead to, and networks (10.0.0.0/8) to reach."
     )
     crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Largest page.")
+    max_lost: int = Field(
+        30, ge=0, le=100, description="Share of a site's pages, in percent, that a run may lose and still be published."
+    )
+    max_failed: int = Field(
+        50,
+        ge=0,
+        le=100,
+        description="Share of the pages of a run, in percent, that may fail and it is still published.",
+    )
+    stale_days: int = Field(14, ge=1, description="Days that a page stays in the index while it can't be read.")
 
     # service
     host: str = Field("127.0.0.1", description="Address to listen on.")

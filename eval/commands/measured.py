@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from app.core.masking import masked
 from app.core.settings import Settings
-from app.core.store import masked
 
 _MEASURED = ("app", "prompts")
 _SOURCES = frozenset({".py", ".toml", ".md"})

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from app.core.errors import SettingsError
+from app.core.masking import masked
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
 
-__all__ = ["Draft", "Generation", "Store", "masked", "open_store"]
+__all__ = ["Draft", "Generation", "Store", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
@@ -72,12 +73,6 @@ def _own(module: str, name: str, settings: Settings) -> Store:
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"DOCS_STORE={module}:{name} can't be loaded: {error}") from error
     return made
-
-
-def masked(address: str) -> str:
-    """The address without its password, for messages."""
-    parts = urlsplit(address)
-    return address.replace(f":{parts.password}@", ":…@") if parts.password else address
 
 
 NOTICE_SECONDS = 1.0  # how long a service may go on with an index after another process published a newer one

@@ -30,6 +30,7 @@ STATUS = {
     "CrawlError": 500,
     "SitemapError": 500,
     "NotPublished": 500,
+    "RunRefused": 500,
 }
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, AssistantError)]
 

@@ -1,0 +1,155 @@
+"""Whether what a run found may be published: an outage, a login wall or half a sitemap must not empty the index."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.core.settings import Settings
+from app.core.types import Page
+from ingestion.report import PageReport
+
+COLLAPSED = 4
+"""A page that has less than this part of its text left has lost it ..."""
+
+LEAST_LENGTH = 400
+"""... unless there were fewer characters."""
+
+ONE_TEXT = 5
+"""So many pages with one text, being most of those read, are a login or error page."""
+
+SHOWN = 3
+BEGINNING = 60
+_NO_WORD = re.compile(r"\S*[\d/]\S*")
+_ADDRESS = re.compile(r"\bhttps?://\S+")
+
+ReadOld = Callable[[str], Awaitable[Page | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What is remembered of a text; its gist are the words without addresses and numbers."""
+
+    hash: str
+    length: int
+    gist: int
+    begin: str
+
+    @classmethod
+    def of(cls, page: Page) -> _Text:
+        words = re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower())
+        return cls(page.hash, len(page.markdown), hash(tuple(words)), " ".join(page.markdown[:500].split())[:BEGINNING])
+
+
+@dataclass
+class Losses:
+    """What a run takes from the pages `known` before it that its sites had brought.
+
+    Pages that went to another address, by a redirect or because their text is found there, are no loss.
+    """
+
+    known: Sequence[Page]
+    settings: Settings
+    _texts: dict[str, _Text] = field(default_factory=dict)
+
+    def put(self, page: Page) -> None:
+        """The draft has this page with its Markdown."""
+        self._texts[page.url] = _Text.of(page)
+
+    async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld) -> list[str]:
+        """Why a run with these pages should not be published; empty when it may be.
+
+        `read_old` gives a page as the live index has it.
+        """
+        gone = self._gone(pages)
+        lost = gone | await self._collapsed(gone, read_old)
+        return [*self._too_many(lost), *self._unreadable(pages), *self._one_text(pages)]
+
+    def _gone(self, pages: Sequence[PageReport]) -> dict[str, str]:
+        """By address, why pages leave whose text isn't found elsewhere."""
+        removed = {page.url: page.reason for page in pages if page.outcome == "removed"}
+        texts = {page.hash for page in self.known if page.url not in removed and page.url not in self._texts}
+        texts |= {text.hash for url, text in self._texts.items() if url not in removed}
+        leads_to = {passed: page.url for page in pages if page.read for passed in page.redirects}
+        followed: set[str] = set()
+        lost: dict[str, str] = {}
+        for page in self.known:
+            if page.url not in removed or page.hash in texts:
+                continue
+            target = leads_to.get(page.fetched_url, "")
+            if target and target not in followed:
+                followed.add(target)  # of one page only: a site whose pages are gone often leads all of them to one
+                continue
+            lost[page.url] = _ADDRESS.sub("another page", removed[page.url])
+        return lost
+
+    async def _collapsed(self, gone: Collection[str], read_old: ReadOld) -> dict[str, str]:
+        """By address, how pages lost their text though they are there: hardly any is left, or all say the same now."""
+        changed = {p.url for p in self.known if p.url in self._texts and self._texts[p.url].hash != p.hash}
+        if not self._too_many(dict.fromkeys([*gone, *changed], "")):
+            return {}  # reading the old texts is for the rare run in which they can matter
+        before = {page.url: _Text.of(page) for page in [await read_old(url) for url in sorted(changed)] if page}
+        said: dict[int, set[int]] = defaultdict(set)
+        for url, old in before.items():
+            said[self._texts[url].gist].add(old.gist)
+        lost: dict[str, str] = {}
+        for url, old in before.items():
+            now = self._texts[url]
+            if old.length >= LEAST_LENGTH and now.length * COLLAPSED < old.length:
+                lost[url] = f"hardly a text left ({now.begin!r})"
+            elif len(said[now.gist]) > 1:
+                lost[url] = f"the same text as others now ({now.begin!r})"
+        return lost
+
+    def _too_many(self, lost: Mapping[str, str]) -> list[str]:
+        """A line for each site that loses too much, or for a collection that does with all its sites."""
+        groups: dict[str, list[Page]] = defaultdict(list)
+        for page in self.known:
+            groups[page.source].append(page)
+        found = [line for source, pages in sorted(groups.items()) if (line := self._line(source, pages, lost))]
+        if found:
+            return found
+        groups.clear()
+        for page in self.known:
+            groups[f"the collection {page.collection}"].append(page)
+        return [line for name, pages in sorted(groups.items()) if (line := self._line(name, pages, lost))]
+
+    def _line(self, name: str, pages: Sequence[Page], lost: Mapping[str, str]) -> str:
+        """Empty where the loss is within the limit; a single page may always go."""
+        missing = [page.url for page in pages if page.url in lost]
+        if len(missing) <= 1 or 100 * len(missing) <= self.settings.max_lost * len(pages):
+            return ""
+        why = "; ".join(_told(Counter(lost[url] for url in missing)))
+        return (
+            f"{len(missing)} of {len(pages)} pages of {name} would be lost: {why} "
+            f"(the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
+        )
+
+    def _unreadable(self, pages: Sequence[PageReport]) -> list[str]:
+        failed = [page.reason for page in pages if page.outcome == "failed" or page.kept]
+        asked = len(failed) + sum(1 for page in pages if page.read)
+        if len(failed) <= 1 or 100 * len(failed) <= self.settings.max_failed * asked:
+            return []
+        why = "; ".join(_told(Counter(failed)))
+        limit = f"the limit is {self.settings.max_failed} %, DOCS_MAX_FAILED"
+        return [f"{len(failed)} of {asked} pages could not be read: {why} ({limit})"]
+
+    def _one_text(self, pages: Sequence[PageReport]) -> list[str]:
+        """New pages count too: the very first run may meet a login page."""
+        hashes = {page.url: page.hash for page in self.known}
+        new = [text for url, text in self._texts.items() if hashes.get(url) != text.hash]
+        read = sum(1 for page in pages if page.read)
+        for hash_, count in Counter(text.hash for text in new).most_common(1):
+            if count >= ONE_TEXT and 2 * count > read:
+                begin = next(text.begin for text in new if text.hash == hash_)
+                return [f"{count} of {read} pages say the same ({begin!r}), as a login or error page does"]
+        return []
+
+
+def _told(reasons: Counter[str]) -> Iterator[str]:
+    for reason, count in reasons.most_common(SHOWN):
+        yield f"{reason} ({count})"
+    if len(reasons) > SHOWN:
+        yield f"{sum(count for _, count in reasons.most_common()[SHOWN:])} for other reasons"

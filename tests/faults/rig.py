@@ -113,9 +113,7 @@ class Rig:
         store, embedder = opened(self.place), open_embedder(settings)
         try:
             async with Fetcher(settings, retry_wait=0.01) as fetcher:
-                return await ingest(
-                    [self.sitemap], store=store, embedder=embedder, settings=settings, fetcher=fetcher
-                )
+                return await ingest([self.sitemap], store=store, embedder=embedder, settings=settings, fetcher=fetcher)
         finally:
             await store.close()
             await embedder.close()

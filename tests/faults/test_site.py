@@ -17,7 +17,6 @@ BROKEN = 3
 HTML = "<html><body><h1>We'll be back</h1><p>This page can't be found. Try the home page.</p></body></html>"
 
 
-
 @dataclass(frozen=True)
 class SitemapFault:
     """How the sitemap fails, the error, and what its message says."""
@@ -73,9 +72,7 @@ NOISE = random.Random(5).randbytes(5000)
 PAGES = {
     "404": PageFault(lambda site, path: site.put(path, "", status=404), "removed", "answered 404", stays=False),
     "410": PageFault(lambda site, path: site.put(path, "", status=410), "removed", "answered 410", stays=False),
-    "500": PageFault(
-        lambda site, path: site.put(path, "", status=500), "failed", "answered 500", EXIT_WITH_FAILURES
-    ),
+    "500": PageFault(lambda site, path: site.put(path, "", status=500), "failed", "answered 500", EXIT_WITH_FAILURES),
     "slow": PageFault(
         lambda site, path: site.put(path, HTML, delay=1.3), "failed", "no whole answer within 1 s", EXIT_WITH_FAILURES
     ),

@@ -40,6 +40,7 @@ class FakeLLM:
         self.cancelled = 0
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.embedding_hook: Callable[[], None] = lambda: None
         self.dimension = 8
         self.url = ""
 
@@ -95,6 +96,7 @@ class FakeLLM:
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
+        self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)
         rows = [{"index": i, "embedding": self._vector(text)} for i, text in enumerate(body["input"])]

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,9 +34,9 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Program:
-    """A running `docs-assistant` with these arguments."""
+    """A running `docs-assistant` with these arguments; `command` starts it in another way."""
 
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, command: Sequence[str] = (), **settings: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob("*.out")))
         self._out, self._err = folder / f"{number}.out", folder / f"{number}.err"
@@ -44,7 +44,7 @@ class Program:
         self.url = ""
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "app.cli", *arguments],
+                [*(command or (sys.executable, "-P", "-m", "app.cli")), *arguments],
                 cwd=folder,
                 env=environment(settings),
                 stdin=subprocess.DEVNULL,

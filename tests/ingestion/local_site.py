@@ -14,7 +14,10 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """What the site answers at one path; it gives an ETag unless told not to. `delay` is in seconds."""
+    """What the site answers at one path; it gives an ETag unless told not to. `delay` is in seconds.
+
+    With `endless` the body comes again and again until the client leaves.
+    """
 
     body: bytes = b""
     media_type: str = "text/html; charset=utf-8"
@@ -22,6 +25,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     etag: bool = True
     delay: float = 0.0
+    endless: bool = False
 
 
 @dataclass
@@ -81,13 +85,18 @@ def local_site() -> Iterator[LocalSite]:
             site.log.append((self.path, status, dict(self.headers.items())))
             self.send_response(status)
             self.send_header("Content-Type", answer.media_type)
-            self.send_header("Content-Length", str(len(body)))
+            if answer.endless:
+                self.close_connection = True
+            else:
+                self.send_header("Content-Length", str(len(body)))
             if answer.etag and answer.status == 200:
                 self.send_header("ETag", etag)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+            while answer.endless:
+                self.wfile.write(body)
 
         def log_message(self, *args: Any) -> None:
             pass

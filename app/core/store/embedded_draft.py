@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BufferedWriter
@@ -103,7 +104,7 @@ class EmbeddedDraft:
         rows = [ChunkRow(chunk, self._vector(chunk, vectors)) for chunk in chunks]
         summary = self._summary(page, vectors)
         ids = tuple(dict.fromkeys(chunk.id for chunk in chunks))
-        async with self._writing:
+        async with self._writing, self._in_place():
             for id_ in self._chunk_ids(page.url) - set(ids):
                 self._chunks.drop(id_)
             for row in rows:
@@ -141,11 +142,12 @@ class EmbeddedDraft:
     async def publish(self) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""
         self._check_open()
-        async with self._writing:
+        async with self._writing, self._in_place():
             pointer = await (self._next_generation() if self._changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
                 await self._tables.settle(self._began)
+                embedded_pointer.confirm(self._tables.directory, self._start.lock)
                 embedded_pointer.write(self._tables.directory, pointer)
                 await self._tidy(pointer)
             self._close()
@@ -165,6 +167,15 @@ class EmbeddedDraft:
             await self._tables.tidy(pointer.forgetting(time.time() - self._start.grace).tables)
         except StoreError as error:
             log.warning("index published, but not cleaned up: %s", error)
+
+    @asynccontextmanager
+    async def _in_place(self) -> AsyncIterator[None]:
+        """Name the cause where the directory went away under the run: what LanceDB says then doesn't."""
+        try:
+            yield
+        except StoreError:
+            embedded_pointer.confirm(self._tables.directory, self._start.lock)
+            raise
 
     def _close(self) -> None:
         self._open = False

@@ -158,7 +158,7 @@ def lock(directory: Path) -> BufferedWriter:
     """The right to write, until the file is closed or the process ends. Raises `StoreBusy` when another has it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        stream = (directory / LOCK).open("wb")
+        stream = (directory / LOCK).open("ab")  # a run that changes nothing leaves its time as it is
     except OSError as error:
         raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
     try:
@@ -170,6 +170,22 @@ def lock(directory: Path) -> BufferedWriter:
         stream.close()
         raise StoreUnavailable(f"The index in {directory} can't be locked: {error}.") from error
     return stream
+
+
+def confirm(directory: Path, held: BufferedWriter) -> None:
+    """Make sure that the directory is the one that was locked. Raises `StoreUnavailable` when it went away since."""
+    try:
+        there, ours = (directory / LOCK).stat(), os.fstat(held.fileno())
+        same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    except FileNotFoundError:
+        same = False
+    except OSError as error:
+        raise StoreUnavailable(f"The index in {directory} can't be reached: {error}. Nothing was published.") from error
+    if not same:
+        raise StoreUnavailable(
+            f"{directory} was moved, deleted or unmounted while it was written to, so nothing was published: "
+            "bring it back and start the run again."
+        )
 
 
 def sync(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -25,6 +26,8 @@ VERSIONS = 40
 UNINDEXED_SHARE = 0.1
 SLACK = timedelta(seconds=1)  # LanceDB counts from its own, later, now
 
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
 _OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
 
 
@@ -34,7 +37,9 @@ def lance_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"The embedded store can't {what}: {error}") from error
+        full = any(f"os error {number}" in str(error) for number in FULL)
+        told = ". Make room on its disk and start again; what was published stays as it was." if full else ""
+        raise StoreError(f"The embedded store can't {what}: {error}{told}") from error
 
 
 class Tables:

@@ -235,15 +235,18 @@ class OpenSearchStore:
         return self._pinned
 
     async def _plan(self, recipe: Recipe) -> Plan:
-        """Number the next generation, clear what an aborted run left, and make the indices for a rebuild."""
+        """Number the next generation, clear what an aborted run left, and make the indices for a rebuild.
+
+        The number is given out for good as soon as something is written.
+        """
         found = await self._catalog.live()
         live, state = found or (None, replace(await self._catalog.state(), kept=(), fading=()))
         base = live if live is not None and (live.info.recipe, live.layout) == (recipe, VERSION) else None
         state = replace(state, last_id=state.last_id + 1, last_index=state.last_index + (base is None))
-        await self._catalog.write(state)
         await discard(self._connection, self._catalog, state)
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
         if base is None:
+            await self._catalog.write(state)
             await self._make(chunks, recipe)
         info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)

@@ -73,6 +73,7 @@ class OpenSearchDraft:
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
         self._done = ""
+        self._numbered = plan.base is None
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
@@ -102,6 +103,7 @@ class OpenSearchDraft:
             self._check_open()
             self._check_vectors(chunks, vectors)
             summary = self._summary(page, vectors)
+            await self._number()
             if page.url in self._put or page.url in self._removed:
                 await self._take_back(page.url)
             known = await self._known(page.url)
@@ -134,6 +136,7 @@ class OpenSearchDraft:
                 await self._take_back(url)
             self._touched.pop(url, None)
             if url in self._base and url not in self._removed:
+                await self._number()
                 self._removed.add(url)
                 for row_id, _ in (await self._known(url)).values():
                     await self._end(self._plan.target.chunks, row_id)
@@ -174,7 +177,9 @@ class OpenSearchDraft:
         try:
             if not self._done:
                 self._done = "left"
-                await self._clear_away(self._plan.state)
+                # a server that refuses writes is asked for no more: with a full disk it tries a deletion for minutes
+                if not isinstance(error, StoreError):
+                    await self._clear_away(self._plan.state)
         finally:
             await self._lock.release()
 
@@ -183,6 +188,12 @@ class OpenSearchDraft:
     def _check_open(self) -> None:
         if self._done:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
+
+    async def _number(self) -> None:
+        """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
+        if not self._numbered:
+            await self._catalog.write(self._plan.state)
+            self._numbered = True
 
     def _check_vectors(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         for chunk in chunks:
@@ -264,6 +275,8 @@ class OpenSearchDraft:
 
     async def _clear_away(self, state: State) -> None:
         """Drop the rows that no generation of the state has. What fails here, the next draft does."""
+        if not self._numbered:
+            return
         try:
             await self._lock.confirm()  # what is above our base may be another writer's by now
             await discard(self._connection, self._catalog, state)

@@ -18,6 +18,9 @@ from app.core.store.opensearch_connection import Connection
 
 log = logging.getLogger(__name__)
 
+_held: set[str] = set()
+"""Tokens of this process's writers: a lock of ours without one was left when the server could not be reached."""
+
 
 class WriterLock:
     """The lock of an index. A writer that was killed holds it for `seconds` more; on its own machine, no longer."""
@@ -35,8 +38,13 @@ class WriterLock:
 
     async def acquire(self) -> None:
         """Take the lock and keep renewing it. Raises `StoreBusy` while another writer has it."""
-        if not await self._write({"op_type": "create"}):
-            await self._take_over()
+        _held.add(self._token)
+        try:
+            if not await self._write({"op_type": "create"}):
+                await self._take_over()
+        except BaseException:
+            _held.discard(self._token)
+            raise
         self._heart = asyncio.create_task(self._beat())
 
     async def confirm(self) -> None:
@@ -55,6 +63,7 @@ class WriterLock:
             with suppress(asyncio.CancelledError):
                 await self._heart
             self._heart = None
+        _held.discard(self._token)
         if self._version:
             version, self._version = self._version, {}
             try:
@@ -129,9 +138,11 @@ def _machine() -> str:
 
 
 def _is_dead(owner: dict[str, Any]) -> bool:
-    """True when the owner ran on this machine and is gone."""
+    """True when the owner ran on this machine, or in this process, and is gone."""
     if owner["machine"] != _machine():
         return False
+    if owner["pid"] == os.getpid():
+        return owner["token"] not in _held
     try:
         os.kill(owner["pid"], 0)
     except ProcessLookupError:

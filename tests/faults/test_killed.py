@@ -1,0 +1,46 @@
+"""`kill -9` of a run at any moment, on both stores: the index is the old one or the new one, and the next run is whole."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+from ingestion.report import EXIT_OK
+from tests.faults.rig import Rig
+
+POINTS = 10
+
+
+async def test_killed_at_ten_points(rig: Rig):
+    """The points are spread at random over the time that such a run takes."""
+    rig.write_site("state0")
+    await rig.run()
+    rig.write_site("state1")
+    first = rig.process()
+    began = first.ready()
+    assert first.go().process.wait(60) == EXIT_OK, first.program.err
+    lasts = time.monotonic() - began
+    rng = random.Random(9)
+    in_the_middle = 0
+    waiting = rig.process()
+    for number in range(POINTS):
+        before = await rig.content()
+        rig.write_site(f"state{number}1")
+        waiting.ready()
+        program = waiting.go()
+        time.sleep((number + rng.random()) / POINTS * lasts)
+        in_the_middle += program.process.poll() is None
+        program.end(signal.SIGKILL)
+        waiting = rig.process()  # starts meanwhile
+        serving = await rig.content()
+        assert serving == before or all(f"state{number}1" in said for texts in serving.values() for said in texts)
+        assert len(serving) == rig.pages
+        assert len(await rig.answers()) == 1
+        rig.write_site(f"state{number}2")
+        report = await rig.run()
+        assert (report.exit_code, report.counts["changed"]) == (EXIT_OK, rig.pages)
+        assert await rig.answers() == {f"state{number}2"}
+        assert rig.place.left_over() == []
+    waiting.program.end(signal.SIGKILL)
+    assert in_the_middle >= POINTS / 2

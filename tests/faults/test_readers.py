@@ -1,0 +1,67 @@
+"""A running service while its index is published again and again: no error, and no answer of two generations."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import httpx
+
+from ingestion.report import EXIT_OK
+from tests.end_to_end.program import service
+from tests.faults.places import opened
+from tests.faults.rig import Rig
+
+CLIENTS = 50
+PUBLISHES = 10
+PAUSE = 0.3
+"""Seconds between a client's questions, so that the machine has time for the runs as well."""
+
+
+async def test_fifty_clients_ask_while_ten_generations_are_published_and_one_taken_back(rig: Rig):
+    """Every answer is of one generation, whole; the service notices each new one by itself."""
+    rig.pages = 6
+    rig.write_site("state0")
+    await rig.run()
+    seen: list[frozenset[str]] = []
+    wrong: list[str] = []
+    stop = asyncio.Event()
+
+    async def client(http: httpx.AsyncClient) -> None:
+        body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "What does a gauge measure?"}]}
+        while not stop.is_set():
+            answer = await http.post("/v1/chat/completions", json=body)
+            found = frozenset(re.findall(r"state\d+", answer.text))
+            seen.append(found)
+            if answer.status_code != 200 or len(found) != 1:
+                wrong.append(f"{answer.status_code} {answer.text[:2000]}")
+            await asyncio.sleep(PAUSE)
+
+    async def noticed(marker: str) -> None:
+        async with asyncio.timeout(30):
+            while seen[-1:] != [frozenset({marker})]:
+                await asyncio.sleep(0.02)
+
+    with service(rig.folder / "service", "serve", **rig.settings) as running:
+        # a connection for each question: one kept open may be closed as idle just when it is used again
+        close = {"Connection": "close"}
+        async with (
+            httpx.AsyncClient(base_url=running.url, timeout=60, headers=close, trust_env=False) as http,
+            asyncio.TaskGroup() as clients,
+        ):
+            for _ in range(CLIENTS):
+                clients.create_task(client(http))
+            try:
+                for number in range(1, PUBLISHES + 1):
+                    rig.write_site(f"state{number}")
+                    assert (await rig.run()).exit_code == EXIT_OK
+                    await noticed(f"state{number}")
+                store = opened(rig.place)
+                await store.rollback()
+                await store.close()
+                await noticed(f"state{PUBLISHES - 1}")
+            finally:
+                stop.set()
+    assert wrong == []
+    assert len(seen) > CLIENTS
+    assert {marker for found in seen for marker in found} == {f"state{n}" for n in range(PUBLISHES + 1)}

@@ -1,0 +1,108 @@
+"""The site fails: what serves afterwards, what the run says, and that the next run is whole. On both stores."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from app.core.errors import CrawlError, SitemapError
+from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
+from tests.faults.rig import Rig
+from tests.ingestion.local_site import LocalSite
+
+BROKEN = 3
+HTML = "<html><body><h1>We'll be back</h1><p>This page can't be found. Try the home page.</p></body></html>"
+
+
+@dataclass(frozen=True)
+class SitemapFault:
+    """How the sitemap fails, the error, and what its message says."""
+
+    breaks: Callable[[LocalSite], None]
+    error: type[CrawlError]
+    says: str
+
+
+SITEMAPS = {
+    "500": SitemapFault(
+        lambda site: site.put("/sitemap.xml", "", status=500), SitemapError, r"sitemap\.xml can't be read: answered 500"
+    ),
+    "no body": SitemapFault(lambda site: site.put("/sitemap.xml", "", "application/xml"), SitemapError, "sitemap"),
+    "empty": SitemapFault(
+        lambda site: site.put("/sitemap.xml", "<urlset></urlset>", "application/xml"), SitemapError, "lists no page"
+    ),
+    "html": SitemapFault(lambda site: site.put("/sitemap.xml", HTML), SitemapError, "Nothing was changed"),
+}
+
+
+@pytest.mark.parametrize("fault", SITEMAPS.values(), ids=SITEMAPS)
+async def test_a_sitemap_that_fails_changes_nothing(rig: Rig, fault: SitemapFault):
+    """The run ends with an error that names it; the index answers as before, and nothing of it was written."""
+    rig.write_site("state1")
+    await rig.run()
+    before, written = await rig.content(), rig.place.writes()
+    rig.write_site("state2")
+    fault.breaks(rig.site)
+    with pytest.raises(fault.error, match=fault.says):
+        await rig.run()
+    assert rig.place.writes() == written
+    assert await rig.content() == before
+    assert await rig.answers() == {"state1"}
+    rig.list_pages(rig.pages)
+    assert (await rig.run()).exit_code == EXIT_OK
+    assert await rig.answers() == {"state2"}
+    assert rig.place.left_over() == []
+
+
+@dataclass(frozen=True)
+class PageFault:
+    """How one page fails, what becomes of it in the report, the exit code, and whether it stays in the index."""
+
+    breaks: Callable[[LocalSite, str], None]
+    outcome: str
+    says: str
+    code: int = EXIT_OK
+    stays: bool = True
+
+
+NOISE = random.Random(5).randbytes(5000)
+PAGES = {
+    "404": PageFault(lambda site, path: site.put(path, "", status=404), "removed", "answered 404", stays=False),
+    "410": PageFault(lambda site, path: site.put(path, "", status=410), "removed", "answered 410", stays=False),
+    "500": PageFault(lambda site, path: site.put(path, "", status=500), "failed", "answered 500", EXIT_WITH_FAILURES),
+    "slow": PageFault(
+        lambda site, path: site.put(path, HTML, delay=1.3), "failed", "no whole answer within 1 s", EXIT_WITH_FAILURES
+    ),
+    "endless": PageFault(lambda site, path: site.put(path, "<p>on " * 99, endless=True), "skipped", "larger than"),
+    "binary": PageFault(lambda site, path: site.put(path, NOISE, "application/zip"), "skipped", "not text"),
+    "binary as html": PageFault(lambda site, path: site.put(path, NOISE, "text/html"), "skipped", ""),
+}
+
+
+@pytest.mark.parametrize("fault", PAGES.values(), ids=PAGES)
+async def test_a_page_that_fails_stays_as_it_was_or_leaves(rig: Rig, fault: PageFault):
+    """404 and 410 take it out; with all else its older state answers. The others are brought up to date."""
+    rig.write_site("state1")
+    await rig.run()
+    before = await rig.content()
+    rig.write_site("state2")
+    url = f"{rig.site.url}/gauge-{BROKEN}"
+    fault.breaks(rig.site, f"/gauge-{BROKEN}")
+    report = await rig.run(crawl_timeout=1)
+    told = next(page for page in report.pages if page.url == url)
+    assert (told.outcome, told.kept, report.exit_code) == (fault.outcome, fault.stays, fault.code)
+    assert fault.says in told.reason
+    assert told.reason
+    after = await rig.content()
+    assert after.pop(url, None) == (before[url] if fault.stays else None)
+    assert len(after) == rig.pages - 1
+    assert all("state2" in said for texts in after.values() for said in texts)
+    assert await rig.answers() == {"state1", "state2"} - (set() if fault.stays else {"state1"})
+    rig.write_page(BROKEN, "state2")
+    assert (await rig.run()).exit_code == EXIT_OK
+    assert await rig.answers() == {"state2"}
+    assert len(await rig.content()) == rig.pages
+    assert rig.place.left_over() == []

@@ -99,6 +99,28 @@ class ChatCompletionChunk(BaseModel):
         None, description="As in a whole answer; in the chunk with the finish_reason."
     )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
+    event: dict[str, Any] | None = Field(None, description="A source or a status line, for Open WebUI only.")
+
+
+class SuggestionObject(BaseModel):
+    """A first question; the title is how Open WebUI shows it, in two lines."""
+
+    title: list[str]
+    content: str
+
+
+class ModelMeta(BaseModel):
+    """What Open WebUI shows of a model and offers with it."""
+
+    description: str
+    suggestion_prompts: list[SuggestionObject]
+    capabilities: dict[str, bool]
+
+
+class ModelInfo(BaseModel):
+    """What Open WebUI reads of a model."""
+
+    meta: ModelMeta
 
 
 class ModelObject(BaseModel):
@@ -109,6 +131,8 @@ class ModelObject(BaseModel):
     created: int
     owned_by: str
     name: str = Field(description="Friendly name.")
+    description: str
+    info: ModelInfo
 
 
 class ModelList(BaseModel):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 from starlette.types import Send
 
 from app.api.errors import answered
 from app.api.inbox import Inbox
+from app.api.openwebui import source_event, status_event
 from app.api.responses import json_text
-from app.core.turn import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
 
 END = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -31,6 +33,7 @@ class Envelope:
     created: int
     model: str
     include_usage: bool = False
+    events: bool = False  # sources also as Open WebUI's events
 
     @property
     def head(self) -> bytes:
@@ -56,11 +59,22 @@ class Encoder:
 
     def text(self, text: str) -> bytes:
         """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
-        chunk = self._before + json_text(text) + self._after
+        return self._role() + self._before + json_text(text) + self._after
+
+    def event(self, event: Source | Status) -> bytes:
+        """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
+        if isinstance(event, Source) and not self._envelope.events:
+            return b""
+        said: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
+        after = b'},"finish_reason":null}],"event":' + orjson.dumps(said) + self._envelope.tail
+        return self._role() + self._before + b'""' + after
+
+    def _role(self) -> bytes:
+        """The chunk that tells the role, once."""
         if self._began:
-            return chunk
+            return b""
         self._began = True
-        return self._choice + b'{"role":"assistant","content":""' + self._after + chunk
+        return self._choice + b'{"role":"assistant","content":""' + self._after
 
     def done(self, event: Done, usage: Usage, sources: Iterable[Source]) -> bytes:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
@@ -134,6 +148,9 @@ class Stream:
                     self.usage += event
                 case Source():
                     self.sources.append(event)
+                    out.append(self.encoder.event(event))
+                case Status():
+                    out.append(self.encoder.event(event))
                 case Done():
                     out.append(self.encoder.done(event, self.usage, self.sources))
                     return b"".join(out), True
@@ -146,4 +163,4 @@ class Stream:
 
 def _opening(events: Iterable[Event]) -> Event | None:
     """The event that decides between a stream and an HTTP error."""
-    return next((event for event in events if isinstance(event, Text | Source | Failure)), None)
+    return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)

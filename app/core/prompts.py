@@ -18,6 +18,8 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "refine_question": frozenset(),
         "refine_keywords": frozenset({"languages", "form"}),
         "synthesize": frozenset({"passages"}),
+        "style": frozenset({"style"}),
+        "attached": frozenset({"attached"}),
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
         "translate": frozenset({"source", "terms"}),
@@ -25,7 +27,19 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-TEXTS = ("name", "sources", "extractive_intro", "related", "words", "stopwords", "references", "openers", "smalltalk")
+TEXTS = (
+    "name",
+    "sources",
+    "extractive_intro",
+    "related",
+    "searching",
+    "found",
+    "words",
+    "stopwords",
+    "references",
+    "openers",
+    "smalltalk",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,8 @@ class Language:
 
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
-    `translated` says by language, in this one, that something was translated from it.
+    `searching` and `found` are status lines. `translated` says by language, in this one, that something was translated
+    from it.
     """
 
     code: str
@@ -47,6 +62,8 @@ class Language:
     sources: str
     extractive_intro: str
     related: str
+    searching: str
+    found: str
     translated: Mapping[str, str]
 
     def translated_from(self, code: str) -> str:
@@ -146,6 +163,8 @@ def _language(code: str, override: str) -> Language:
         name=texts["name"],
         sources=texts["sources"],
         related=texts["related"],
+        searching=texts["searching"],
+        found=texts["found"],
         translated=translated,
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],

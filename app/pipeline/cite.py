@@ -36,13 +36,14 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        citations = Citations(_sources(turn))
-        links = LinkFilter(text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url))
+        citations = Citations(_sources(turn), turn.request.first_number)
+        known = [text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url)]
+        links = LinkFilter([*known, *turn.request.attached])
         assert turn.events is not None
         async with aclosing(turn.events) as events:
             async for event in events:
                 if not isinstance(event, Text):
-                    for closing in self._closing(event, citations, links, turn.language):
+                    for closing in self._closing(event, citations, links, turn):
                         yield closing
                     yield event
                 elif event.quoted:
@@ -50,14 +51,14 @@ class Cite:
                 elif text := citations.rewrite(links.feed(event.text)):
                     yield Text(text)
 
-    def _closing(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
+    def _closing(self, event: Event, citations: Citations, links: LinkFilter, turn: Turn) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
         if not isinstance(event, Done | Failure):
             return []
         rest = citations.rewrite(links.rest()) + citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
-        if sources:
-            rest += source_list(sources, self.prompts.language(language))
+        if sources and turn.request.links:
+            rest += source_list(sources, self.prompts.language(turn.language))
         return [*([Text(rest)] if rest else []), *sources]
 
 
@@ -66,6 +67,7 @@ class Citations:
     """Rewrites [n] as the text goes by; holds back only what may be the beginning of one."""
 
     passages: tuple[Source, ...]
+    first: int = 1  # number of the first source
     _order: list[int] = field(default_factory=list)
     _held: str = ""
     _code: str = ""  # the backticks that opened the code we are in
@@ -107,14 +109,16 @@ class Citations:
         first = next(i for i, source in enumerate(self.passages) if source.url == url)
         if first not in self._order:
             self._order.append(first)
-        return self._order.index(first) + 1
+        return self._order.index(first) + self.first
 
     def sources(self) -> tuple[Source, ...]:
         """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
         if not self._order:
             for passage in range(1, len(self.passages) + 1):
                 self._number(passage)
-        return tuple(replace(self.passages[index], number=number) for number, index in enumerate(self._order, start=1))
+        return tuple(
+            replace(self.passages[index], number=number) for number, index in enumerate(self._order, self.first)
+        )
 
 
 def _sources(turn: Turn) -> tuple[Source, ...]:

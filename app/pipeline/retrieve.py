@@ -114,6 +114,6 @@ def _query(
         other_language=settings.other_language_keywords if keywords else settings.other_language,
         fusion=settings.fusion,
         exact=settings.exact,
-        limit=settings.top_k,
+        limit=turn.request.limit or settings.top_k,
         per_page=settings.per_page,
     )

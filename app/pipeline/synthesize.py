@@ -22,6 +22,7 @@ log = logging.getLogger("app.pipeline")
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
 RELATED_PAGES = 3
+LONGEST_STYLE = 2000
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Synthesize:
         if turn.smalltalk:
             yield Text(self.prompts.render(turn.language, "smalltalk"))
             yield Done()
-        elif not turn.hits:
+        elif not turn.hits and not (self.model and turn.request.attached):
             for event in self._nothing(turn):
                 yield event
         elif self.model is None:
@@ -81,6 +82,8 @@ class Synthesize:
         return [*said, Done()]
 
     def _extracted(self, turn: Turn) -> list[Event]:
+        if not turn.hits:
+            return self._nothing(turn)
         return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn) -> Events:
@@ -95,7 +98,7 @@ class Synthesize:
         history = earlier(turn.request.messages, self.prompts)
         room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
         room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
-        system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room))
+        system = self._system(turn, room)
         messages = [Message("system", system), *history, Message("user", turn.refined or turn.question)]
         empty = True
         async with aclosing(model.stream(messages, options)) as events:
@@ -105,6 +108,21 @@ class Synthesize:
                     raise ModelError(f"The language model {model.name} answered nothing.")
                 if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
                     yield event
+
+    def _system(self, turn: Turn, room: int) -> str:
+        """Our rules and the passages, then what the client added, marked as such: attached material, wishes of style."""
+        attached = "\n\n".join(turn.request.attached)[: max(room // 2, 0)]
+        style = turn.request.style[:LONGEST_STYLE]
+        parts = [
+            self.prompts.render(
+                turn.language, "synthesize", passages=numbered(turn.hits, room - len(attached) - len(style))
+            )
+        ]
+        if attached:
+            parts.append(self.prompts.render(turn.language, "attached", attached=attached))
+        if style:
+            parts.append(self.prompts.render(turn.language, "style", style=style))
+        return "\n\n".join(parts)
 
 
 def numbered(hits: tuple[Hit, ...], room: int) -> str:

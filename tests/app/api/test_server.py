@@ -26,6 +26,8 @@ async def get(app, path, **options):
 
 async def test_models_are_listed_with_their_friendly_names():
     body = (await get(service(), "/v1/models")).json()
+    for model in body["data"]:
+        assert model.pop("info")["meta"]["description"] == model["description"]
     assert body == {
         "object": "list",
         "data": [
@@ -35,6 +37,7 @@ async def test_models_are_listed_with_their_friendly_names():
                 "created": 1_700_000_000,
                 "owned_by": "docs-assistant",
                 "name": "Docs Assistant",
+                "description": "Answers.",
             },
             {
                 "id": "team/two:brief",
@@ -42,6 +45,7 @@ async def test_models_are_listed_with_their_friendly_names():
                 "created": 1_700_000_000,
                 "owned_by": "docs-assistant",
                 "name": "team/two:brief",
+                "description": "Answers.",
             },
         ],
     }

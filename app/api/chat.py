@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -16,9 +15,9 @@ from app.api.conversation import to_request
 from app.api.inbox import Inbox
 from app.api.openwebui import Display, display, numbers_taken
 from app.api.requestlog import RequestInfo, info_of, log_error
-from app.api.responses import Json, json_text
+from app.api.responses import Json
 from app.api.service import Assistant, Service
-from app.api.stream import Encoder, Envelope, Stream, usage_object
+from app.api.stream import Envelope, Form, Said, Stream
 from app.api.tasks import done, task_of
 from app.api.wire import ChatRequest, read_chat
 from app.core import turn
@@ -49,8 +48,8 @@ class Chat:
             events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
         else:
             events = assistant.answer(self._asked(chat, info, shown))
-        envelope = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
-        return Answer(self.service, info, envelope, events, stream=stream, status=shown.status)
+        form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
     def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
         asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
@@ -85,7 +84,7 @@ class Answer(Response):
         self,
         service: Service,
         info: RequestInfo,
-        envelope: Envelope,
+        form: Form,
         events: AsyncIterator[Event],
         *,
         stream: bool,
@@ -96,7 +95,7 @@ class Answer(Response):
         self._info = info
         self._stream = stream
         self._status = status
-        self._envelope = envelope
+        self._form = form
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +107,7 @@ class Answer(Response):
                 await (await self._whole(inbox))(scope, receive, send)
 
     async def _send_stream(self, inbox: Inbox, send: Send) -> None:
-        stream = Stream(inbox, send, Encoder(self._envelope), self._info.id)
+        stream = Stream(inbox, send, self._form.encoder(), self._info.id)
         await stream.run(self._service.patience, self._service.keep_alive)
         if stream.error:
             log_error(self._info, stream.error)
@@ -127,18 +126,4 @@ class Answer(Response):
                     case Source():
                         sources.append(event)
                     case Done():
-                        return Json(completion(self._envelope, "".join(texts), usage, event) | {"sources": sources})
-
-
-def completion(envelope: Envelope, text: str, usage: Usage, done: Done) -> dict[str, object]:
-    """The body of a whole answer."""
-    message = {"role": "assistant", "content": orjson.Fragment(json_text(text))}
-    body: dict[str, object] = {
-        "id": envelope.id,
-        "object": "chat.completion",
-        "created": envelope.created,
-        "model": envelope.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": done.finish_reason}],
-        "usage": usage_object(usage),
-    }
-    return {**body, "extractive": True} if done.extractive else body
+                        return Json(self._form.whole(Said("".join(texts), usage, sources, event)))

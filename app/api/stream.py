@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from starlette.types import Send
@@ -26,6 +26,48 @@ HEADERS = [
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A whole answer."""
+
+    text: str
+    usage: Usage
+    sources: Sequence[Source]
+    done: Done
+
+
+class Encoding(Protocol):
+    """Events in, bytes of one stream out."""
+
+    def text(self, text: str) -> bytes:
+        """A piece of the answer."""
+        ...
+
+    def event(self, event: Source | Status) -> bytes:
+        """What is sent of it at once, maybe nothing."""
+        ...
+
+    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
+        """The end."""
+        ...
+
+    def failure(self, error: Exception, request_id: str) -> bytes:
+        """The end where something broke."""
+        ...
+
+
+class Form(Protocol):
+    """How one of the APIs writes an answer."""
+
+    def encoder(self) -> Encoding:
+        """For a stream."""
+        ...
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The body of a whole answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Envelope:
     """What all chunks of one answer have in common; `created` in Unix seconds."""
 
@@ -34,6 +76,24 @@ class Envelope:
     model: str
     include_usage: bool = False
     events: bool = False  # sources also as Open WebUI's events
+
+    def encoder(self) -> Encoder:
+        """For a stream of the chat API."""
+        return Encoder(self)
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The body of a whole answer of the chat API."""
+        message = {"role": "assistant", "content": orjson.Fragment(json_text(said.text))}
+        body = {
+            "id": self.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": said.done.finish_reason}],
+            "usage": usage_object(said.usage),
+            "sources": said.sources,
+        }
+        return {**body, "extractive": True} if said.done.extractive else body
 
     @property
     def head(self) -> bytes:
@@ -76,9 +136,9 @@ class Encoder:
         self._began = True
         return self._choice + b'{"role":"assistant","content":""' + self._after
 
-    def done(self, event: Done, usage: Usage, sources: Iterable[Source]) -> bytes:
+    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
-        extras = b',"sources":' + orjson.dumps(list(sources)) + (b',"extractive":true' if event.extractive else b"")
+        extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
         reason = json_text(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:
@@ -106,7 +166,7 @@ class Stream:
 
     inbox: Inbox
     send: Send
-    encoder: Encoder
+    encoder: Encoding
     request_id: str
     usage: Usage = field(default_factory=Usage)
     sources: list[Source] = field(default_factory=list)

@@ -131,7 +131,7 @@ class SearchRequest(Wire):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     query: str = Field(examples=["How do I create a volume?"])
-    model: str = Field("", description="Assistant whose pages are searched; the first one without it.")
+    model: str = Field(default="", description="Assistant whose pages are searched; the first one without it.")
     limit: int | None = Field(None, ge=1, le=50, description="How many passages; DOCS_TOP_K without it.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
 

@@ -36,7 +36,7 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        citations = Citations(_sources(turn), turn.request.first_number)
+        citations = Citations(passages_of(turn), turn.request.first_number)
         known = [text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url)]
         links = LinkFilter([*known, *turn.request.attached])
         assert turn.events is not None
@@ -121,8 +121,8 @@ class Citations:
         )
 
 
-def _sources(turn: Turn) -> tuple[Source, ...]:
-    """Each passage with the section of it that speaks most of the question."""
+def passages_of(turn: Turn) -> tuple[Source, ...]:
+    """Each hit as a source, in the ranking's order, with the section of it that speaks most of the question."""
     wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
     return tuple(_source(number, hit, wanted) for number, hit in enumerate(turn.hits, start=1))
 

@@ -15,11 +15,11 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing into $(VENV) (about 900 MB, once) ..."
-	$(PIP) -e '.[embedded]'
+	$(PIP) -e '.[embedded,mcp]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[embedded,llamaindex,dev]'
+	$(PIP) -e '.[embedded,mcp,llamaindex,dev]'
 	@touch $@
 
 # judges and Evidently's reports; make eval itself needs none of it

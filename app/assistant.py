@@ -15,18 +15,22 @@ from app.core.errors import AssistantError, NoIndex, RequestError, SettingsError
 from app.core.language import LanguageDetector
 from app.core.models import Embedder, Model, open_embedder, open_model, open_reranker
 from app.core.models.rerank import Reranker
-from app.core.prompts import Prompts, load_prompts
+from app.core.prompts import Language, Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
-from app.core.turn import Events, Request, Turn
-from app.core.types import GenerationInfo
+from app.core.turn import Events, Request, Status, Turn
+from app.core.types import GenerationInfo, Page
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
 
 
 @dataclass(frozen=True)
 class Assistant:
-    """One pipeline under the name of a model."""
+    """One pipeline under the name of a model.
+
+    `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
+    readers, by language; `sources` says how its sources are sent, empty where that depends on the client.
+    """
 
     id: str
     names: Mapping[str, str]
@@ -35,6 +39,11 @@ class Assistant:
     collections: tuple[str, ...] = ()
     listed: bool = True
     persona: str = ""
+    lookup: Plan = ()
+    languages: Mapping[str, Language] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sources: str = ""
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -42,7 +51,13 @@ class Assistant:
         Raises an `AssistantError` before the first text when it can't answer; later failures are a
         `Failure` event. Closing the iterator cancels the work upstream.
         """
-        turn = await run(self.plan, await self._turn(request))
+        turn, texts = await self._turn(request), None
+        for group in self.plan:
+            if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
+                yield Status(texts.searching)
+            turn = await run((group,), turn)
+        if texts:
+            yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         assert turn.events is not None  # proved by make_plan
         async with aclosing(turn.events) as events:
             async for event in events:
@@ -55,6 +70,15 @@ class Assistant:
     async def weigh(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the passages say anything of the question."""
         return await run(upto(self.plan, "evidence"), await self._turn(request))
+
+    async def search(self, request: Request) -> Turn:
+        """As `find`, without asking a language model."""
+        return await run(upto(self.lookup, "search"), await self._turn(request))
+
+    async def page(self, url: str) -> Page | None:
+        """The page with its Markdown; None where there is none in this assistant's collections."""
+        page = await (await self.store.live()).page(url)
+        return page if page and (not self.collections or page.collection in self.collections) else None
 
     async def _turn(self, request: Request) -> Turn:
         filters, persona = request.filters.within(self.collections), request.persona or self.persona
@@ -190,7 +214,8 @@ def _entries(settings: Settings) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-KEYS = {"id", "names", "steps", "collections", "listed", "persona"}
+KEYS = {"id", "names", "steps", "collections", "listed", "persona", "descriptions", "suggestions", "sources"}
+SOURCES = ("events", "links", "both")
 
 
 def _with_personas(assistant: Assistant, entry: Mapping[str, Any], prompts: Prompts) -> Iterator[Assistant]:
@@ -229,7 +254,35 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         store=store,
         collections=_collections(entry),
         listed=bool(entry.get("listed", True)),
+        lookup=make_plan(entry["steps"], replace(tools, model=None)),
+        languages=tools.prompts.languages,
+        descriptions=dict(entry.get("descriptions", {})),
+        suggestions=_suggestions(entry),
+        sources=_shown_sources(entry),
     )
+
+
+def _suggestions(entry: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    found = entry.get("suggestions", {})
+    if not isinstance(found, dict) or not all(
+        isinstance(texts, list) and all(isinstance(text, str) and text.strip() for text in texts)
+        for texts in found.values()
+    ):
+        raise SettingsError(
+            f"assistants.toml: {entry['id']} has suggestions = {found!r}. Write lists of questions by language, as "
+            '{ en = ["How do I start?"] }.'
+        )
+    return found
+
+
+def _shown_sources(entry: Mapping[str, Any]) -> str:
+    sources = entry.get("sources", "")
+    if sources not in ("", *SOURCES):
+        raise SettingsError(
+            f"assistants.toml: {entry['id']} has sources = {sources!r}. Write one of {', '.join(SOURCES)}, or leave it "
+            "out to let it depend on the client."
+        )
+    return str(sources)
 
 
 def _collections(entry: Mapping[str, Any]) -> tuple[str, ...]:

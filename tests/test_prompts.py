@@ -73,6 +73,8 @@ def test_texts_of_a_language_are_complete(language: str):
         "sources",
         "extractive_intro",
         "related",
+        "searching",
+        "found",
         "words",
         "stopwords",
         "references",

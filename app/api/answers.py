@@ -99,6 +99,67 @@ class ChatCompletionChunk(BaseModel):
         None, description="As in a whole answer; in the chunk with the finish_reason."
     )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
+    event: dict[str, Any] | None = Field(None, description="A source or a status line, for Open WebUI only.")
+
+
+class Scores(BaseModel):
+    """Of a passage, as each search gave them; null where one didn't bring it."""
+
+    lexical: float | None = Field(description="BM25.")
+    vector: float | None = Field(description="Cosine, -1 to 1.")
+    fused: float = Field(description="0 to 1, relative to the other passages of this search.")
+    rerank: float | None
+
+
+class Passage(BaseModel):
+    """A found piece of a page. `number`, `title`, `url`, `section`, `language`, `score` as in the sources of an answer."""
+
+    object: Literal["passage"]
+    id: str
+    number: int
+    title: str
+    url: str
+    section: str
+    language: str
+    score: float
+    translated_from: str
+    headings: list[str] = Field(description="Of the passage's first section, outermost first.")
+    collection: str
+    published: str = Field(description="ISO 8601, or empty.")
+    modified: str = Field(description="ISO 8601, or empty.")
+    text: str = Field(description="Markdown.")
+    scores: Scores
+
+
+class SearchResult(BaseModel):
+    """Passages, best first."""
+
+    object: Literal["list"]
+    model: str
+    language: str = Field(description="Of the query, as it was recognised.")
+    generation: int = Field(description="State of the index that was searched.")
+    data: list[Passage]
+
+
+class SuggestionObject(BaseModel):
+    """A first question; the title is how Open WebUI shows it, in two lines."""
+
+    title: list[str]
+    content: str
+
+
+class ModelMeta(BaseModel):
+    """What Open WebUI shows of a model and offers with it."""
+
+    description: str
+    suggestion_prompts: list[SuggestionObject]
+    capabilities: dict[str, bool]
+
+
+class ModelInfo(BaseModel):
+    """What Open WebUI reads of a model."""
+
+    meta: ModelMeta
 
 
 class ModelObject(BaseModel):
@@ -109,6 +170,8 @@ class ModelObject(BaseModel):
     created: int
     owned_by: str
     name: str = Field(description="Friendly name.")
+    description: str
+    info: ModelInfo
 
 
 class ModelList(BaseModel):

@@ -22,14 +22,40 @@ from app.api.answers import (
     IngestRunReport,
     ModelList,
     ModelObject,
+    SearchResult,
 )
-from app.api.wire import ChatRequest, IngestRequest
+from app.api.response_objects import ResponseObject, ResponseStreamEvent
+from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 ERRORS: dict[int | str, dict[str, Any]] = {
     401: {"model": ErrorBody, "description": "No key, or a wrong one, where keys are needed."},
     "default": {"model": ErrorBody, "description": "Any other error, as the OpenAI API writes them."},
 }
+FAILURES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The request can't be served as it is; `param` names the field."},
+    **ERRORS,
+    404: {"model": ErrorBody, "description": "There is no such model."},
+    413: {"model": ErrorBody, "description": "The request or the question is too long."},
+    502: {"model": ErrorBody, "description": "The language model or the index failed."},
+    503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index is away."},
+}
+ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
+    **FAILURES,
+    429: {"model": ErrorBody, "description": "The language model has too much to do; see Retry-After."},
+    504: {"model": ErrorBody, "description": "The language model took too long."},
+}
+
+
+def _body(model: str, *, required: bool = True) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def _stream(model: str) -> dict[str, Any]:
+    return {"text/event-stream": {"schema": {"$ref": f"#/components/schemas/{model}"}}}
+
+
 CHAT: dict[str, Any] = {
     "name": "chat",
     "summary": "Ask a question",
@@ -39,24 +65,34 @@ CHAT: dict[str, Any] = {
         200: {
             "model": ChatCompletion,
             "description": "The answer: whole, or with `stream` as server-sent events.",
-            "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/ChatCompletionChunk"}}},
+            "content": _stream("ChatCompletionChunk"),
         },
-        400: {"model": ErrorBody, "description": "The request can't be served as it is; `param` names the field."},
-        **ERRORS,
-        404: {"model": ErrorBody, "description": "There is no such model."},
-        413: {"model": ErrorBody, "description": "The request or the question is too long."},
-        429: {"model": ErrorBody, "description": "The language model has too much to do; see Retry-After."},
-        502: {"model": ErrorBody, "description": "The language model or the index failed."},
-        503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index is away."},
-        504: {"model": ErrorBody, "description": "The language model took too long."},
+        **ANSWER_FAILURES,
     },
-    "openapi_extra": {
-        **KEY,
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}},
+    "openapi_extra": {**KEY, **_body("ChatRequest")},
+}
+RESPONSES: dict[str, Any] = {
+    "name": "responses",
+    "summary": "Ask a question, in the form of the Responses API",
+    "description": "As the chat API. Nothing is kept: send the whole conversation as `input`.",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {
+            "model": ResponseObject,
+            "description": "The answer: whole, or with `stream` as named server-sent events.",
+            "content": _stream("ResponseStreamEvent"),
         },
+        **ANSWER_FAILURES,
     },
+    "openapi_extra": {**KEY, **_body("ResponsesRequest")},
+}
+SEARCH: dict[str, Any] = {
+    "name": "search",
+    "summary": "Search without a language model",
+    "description": "The passages that an answer would be made from, with the scores of both searches.",
+    "tags": ["Search"],
+    "responses": {200: {"model": SearchResult, "description": "The passages, best first."}, **FAILURES},
+    "openapi_extra": {**KEY, **_body("SearchRequest")},
 }
 MODELS: dict[str, Any] = {
     "name": "models",
@@ -105,10 +141,7 @@ INGEST: dict[str, Any] = {
     },
     "openapi_extra": {
         **ADMIN,
-        "requestBody": {
-            "required": False,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/IngestRequest"}}},
-        },
+        **_body("IngestRequest", required=False),
     },
 }
 RUNS: dict[str, Any] = {
@@ -162,7 +195,10 @@ def add_to(app: FastAPI) -> None:
 
 def _schemas() -> dict[str, Any]:
     _, schema = models_json_schema(
-        [(ChatRequest, "validation"), (IngestRequest, "validation"), (ChatCompletionChunk, "serialization")],
+        [
+            *((model, "validation") for model in (ChatRequest, ResponsesRequest, SearchRequest, IngestRequest)),
+            *((model, "serialization") for model in (ChatCompletionChunk, ResponseStreamEvent)),
+        ],
         ref_template="#/components/schemas/{model}",
     )
     definitions: dict[str, Any] = schema["$defs"]

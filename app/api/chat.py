@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.api.conversation import to_request
 from app.api.inbox import Inbox
+from app.api.openwebui import Display, display, numbers_taken
 from app.api.requestlog import RequestInfo, info_of, log_error
-from app.api.responses import Json, json_text
-from app.api.service import Service
-from app.api.stream import Encoder, Envelope, Stream, usage_object
-from app.api.wire import read_chat, to_request
+from app.api.responses import Json
+from app.api.service import Assistant, Service
+from app.api.stream import Envelope, Form, Said, Stream
+from app.api.tasks import done, task_of
+from app.api.wire import ChatRequest, read_chat
+from app.core import turn
 from app.core.errors import RequestError
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
@@ -36,11 +39,28 @@ class Chat:
         chat = read_chat(await read_body(request, self.service.settings.max_body))
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
+        assistant = self.service.assistants.get(chat.model)
+        stream = bool(chat.stream)
+        shown = display(request.headers, self._sources(request, assistant), stream=stream)
+        if task := task_of(chat, request.headers):
+            info.fields.update(task=task.key)
+            shown = Display()
+            events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
+        else:
+            events = assistant.answer(self._asked(chat, info, shown))
+        form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        return Answer(self.service, info, form, events, stream=stream, status=shown.status)
+
+    def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
         asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
-        assistant = self.service.assistants.get(chat.model)
-        envelope = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage)
-        return Answer(self.service, info, envelope, assistant.answer(asked), stream=bool(chat.stream))
+        first = numbers_taken(asked.attached) + 1 if shown.events else 1
+        return replace(asked, links=shown.links, first_number=first)
+
+    def _sources(self, request: Request, assistant: Assistant) -> str:
+        """How this client or this assistant wants sources; empty where nobody says."""
+        number = self.service.keys.shown(request)
+        return self.service.settings.key_sources.get(str(number), assistant.sources)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -64,28 +84,30 @@ class Answer(Response):
         self,
         service: Service,
         info: RequestInfo,
-        envelope: Envelope,
+        form: Form,
         events: AsyncIterator[Event],
         *,
         stream: bool,
+        status: bool = False,
     ) -> None:
         super().__init__()
         self._service = service
         self._info = info
         self._stream = stream
-        self._envelope = envelope
+        self._status = status
+        self._form = form
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises what goes wrong before the headers are sent."""
-        async with Inbox(self._events, receive) as inbox:
+        async with Inbox(self._events, receive, status=self._status) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:
                 await (await self._whole(inbox))(scope, receive, send)
 
     async def _send_stream(self, inbox: Inbox, send: Send) -> None:
-        stream = Stream(inbox, send, Encoder(self._envelope), self._info.id)
+        stream = Stream(inbox, send, self._form.encoder(), self._info.id)
         await stream.run(self._service.patience, self._service.keep_alive)
         if stream.error:
             log_error(self._info, stream.error)
@@ -104,18 +126,4 @@ class Answer(Response):
                     case Source():
                         sources.append(event)
                     case Done():
-                        return Json(completion(self._envelope, "".join(texts), usage, event) | {"sources": sources})
-
-
-def completion(envelope: Envelope, text: str, usage: Usage, done: Done) -> dict[str, object]:
-    """The body of a whole answer."""
-    message = {"role": "assistant", "content": orjson.Fragment(json_text(text))}
-    body: dict[str, object] = {
-        "id": envelope.id,
-        "object": "chat.completion",
-        "created": envelope.created,
-        "model": envelope.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": done.finish_reason}],
-        "usage": usage_object(usage),
-    }
-    return {**body, "extractive": True} if done.extractive else body
+                        return Json(self._form.whole(Said("".join(texts), usage, sources, event)))

@@ -57,6 +57,7 @@ REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
         "run_not_found": 404,
         "run_under_way": 409,
         "too_long": 413,
+        "mcp_missing": 501,
     }
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(

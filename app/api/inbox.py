@@ -22,12 +22,13 @@ GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event
 class Inbox:
     """Reads an answer in a task of its own, so that pieces that are there already are taken together.
 
-    Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
+    Status lines are among the events only with `status`. Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
     as it comes: a client that reads slowly holds a few kilobytes here, and no connection to a model.
     """
 
-    def __init__(self, events: AsyncIterator[Event], receive: Receive) -> None:
+    def __init__(self, events: AsyncIterator[Event], receive: Receive, *, status: bool = False) -> None:
         self._events = events
+        self._status = status
         self._receive = receive
         self._waiting: list[Event] = []
         self._hung_up = False
@@ -100,7 +101,7 @@ class Inbox:
                 await close()
 
     def _put(self, event: Event) -> None:
-        if isinstance(event, Status | Reasoning):
+        if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
             return  # clients aren't sent these; they must not pass for a sign of life either
         self._ended = isinstance(event, Done | Failure)
         self._waiting.append(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,19 @@ from starlette.responses import Response
 
 from app.api.responses import Json
 from app.api.service import Assistant, Service
+
+# what Open WebUI may offer with it; its tools are 24 KB in each request that nobody here would call
+CAPABILITIES = {
+    "builtin_tools": False,
+    "usage": True,
+    "citations": True,
+    "file_upload": True,
+    "status_updates": True,
+    "vision": False,
+    "web_search": False,
+    "image_generation": False,
+    "code_interpreter": False,
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,34 @@ class Models:
         return Json(self._object(self.service.assistants.get(id)))
 
     def _object(self, assistant: Assistant) -> dict[str, Any]:
-        names = assistant.names
-        name = names.get(self.service.settings.default_language) or next(iter(names.values()), assistant.id)
-        created = self.service.assistants.created
-        return {"id": assistant.id, "object": "model", "created": created, "owned_by": "docs-assistant", "name": name}
+        language = self.service.settings.default_language
+        description = _in(language, assistant.descriptions)
+        suggestions = assistant.suggestions
+        ordered = sorted(suggestions, key=lambda code: code != language)
+        return {
+            "id": assistant.id,
+            "object": "model",
+            "created": self.service.assistants.created,
+            "owned_by": "docs-assistant",
+            "name": _in(language, assistant.names) or assistant.id,
+            "description": description,
+            "info": {
+                "meta": {
+                    "description": description,
+                    "suggestion_prompts": [_suggestion(text) for code in ordered for text in suggestions[code]],
+                    "capabilities": CAPABILITIES,
+                }
+            },
+        }
+
+
+def _in(language: str, texts: Mapping[str, str]) -> str:
+    """The text in this language, else in the first; empty where there is none."""
+    return texts.get(language) or next(iter(texts.values()), "")
+
+
+def _suggestion(text: str) -> dict[str, Any]:
+    """A question as Open WebUI shows it: a line in bold and one below it."""
+    words = text.split()
+    half = (len(words) + 1) // 2
+    return {"title": [" ".join(words[:half]), " ".join(words[half:])], "content": text}

@@ -11,15 +11,19 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 
 from app.api import apidocs
 from app.api.chat import Chat
 from app.api.health import HealthCheck
 from app.api.ingest import Ingest
 from app.api.keys import Keys
+from app.api.mcp import Mcp
 from app.api.models import Models
 from app.api.requestlog import RequestLog, error_response
+from app.api.respond import Responses
 from app.api.runs import Runs
+from app.api.search import Search
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
 from app.core.errors import AssistantError
@@ -48,6 +52,7 @@ def create_app(
         site.read()
         yield
         await runs.close()
+        await mcp.close()
         await assistants.close()
 
     runs = Runs(ingest_command)
@@ -66,6 +71,8 @@ def create_app(
     app.add_exception_handler(HTTPException, error_response)
     service = Service(assistants, settings, Keys(settings.api_keys), patience, keep_alive)
     _add_api(app, service)
+    mcp = Mcp(service)
+    app.router.routes.append(Route("/mcp", mcp))
     if ingest_command:
         _add_ingest(app, Ingest(service, Keys(settings.admin_keys), runs))
     site.add_to(app)
@@ -82,6 +89,8 @@ async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a 
 def _add_api(app: FastAPI, service: Service) -> None:
     models, health = Models(service), HealthCheck(service)
     app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
+    app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **apidocs.RESPONSES)
+    app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
     app.add_api_route("/v1/models", models.listed, methods=["GET"], **apidocs.MODELS)
     app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
     app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)

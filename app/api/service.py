@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.api.keys import Keys
+from app.core.models.base import Model
 from app.core.settings import Settings
-from app.core.turn import Event, Request
-from app.core.types import GenerationInfo
+from app.core.turn import Event, Request, Turn
+from app.core.types import GenerationInfo, Page
 
 
 class Assistant(Protocol):
@@ -23,6 +24,29 @@ class Assistant(Protocol):
     @property
     def names(self) -> Mapping[str, str]:
         """Friendly name per language."""
+        ...
+
+    @property
+    def descriptions(self) -> Mapping[str, str]:
+        """What it is for, by language."""
+        ...
+
+    @property
+    def suggestions(self) -> Mapping[str, Sequence[str]]:
+        """First questions that readers are offered, by language."""
+        ...
+
+    @property
+    def sources(self) -> str:
+        """How its sources are sent: events, links or both; empty where that depends on the client."""
+        ...
+
+    async def search(self, request: Request) -> Turn:
+        """The turn with the ranked passages; no language model is asked."""
+        ...
+
+    async def page(self, url: str) -> Page | None:
+        """The page of this address with its Markdown, where it has one."""
         ...
 
     def answer(self, request: Request) -> AsyncIterator[Event]:
@@ -70,6 +94,11 @@ class Assistants(Protocol):
     @property
     def created(self) -> int:
         """When they were put together, in Unix seconds."""
+        ...
+
+    @property
+    def model(self) -> Model | None:
+        """The language model; None where none is configured."""
         ...
 
     def get(self, name: str, /) -> Assistant:

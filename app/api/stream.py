@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import orjson
 from starlette.types import Send
 
 from app.api.errors import answered
 from app.api.inbox import Inbox
+from app.api.openwebui import source_event, status_event
 from app.api.responses import json_text
-from app.core.turn import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
 
 END = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -24,6 +26,48 @@ HEADERS = [
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A whole answer."""
+
+    text: str
+    usage: Usage
+    sources: Sequence[Source]
+    done: Done
+
+
+class Encoding(Protocol):
+    """Events in, bytes of one stream out."""
+
+    def text(self, text: str) -> bytes:
+        """A piece of the answer."""
+        ...
+
+    def event(self, event: Source | Status) -> bytes:
+        """What is sent of it at once, maybe nothing."""
+        ...
+
+    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
+        """The end."""
+        ...
+
+    def failure(self, error: Exception, request_id: str) -> bytes:
+        """The end where something broke."""
+        ...
+
+
+class Form(Protocol):
+    """How one of the APIs writes an answer."""
+
+    def encoder(self) -> Encoding:
+        """For a stream."""
+        ...
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The body of a whole answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Envelope:
     """What all chunks of one answer have in common; `created` in Unix seconds."""
 
@@ -31,6 +75,25 @@ class Envelope:
     created: int
     model: str
     include_usage: bool = False
+    events: bool = False  # sources also as Open WebUI's events
+
+    def encoder(self) -> Encoder:
+        """For a stream of the chat API."""
+        return Encoder(self)
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The body of a whole answer of the chat API."""
+        message = {"role": "assistant", "content": orjson.Fragment(json_text(said.text))}
+        body = {
+            "id": self.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": said.done.finish_reason}],
+            "usage": usage_object(said.usage),
+            "sources": said.sources,
+        }
+        return {**body, "extractive": True} if said.done.extractive else body
 
     @property
     def head(self) -> bytes:
@@ -56,15 +119,26 @@ class Encoder:
 
     def text(self, text: str) -> bytes:
         """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
-        chunk = self._before + json_text(text) + self._after
-        if self._began:
-            return chunk
-        self._began = True
-        return self._choice + b'{"role":"assistant","content":""' + self._after + chunk
+        return self._role() + self._before + json_text(text) + self._after
 
-    def done(self, event: Done, usage: Usage, sources: Iterable[Source]) -> bytes:
+    def event(self, event: Source | Status) -> bytes:
+        """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
+        if isinstance(event, Source) and not self._envelope.events:
+            return b""
+        said: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
+        after = b'},"finish_reason":null}],"event":' + orjson.dumps(said) + self._envelope.tail
+        return self._role() + self._before + b'""' + after
+
+    def _role(self) -> bytes:
+        """The chunk that tells the role, once."""
+        if self._began:
+            return b""
+        self._began = True
+        return self._choice + b'{"role":"assistant","content":""' + self._after
+
+    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
-        extras = b',"sources":' + orjson.dumps(list(sources)) + (b',"extractive":true' if event.extractive else b"")
+        extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
         reason = json_text(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:
@@ -92,7 +166,7 @@ class Stream:
 
     inbox: Inbox
     send: Send
-    encoder: Encoder
+    encoder: Encoding
     request_id: str
     usage: Usage = field(default_factory=Usage)
     sources: list[Source] = field(default_factory=list)
@@ -134,6 +208,9 @@ class Stream:
                     self.usage += event
                 case Source():
                     self.sources.append(event)
+                    out.append(self.encoder.event(event))
+                case Status():
+                    out.append(self.encoder.event(event))
                 case Done():
                     out.append(self.encoder.done(event, self.usage, self.sources))
                     return b"".join(out), True
@@ -146,4 +223,4 @@ class Stream:
 
 def _opening(events: Iterable[Event]) -> Event | None:
     """The event that decides between a stream and an HTTP error."""
-    return next((event for event in events if isinstance(event, Text | Source | Failure)), None)
+    return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)

@@ -1,4 +1,4 @@
-"""The OpenAI dialect: what a chat request may say, and how it becomes our `Request`."""
+"""What requests may say, as models; everything else in them is ignored, or refused where ignoring would mislead."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core import turn
 from app.core.errors import RequestError
 
 MAX_INT = 2**31 - 1
-ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
 class Wire(BaseModel):
@@ -42,6 +40,12 @@ class StreamOptions(Wire):
     include_usage: bool | None = Field(None, description="Send the token counts in a chunk of their own at the end.")
 
 
+class ResponseFormat(Wire):
+    """Answers are Markdown with links: JSON can't be asked for."""
+
+    type: Literal["text"]
+
+
 class ChatRequest(Wire):
     """A chat request; the last message of the user is the question. Fields not listed here are ignored."""
 
@@ -59,12 +63,77 @@ class ChatRequest(Wire):
     )
     stop: str | list[str] | None = Field(None, description="Texts that end the answer; at most four.")
     seed: int | None = Field(None, ge=-(2**63), le=2**63 - 1)
-    tools: Any = Field(None, description="Accepted and ignored.")
+    response_format: ResponseFormat | None = None
+    modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
+    tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
 
     @property
     def include_usage(self) -> bool:
         """True when a stream shall end with its token counts."""
         return bool(self.stream_options and self.stream_options.include_usage)
+
+
+class InputPart(Wire):
+    """A part of a message of /v1/responses."""
+
+    type: Literal["input_text", "output_text", "refusal", "input_image", "input_file", "input_audio"]
+    text: str | None = None
+    refusal: str | None = None
+
+
+class InputItem(Wire):
+    """One line of the conversation; items of other types (calls, reasoning) are skipped."""
+
+    type: str | None = None
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+    content: str | list[InputPart] | None = None
+
+
+class TextOptions(Wire):
+    """The form of the answer."""
+
+    format: ResponseFormat | None = None
+
+
+class ResponsesRequest(Wire):
+    """A request of the Responses API. Nothing is kept here, so what refers to an earlier response is refused."""
+
+    model: str = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
+    input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
+    instructions: str | None = Field(None, description="Wishes of style, as a system message.")
+    stream: bool | None = Field(default=False, description="Send the answer as it is written.")
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
+    text: TextOptions | None = None
+    previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
+    conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
+    background: Literal[False] | None = Field(None, description="Answers come in this response or not at all.")
+    metadata: dict[str, str] | None = Field(None, description="Given back.")
+
+
+class SearchFilters(Wire):
+    """What a search may return; a field that is left out or empty doesn't restrict."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    collections: list[str] = Field(
+        default_factory=list, max_length=100, description="Names that pages were indexed under."
+    )
+    languages: list[str] = Field(
+        default_factory=list, max_length=100, description="Languages of pages.", examples=[["en"]]
+    )
+    url_prefixes: list[str] = Field(default_factory=list, max_length=100, description="Beginnings of addresses.")
+
+
+class SearchRequest(Wire):
+    """A search; a field that isn't listed here is refused, since ignoring it would give other passages than wanted."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    query: str = Field(examples=["How do I create a volume?"])
+    model: str = Field(default="", description="Assistant whose pages are searched; the first one without it.")
+    limit: int | None = Field(None, ge=1, le=50, description="How many passages; DOCS_TOP_K without it.")
+    filters: SearchFilters = Field(default_factory=SearchFilters)
 
 
 class IngestRequest(Wire):
@@ -92,6 +161,16 @@ def read_chat(body: bytes) -> ChatRequest:
     return _read(ChatRequest, body)
 
 
+def read_responses(body: bytes) -> ResponsesRequest:
+    """The request in this body. Raises `RequestError` naming the first wrong field."""
+    return _read(ResponsesRequest, body)
+
+
+def read_search(body: bytes) -> SearchRequest:
+    """The request in this body. Raises `RequestError` naming the first wrong field."""
+    return _read(SearchRequest, body)
+
+
 def read_ingest(body: bytes) -> IngestRequest:
     """The request in this body, which may be empty. Raises `RequestError` naming the first wrong field."""
     return _read(IngestRequest, body.strip() or b"{}")
@@ -108,69 +187,18 @@ def _read(kind: type[Body], body: bytes) -> Body:
         raise RequestError(f"{param or 'The body'}: {_reason(param, first['msg'])}.", param=param or None) from error
 
 
-def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
-    """What the assistants are asked. Raises `RequestError` where there is no question, or one that is too long."""
-    last = max((i for i, message in enumerate(chat.messages) if message.role == "user"), default=None)
-    if last is None:
-        raise RequestError("messages: there is none of the role 'user', so no question.", param="messages")
-    texts = [_content(message, i, asked=i == last) for i, message in enumerate(chat.messages)]
-    question, param = texts[last].strip(), f"messages[{last}].content"
-    if not question:
-        raise RequestError(f"{param}: the question is empty.", param=param)
-    if len(question) > max_question:
-        raise RequestError(
-            f"{param}: the question has {len(question)} characters, at most {max_question} are taken. Shorten it.",
-            param=param,
-            code="too_long",
-        )
-    messages = tuple(
-        turn.Message(ROLES[message.role], text)
-        for message, text in zip(chat.messages, texts, strict=True)
-        if message.role in ROLES and text.strip()
-    )
-    return turn.Request(messages, chat.model, id, _sampling(chat), whole=not chat.stream)
-
-
-def _sampling(chat: ChatRequest) -> turn.Sampling:
-    stop = (chat.stop,) if isinstance(chat.stop, str) else tuple(chat.stop or ())
-    if len(stop) > 4:
-        raise RequestError(f"stop: {len(stop)} texts are given, at most four are taken.", param="stop")
-    return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
-
-
-def _content(message: ChatMessage, index: int, *, asked: bool) -> str:
-    """The text of a message; `asked` tells that it is the question."""
-    if isinstance(message.content, list):
-        return "\n".join(
-            _part(part, f"messages[{index}].content[{j}]", asked=asked) for j, part in enumerate(message.content)
-        )
-    if message.content is None and message.role in ("system", "developer", "user"):
-        raise RequestError(f"messages[{index}].content: is missing.", param=f"messages[{index}].content")
-    return message.content or ""
-
-
-PLACEHOLDERS = {"image_url": "[image]", "input_audio": "[audio]", "file": "[file]"}
-
-
-def _part(part: ContentPart, param: str, *, asked: bool) -> str:
-    if placeholder := PLACEHOLDERS.get(part.type):
-        if asked:
-            raise RequestError(
-                f"{param}: this assistant reads text only; describe what {placeholder} shows in words.",
-                param=param,
-                code="unsupported_content",
-            )
-        return placeholder
-    text = part.text if part.type == "text" else part.refusal
-    if text is None:
-        raise RequestError(f"{param}.{part.type}: is missing.", param=f"{param}.{part.type}")
-    return text
-
-
 # pydantic adds the branch of a union to the place of an error; clients know nothing of it
 _UNIONS = {
+    "input": "must be a string or a list of messages, at least one",
     "content": "must be a string or a list of parts of a known type",
     "stop": "must be a string or a list of strings",
+}
+_REFUSED = {
+    "response_format.type": "only text can be answered here, no JSON",
+    "text.format.type": "only text can be answered here, no JSON",
+    "previous_response_id": "no responses are kept here; send the whole conversation as input",
+    "conversation": "no conversations are kept here; send the whole conversation as input",
+    "background": "there is no answering in the background here",
 }
 
 
@@ -185,4 +213,6 @@ def _param(place: Sequence[int | str]) -> str:
 
 
 def _reason(param: str, message: str) -> str:
+    if param in _REFUSED:
+        return _REFUSED[param]
     return _UNIONS.get(param.rpartition(".")[2]) or message[0].lower() + message[1:]

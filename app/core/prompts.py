@@ -19,6 +19,8 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "refine_question": frozenset(),
         "refine_keywords": frozenset({"languages", "form"}),
         "synthesize": frozenset({"passages"}),
+        "style": frozenset({"style"}),
+        "attached": frozenset({"attached"}),
         "nothing_found": frozenset(),
         "smalltalk": frozenset(),
         "analyze": frozenset({"languages", "form"}),
@@ -38,7 +40,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
-TEXTS = ("name", "sources", "extractive_intro", "related", *LISTS)
+TEXTS = ("name", "sources", "extractive_intro", "related", "searching", "found", *LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class Language:
     All words are folded. `stopwords`, which are among `words`, say nothing of what a question is about; longer words
     with one of the `endings` are of this language too, although no list has them. `references`
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
-    `translated` says by language, in this one, that something was translated from it, `written` that it is in it.
-    `letters` are those besides a to z. `dates` is its `dates.toml`.
+    `searching` and `found` are status lines. `translated` says by language, in this one, that something was translated
+    from it, `written` that it is in it. `letters` are those besides a to z. `dates` is its `dates.toml`.
     """
 
     code: str
@@ -63,6 +65,8 @@ class Language:
     sources: str
     extractive_intro: str
     related: str
+    searching: str
+    found: str
     translated: Mapping[str, str]
     written: Mapping[str, str]
     dates: Mapping[str, Any]
@@ -197,6 +201,8 @@ def _language(code: str, override: str) -> Language:
         name=texts["name"],
         sources=texts["sources"],
         related=texts["related"],
+        searching=texts["searching"],
+        found=texts["found"],
         translated=translated,
         written=written,
         letters=letters,

@@ -183,6 +183,14 @@ class Settings(BaseSettings):
     admin_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys that operators must show to start runs over HTTP; empty closes that door."
     )
+    openwebui_tasks: bool = Field(
+        default=False,
+        description="Pass Open WebUI's tasks that only their text tells (title, tags ...) to the language model too.",
+    )
+    key_sources: dict[str, Literal["events", "links", "both"]] = Field(
+        default_factory=dict,
+        description='JSON: how clients get sources, by the number of their key, as {"2": "events"}.',
+    )
     max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

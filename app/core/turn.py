@@ -35,6 +35,9 @@ class Request:
 
     `whole`: nothing is shown before the answer's end, so that all of it can still be corrected. `trace`: tell how
     the answer came about.
+    `attached` is material that the user sent along with the question. `links` asks for the list of links at the end of
+    the text, `first_number` is the number of the first source, where the client has numbered others before.
+    `limit` is how many passages are wanted; 0 leaves our setting.
     """
 
     messages: tuple[Message, ...]
@@ -45,11 +48,20 @@ class Request:
     persona: str = ""
     whole: bool = False
     trace: bool = False
+    attached: tuple[str, ...] = ()
+    links: bool = True
+    first_number: int = 1
+    limit: int = 0
 
     @property
     def question(self) -> str:
         """The last message of the user, stripped; empty when there is none."""
         return next((m.content.strip() for m in reversed(self.messages) if m.role == "user"), "")
+
+    @property
+    def style(self) -> str:
+        """What the client's system messages wish; empty when there is none."""
+        return "\n\n".join(m.content.strip() for m in self.messages if m.role == "system")
 
 
 # ---- what the pipeline yields ----------------------------------------------------------------

@@ -39,7 +39,8 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        links = LinkFilter(text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url))
+        known = [text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url)]
+        links = LinkFilter([*known, *turn.request.attached])
         assert turn.events is not None
         # looked up while the model thinks about its first word
         looked_up = asyncio.create_task(counterparts(turn))
@@ -47,28 +48,29 @@ class Cite:
         try:
             async with aclosing(turn.events) as events:
                 async for event in events:
-                    citations = citations or Citations(_sources(turn, await looked_up))
-                    for cited in self._mapped(event, citations, links, turn.language):
+                    if citations is None:
+                        citations = Citations(passages_of(turn, await looked_up), turn.request.first_number)
+                    for cited in self._mapped(event, citations, links, turn):
                         yield cited
         finally:
             looked_up.cancel()
 
-    def _mapped(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
+    def _mapped(self, event: Event, citations: Citations, links: LinkFilter, turn: Turn) -> list[Event]:
         if not isinstance(event, Text):
-            return [*self._closing(event, citations, links, language), event]
+            return [*self._closing(event, citations, links, turn), event]
         if event.quoted:
             return [Text(citations.rewrite(links.rest()) + citations.rest() + event.text)]
         text = citations.rewrite(links.feed(event.text))
         return [Text(text)] if text else []
 
-    def _closing(self, event: Event, citations: Citations, links: LinkFilter, language: str) -> list[Event]:
+    def _closing(self, event: Event, citations: Citations, links: LinkFilter, turn: Turn) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
         if not isinstance(event, Done | Failure):
             return []
         rest = citations.rewrite(links.rest()) + citations.rest()
         sources = citations.sources() if isinstance(event, Done) else ()
-        if sources:
-            rest += source_list(sources, self.prompts.language(language))
+        if sources and turn.request.links:
+            rest += source_list(sources, self.prompts.language(turn.language))
         return [*([Text(rest)] if rest else []), *sources]
 
 
@@ -77,6 +79,7 @@ class Citations:
     """Rewrites [n] as the text goes by; holds back only what may be the beginning of one."""
 
     passages: tuple[Source, ...]
+    first: int = 1  # number of the first source
     _order: list[int] = field(default_factory=list)
     _held: str = ""
     _code: str = ""  # the backticks that opened the code we are in
@@ -118,18 +121,24 @@ class Citations:
         first = next(i for i, source in enumerate(self.passages) if source.url == url)
         if first not in self._order:
             self._order.append(first)
-        return self._order.index(first) + 1
+        return self._order.index(first) + self.first
 
     def sources(self) -> tuple[Source, ...]:
         """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
         if not self._order:
             for passage in range(1, len(self.passages) + 1):
                 self._number(passage)
-        return tuple(replace(self.passages[index], number=number) for number, index in enumerate(self._order, start=1))
+        return tuple(
+            replace(self.passages[index], number=number) for number, index in enumerate(self._order, self.first)
+        )
 
 
-def _sources(turn: Turn, others: Mapping[str, Counterpart]) -> tuple[Source, ...]:
-    """Each passage with the section of it that speaks most of the question, in the reader's language where it can be."""
+def passages_of(turn: Turn, others: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:
+    """Each hit as a source, in the ranking's order, with the section of it that speaks most of the question.
+
+    `others` are pages in the reader's language, by the address of the page that they stand for.
+    """
+    others = others or {}
     wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
     return tuple(
         _source(number, hit, wanted, others.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)

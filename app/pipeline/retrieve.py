@@ -134,6 +134,6 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         exact=settings.exact,
         boosts=tuple(boost for boost in (turn.period, turn.sections) if boost),
         recency=turn.recency,
-        limit=settings.top_k,
+        limit=turn.request.limit or settings.top_k,
         per_page=settings.per_page,
     )

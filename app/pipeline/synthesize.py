@@ -25,6 +25,7 @@ log = logging.getLogger("app.pipeline")
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
 RELATED_PAGES = 3
+LONGEST_STYLE = 2000
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Synthesize:
             choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
             yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()
-        elif not turn.hits:
+        elif not turn.hits and not (self.model and turn.request.attached):
             for event in self._nothing(turn):
                 yield event
         elif self.model is None:
@@ -125,6 +126,8 @@ class Synthesize:
         return [*said, Done()]
 
     def _extracted(self, turn: Turn) -> list[Event]:
+        if not turn.hits:
+            return self._nothing(turn)
         return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
@@ -140,11 +143,9 @@ class Synthesize:
         history = earlier(turn.request.messages, self.prompts)
         room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
         room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
-        system = self.prompts.render(turn.language, "synthesize", passages=numbered(turn.hits, room, turn.condensed))
-        persona = self.prompts.persona(turn.language, turn.request.persona)
-        question = turn.refined or turn.question
+        system, question = self._system(turn, room), turn.refined or turn.question
         messages = [
-            Message("system", "\n\n".join(part for part in (system, persona, firmer) if part)),
+            Message("system", "\n\n".join(part for part in (system, firmer) if part)),
             *history,
             Message("user", "\n\n".join(part for part in (question, firmer) if part)),
         ]
@@ -156,6 +157,20 @@ class Synthesize:
                     raise ModelError(f"The language model {model.name} answered nothing.")
                 if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
                     yield event
+
+    def _system(self, turn: Turn, room: int) -> str:
+        """Our rules and the passages, then what the client added, marked as such: attached material, wishes of style."""
+        attached = "\n\n".join(turn.request.attached)[: max(room // 2, 0)]
+        style = turn.request.style[:LONGEST_STYLE]
+        passages = numbered(turn.hits, room - len(attached) - len(style), turn.condensed)
+        parts = [self.prompts.render(turn.language, "synthesize", passages=passages)]
+        if attached:
+            parts.append(self.prompts.render(turn.language, "attached", attached=attached))
+        if style:
+            parts.append(self.prompts.render(turn.language, "style", style=style))
+        if persona := self.prompts.persona(turn.language, turn.request.persona):
+            parts.append(persona)
+        return "\n\n".join(parts)
 
 
 def _told(event: Event, turn: Turn) -> Event:

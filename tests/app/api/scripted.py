@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,8 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.core.errors import RequestError
-from app.core.turn import Done, Event, Request, Text, Usage
-from app.core.types import GenerationInfo, Recipe
+from app.core.models.base import Model
+from app.core.turn import Done, Event, Request, Text, Turn, Usage
+from app.core.types import GenerationInfo, Hit, Page, Recipe
 
 INFO = GenerationInfo(
     id=3,
@@ -38,6 +40,19 @@ class Scripted:
     script: tuple[Event | Exception | float, ...] = HELLO
     asked: list[Request] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    descriptions: Mapping[str, str] = field(default_factory=lambda: {"en": "Answers."})
+    suggestions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"cs": ("Jak na to?",), "en": ("How?",)})
+    sources: str = ""
+    hits: tuple[Hit, ...] = ()
+    pages: tuple[Page, ...] = ()
+
+    async def search(self, request: Request) -> Turn:
+        self.asked.append(request)
+        generation = SimpleNamespace(info=INFO)
+        return Turn(request=request, generation=generation, question=request.question, language="en", hits=self.hits)
+
+    async def page(self, url: str) -> Page | None:
+        return next((page for page in self.pages if page.url == url), None)
 
     async def answer(self, request: Request) -> AsyncIterator[Event]:
         self.asked.append(request)
@@ -69,6 +84,7 @@ class State:
 class ScriptedAssistants:
     assistants: tuple[Scripted, ...]
     state: State = State()
+    model: Model | None = None
     created: int = 1_700_000_000
     closed: bool = False
 

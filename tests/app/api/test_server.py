@@ -26,6 +26,8 @@ async def get(app, path, **options):
 
 async def test_models_are_listed_with_their_friendly_names():
     body = (await get(service(), "/v1/models")).json()
+    for model in body["data"]:
+        assert model.pop("info")["meta"]["description"] == model["description"]
     assert body == {
         "object": "list",
         "data": [
@@ -35,6 +37,7 @@ async def test_models_are_listed_with_their_friendly_names():
                 "created": 1_700_000_000,
                 "owned_by": "docs-assistant",
                 "name": "Docs Assistant",
+                "description": "Answers.",
             },
             {
                 "id": "team/two:brief",
@@ -42,6 +45,7 @@ async def test_models_are_listed_with_their_friendly_names():
                 "created": 1_700_000_000,
                 "owned_by": "docs-assistant",
                 "name": "team/two:brief",
+                "description": "Answers.",
             },
         ],
     }
@@ -110,6 +114,9 @@ async def test_without_a_right_key_nothing_is_answered(shown):
     async with client_of(app) as client:
         for response in (
             await client.post("/v1/chat/completions", json=QUESTION, headers=headers),
+            await client.post("/v1/responses", json={"model": "docs-assistant", "input": "x"}, headers=headers),
+            await client.post("/v1/search", json={"query": "x"}, headers=headers),
+            await client.post("/mcp", json={}, headers=headers),
             await client.get("/v1/models", headers=headers),
             await client.get("/v1/models/docs-assistant", headers=headers),
         ):
@@ -134,6 +141,7 @@ async def test_health_and_documentation_need_no_key(path):
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
     paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/health", "/v1/ingest", "/v1/ingest/{id}"}
+    paths |= {"/v1/responses", "/v1/search"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])

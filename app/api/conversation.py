@@ -1,0 +1,124 @@
+"""From what clients send to what the assistants are asked: the question, what stands before it, and how to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.api.openwebui import unwrapped
+from app.api.wire import ChatMessage, ChatRequest, ContentPart, InputItem, InputPart, ResponsesRequest
+from app.core import turn
+from app.core.errors import RequestError
+
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+PLACEHOLDERS = {
+    "image_url": "[image]",
+    "input_image": "[image]",
+    "input_audio": "[audio]",
+    "file": "[file]",
+    "input_file": "[file]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of any of the APIs; `param` is its place in the request."""
+
+    role: str
+    content: str | Sequence[ContentPart | InputPart] | None
+    param: str
+
+    def text(self, *, asked: bool) -> str:
+        """What it says; `asked` tells that it is the question. Raises `RequestError` where something is missing."""
+        if self.content is None and self.role in ("system", "user"):
+            raise RequestError(f"{self.param}: is missing.", param=self.param)
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        return "\n".join(_part(part, f"{self.param}[{i}]", asked=asked) for i, part in enumerate(self.content))
+
+
+def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
+    """What an assistant is asked. Raises `RequestError` where there is no question, or one that is too long."""
+    lines = [_line(message, i) for i, message in enumerate(chat.messages)]
+    request = _request(lines, "messages", max_question)
+    return replace(request, assistant=chat.model, id=id, sampling=_sampling(chat), whole=not chat.stream)
+
+
+def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
+    """As `to_request`, for a request of the Responses API."""
+    given = body.input
+    lines = [Line("system", body.instructions, "instructions")] if body.instructions else []
+    if isinstance(given, str):
+        lines.append(Line("user", given, "input"))
+    else:
+        lines += [_item(item, i) for i, item in enumerate(given)]
+    request = _request(lines, "input", max_question)
+    return replace(
+        request,
+        assistant=body.model,
+        id=id,
+        sampling=turn.Sampling(body.temperature, body.max_output_tokens),
+        whole=not body.stream,
+    )
+
+
+def _line(message: ChatMessage, index: int) -> Line:
+    return Line(ROLES.get(message.role, ""), message.content, f"messages[{index}].content")
+
+
+def _item(item: InputItem, index: int) -> Line:
+    role = ROLES.get(item.role or "", "") if item.type in (None, "message") else ""
+    return Line(role, item.content if role else "", f"input[{index}].content")
+
+
+def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Request:
+    last = max((i for i, line in enumerate(lines) if line.role == "user"), default=None)
+    if last is None:
+        raise RequestError(f"{param}: there is none of the role 'user', so no question.", param=param)
+    messages, attached = list[turn.Message](), list[str]()
+    for i, line in enumerate(lines):
+        text = line.text(asked=i == last)
+        if i == last or line.role == "system":
+            own, more = unwrapped(text)
+            if own or i != last:  # another template may put the question elsewhere: then all of it is the question
+                text = own
+                attached += more
+        if i == last:
+            _check_question(text.strip(), line.param, max_question)
+        if line.role and text.strip():
+            messages.append(turn.Message(line.role, text))
+    return turn.Request(tuple(messages), attached=tuple(attached))
+
+
+def _check_question(question: str, param: str, longest: int) -> None:
+    if not question:
+        raise RequestError(f"{param}: the question is empty.", param=param)
+    if len(question) > longest:
+        raise RequestError(
+            f"{param}: the question has {len(question)} characters, at most {longest} are taken. Shorten it.",
+            param=param,
+            code="too_long",
+        )
+
+
+def _sampling(chat: ChatRequest) -> turn.Sampling:
+    stop = (chat.stop,) if isinstance(chat.stop, str) else tuple(chat.stop or ())
+    if len(stop) > 4:
+        raise RequestError(f"stop: {len(stop)} texts are given, at most four are taken.", param="stop")
+    return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
+
+
+def _part(part: ContentPart | InputPart, param: str, *, asked: bool) -> str:
+    if placeholder := PLACEHOLDERS.get(part.type):
+        if asked:
+            raise RequestError(
+                f"{param}: this assistant reads text only; describe what {placeholder} shows in words.",
+                param=param,
+                code="unsupported_content",
+            )
+        return placeholder
+    name = "refusal" if part.type == "refusal" else "text"
+    text = part.refusal if name == "refusal" else part.text
+    if text is None:
+        raise RequestError(f"{param}.{name}: is missing.", param=f"{param}.{name}")
+    return text

@@ -1,0 +1,160 @@
+"""/mcp: search and pages as tools for coding agents, over the Model Context Protocol (extra `mcp`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from app.api.errors import answered
+from app.api.requestlog import info_of, log_error
+from app.api.search import found
+from app.api.service import Service
+from app.api.wire import SearchFilters, SearchRequest, Wire
+from app.core.errors import AssistantError, RequestError
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+log = logging.getLogger("app.api")
+
+
+class SearchDocs(Wire):
+    """Search the documentation. Gives the best passages with links, titles and scores; ask in any of its languages."""
+
+    query: str = Field(description="A question or key words.")
+    limit: int | None = Field(None, ge=1, le=50, description="How many passages; 5 without it.")
+    filters: SearchFilters = Field(default_factory=SearchFilters)
+
+
+class ReadPage(Wire):
+    """Read a whole page of the documentation as Markdown, by an address that search_docs gave."""
+
+    url: str = Field(description="Address of the page; what follows a # is left out.")
+
+
+TOOLS: dict[str, type[Wire]] = {"search_docs": SearchDocs, "read_page": ReadPage}
+
+
+class Mcp:
+    """The ASGI application of the route; the SDK, 27 MB in memory, is loaded when somebody first calls it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._starting: asyncio.Task[StreamableHTTPSessionManager] | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request of the protocol. Raises `RequestError` without a right key, or where the SDK is missing."""
+        self._service.keys.check(Request(scope))
+        if not find_spec("mcp"):
+            raise RequestError(
+                "MCP is not installed here. Install docs-assistant[mcp] and start the service again.",
+                code="mcp_missing",
+            )
+        self._starting = self._starting or asyncio.create_task(self._start())
+        manager = await asyncio.shield(self._starting)
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        self._closing.set()
+        if self._running:
+            await self._running
+
+    async def _start(self) -> StreamableHTTPSessionManager:
+        await asyncio.to_thread(import_module, "mcp.server.streamable_http_manager")
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        manager = StreamableHTTPSessionManager(
+            self._server(),
+            json_response=True,
+            stateless=True,
+            max_request_body_size=self._service.settings.max_body,
+        )
+        ready = asyncio.Event()
+
+        async def run() -> None:  # the manager's tasks must end in the task that they began in
+            async with manager.run():
+                ready.set()
+                await self._closing.wait()
+
+        self._running = asyncio.create_task(run())
+        await ready.wait()
+        return manager
+
+    def _server(self) -> Server[Any]:
+        from mcp import types
+        from mcp.server.lowlevel import Server
+
+        async def listed(_: object, __: object) -> types.ListToolsResult:
+            return types.ListToolsResult(
+                tools=[
+                    types.Tool(
+                        name=name,
+                        description=tool.__doc__,
+                        input_schema=tool.model_json_schema(),
+                        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+                    )
+                    for name, tool in TOOLS.items()
+                ]
+            )
+
+        async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+            try:
+                said, data = await self._call(params.name, params.arguments or {})
+            except AssistantError as error:
+                info = info_of(context.request)
+                log_error(info, error)
+                said, data = str(answered(error, info.id).error["message"]), None
+            content: list[types.ContentBlock] = [types.TextContent(type="text", text=said)]
+            return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
+
+        return Server("docs-assistant", version=version("docs-assistant"), on_list_tools=listed, on_call_tool=called)
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """What a tool says, as text for the model and as data."""
+        assistant = self._service.assistants.get("")
+        given = _read(name, arguments)
+        if isinstance(given, SearchDocs):
+            body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
+            data = await found(assistant, body, "mcp", max_question=self._service.settings.max_question)
+            return _passages(data["data"]), data
+        assert isinstance(given, ReadPage)
+        url = given.url.strip().partition("#")[0]
+        page = await assistant.page(url)
+        if not page:
+            raise RequestError(f"There is no page {url!r} here. Take an address that search_docs gave.", param="url")
+        about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
+        return page.markdown, {**about, "markdown": page.markdown}
+
+
+def _read(name: str, arguments: dict[str, Any]) -> Wire:
+    if name not in TOOLS:
+        raise RequestError(f"There is no tool {name!r}. There is: {', '.join(TOOLS)}.")
+    try:
+        return TOOLS[name].model_validate(arguments)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise RequestError(f"{place or 'The arguments'}: {first['msg'][0].lower()}{first['msg'][1:]}.") from error
+
+
+def _passages(passages: list[dict[str, Any]]) -> str:
+    """The passages as text, each below its heading and address."""
+    if not passages:
+        return "Nothing was found."
+    return "\n\n---\n\n".join(
+        f"[{passage['number']}] {' > '.join(dict.fromkeys((passage['title'], *passage['headings'])))}\n"
+        f"{passage['url']}\n\n{passage['text']}"
+        for passage in passages
+    )

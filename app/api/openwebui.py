@@ -1,0 +1,77 @@
+"""Open WebUI: how its requests are recognised, and the form in which it shows sources and status lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers
+
+from app.core.turn import Source, Status
+
+PREFIXES = ("x-owui-", "x-openwebui-")
+_WRAPPED = re.compile(
+    r"\s*### Task:\s*\nRespond to the user query using the provided context.*?\n<context>\n(?P<context>.*)\n</context>"
+    r"(?P<question>.*)",
+    re.DOTALL,
+)
+_ATTACHED = re.compile(r"<source\b(?P<about>[^>]*)>(?P<text>.*?)</source>", re.DOTALL)
+_ID = re.compile(r'\bid="(\d{1,4})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How a client is sent what is not text: status lines, sources as events, and as links in the text."""
+
+    status: bool = False
+    events: bool = False
+    links: bool = True
+
+
+def display(headers: Headers, sources: str, *, stream: bool) -> Display:
+    """What this client can show. `sources` is events, links or both; empty: events for Open WebUI, else links."""
+    known = recognised(headers)
+    if not stream:  # Open WebUI doesn't keep the sources of whole answers
+        return Display()
+    sources = sources or ("events" if known else "links")
+    events = sources in ("events", "both")
+    return Display(status=known or events, events=events, links=sources != "events")
+
+
+def recognised(headers: Headers) -> bool:
+    """True where the request has a header that only Open WebUI sends."""
+    return any(name.startswith(PREFIXES) for name in headers)
+
+
+def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
+    """The user's own question and the material that Open WebUI put around it; most texts have none."""
+    if not (match := _WRAPPED.fullmatch(text)):
+        return text, ()
+    context = match["context"]
+    sources = tuple(found[0].strip() for found in _ATTACHED.finditer(context)) or (context.strip(),)
+    return match["question"].strip(), tuple(source for source in sources if source)
+
+
+def numbers_taken(attached: Iterable[str]) -> int:
+    """The highest number that Open WebUI gave to attached material: it shows these as sources of its own."""
+    ids = (_ID.search(source.partition(">")[0]) for source in attached)
+    return max((int(found[1]) for found in ids if found), default=0)
+
+
+def source_event(source: Source) -> dict[str, Any]:
+    """A source as Open WebUI takes it. `external` keeps it from asking Google for an icon of the host."""
+    name = " – ".join(part for part in (source.title, source.section) if part) or source.url
+    data = {
+        "source": {"id": source.url, "name": name, "url": source.url},
+        "document": [source.snippet],
+        "metadata": [{"source": source.url, "name": name, "external": True}],
+        "distances": [source.score],
+    }
+    return {"type": "source", "data": data}
+
+
+def status_event(status: Status) -> dict[str, Any]:
+    """A line that Open WebUI shows above the answer."""
+    return {"type": "status", "data": {"description": status.text, "done": status.done}}

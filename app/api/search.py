@@ -1,0 +1,86 @@
+"""POST /v1/search: the passages that an answer would be made from, without a language model."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.chat import read_body
+from app.api.requestlog import info_of
+from app.api.responses import Json
+from app.api.service import Assistant, Service
+from app.api.wire import SearchRequest, read_search
+from app.core import turn
+from app.core.errors import RequestError
+from app.core.types import Filters, Hit
+from app.pipeline.cite import passages_of
+
+log = logging.getLogger("app.api")
+
+
+@dataclass(frozen=True)
+class Search:
+    """The route's handler."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> Response:
+        """The passages, best first."""
+        self.service.keys.check(request)
+        body = read_search(await read_body(request, self.service.settings.max_body))
+        info = info_of(request)
+        info.fields.update(model=body.model)
+        assistant = self.service.assistants.get(body.model)
+        return Json(await found(assistant, body, info.id, max_question=self.service.settings.max_question))
+
+
+async def found(
+    assistant: Assistant,
+    body: SearchRequest,
+    id: str,  # noqa: A002  # as Request names it
+    *,
+    max_question: int,
+) -> dict[str, Any]:
+    """What the assistant finds, as the route answers it. Raises `RequestError` for an empty or too long query."""
+    query = body.query.strip()
+    if not query:
+        raise RequestError("query: is empty.", param="query")
+    if len(query) > max_question:
+        raise RequestError(
+            f"query: has {len(query)} characters, at most {max_question} are taken. Shorten it.",
+            param="query",
+            code="too_long",
+        )
+    log.debug("search id=%s text=%r", id, query)
+    given = body.filters
+    filters = Filters(tuple(given.collections), tuple(given.languages), tuple(given.url_prefixes))
+    asked = turn.Request((turn.Message("user", query),), assistant.id, id, filters=filters, limit=body.limit or 0)
+    after = await assistant.search(asked)
+    return {
+        "object": "list",
+        "model": assistant.id,
+        "language": after.language,
+        "generation": after.generation.info.id,
+        "data": [_passage(hit, source) for hit, source in zip(after.hits, passages_of(after), strict=True)],
+    }
+
+
+def _passage(hit: Hit, source: turn.Source) -> dict[str, Any]:
+    chunk = hit.chunk
+    shown = asdict(source)
+    del shown["snippet"]
+    return {
+        "object": "passage",
+        "id": chunk.id,
+        **shown,
+        "headings": chunk.heading_path,
+        "collection": chunk.collection,
+        "published": chunk.published,
+        "modified": chunk.modified,
+        "text": chunk.text,
+        "scores": {"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
+    }

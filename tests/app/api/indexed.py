@@ -1,0 +1,57 @@
+"""A service over a real embedded index of two pages, with a scripted model server for answers and embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from app.api.server import create_app
+from app.assistant import opened
+from app.core.settings import Settings
+from app.core.types import Chunk, Page, Recipe, Section
+from tests.fake_llm import FakeLLM, fake_llm
+
+VOLUME = "# Volumes\n\n## Create\n\nCreate a persistent volume with a PersistentVolumeClaim of the class nfs-csi."
+LIMITS = "# Limits\n\nEach notebook gets at most 4 GB of memory."
+URL = "https://docs.example.org/"
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """The application, and the server that stands in for the models."""
+
+    app: FastAPI
+    llm: FakeLLM
+
+    @property
+    def searches(self) -> int:
+        """How often a question was embedded, which every search begins with."""
+        return len(self.llm.embedded)
+
+
+@asynccontextmanager
+async def indexed(folder: Path, *, with_model: bool = True, **options: object) -> AsyncIterator[Indexed]:
+    """The service; its settings are those of a newcomer, and `options`."""
+    async with fake_llm() as llm:
+        models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
+        if with_model:
+            models |= {"llm_url": llm.url, "llm_model": "m"}
+        settings = Settings.load(None, store=str(folder / "index"), **models | options)
+        async with opened(settings) as assistants:
+            embedder = assistants.embedder
+            recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
+            async with await assistants.store.draft(recipe) as draft:
+                for name, text in (("volumes", VOLUME), ("limits", LIMITS)):
+                    title = name.title()
+                    section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
+                    chunk = Chunk(name, "docs", URL + name, 0, text, "en", title, (section,))
+                    (vector,) = await embedder.embed_passages([chunk.embedded_text])
+                    page = Page(chunk.url, "docs", title, "en", text, name)
+                    await draft.put(page, [chunk], {chunk.id: vector})
+                await draft.publish()
+            llm.embedded.clear()
+            yield Indexed(create_app(assistants, settings), llm)

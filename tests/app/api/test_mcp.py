@@ -1,0 +1,104 @@
+"""/mcp over a socket, asked by the official client: two tools, their errors, and keys."""
+
+import httpx
+import pytest
+from mcp import Client
+
+from app.api.server import create_app
+from app.core.errors import StoreUnavailable
+from app.core.settings import Settings
+from app.core.types import Chunk, Hit, Page, Section
+from tests.app.api.scripted import Scripted, ScriptedAssistants, serving
+
+pytestmark = pytest.mark.server
+URL = "https://docs.test/volumes"
+HIT = Hit(
+    Chunk("c", "docs", URL, 0, "Create a claim.", "en", "Volumes", (Section(0, ("Volumes", "Create"), "create"),))
+)
+PAGE = Page(URL, "docs", "Volumes", "en", "# Volumes\n\nCreate a claim.", "h")
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+class Broken(Scripted):
+    async def search(self, request):
+        raise StoreUnavailable("http://10.0.0.1 is away")
+
+
+@pytest.fixture
+def serve():
+    running = []
+
+    def start(assistant=None, settings=None):
+        assistant = assistant or Scripted(id="", hits=(HIT,), pages=(PAGE,))
+        context = serving(create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None)))
+        running.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in running:
+        context.__exit__(None, None, None)
+
+
+async def test_the_tools_say_what_they_are_for(serve):
+    async with Client(serve() + "/mcp") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == {"search_docs", "read_page"}
+    assert tools["search_docs"].input_schema["required"] == ["query"]
+    assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
+
+
+async def test_passages_and_pages_are_given_as_text_and_as_data(serve):
+    async with Client(serve() + "/mcp") as client:
+        passages = await client.call_tool("search_docs", {"query": "create a volume", "limit": 3})
+        page = await client.call_tool("read_page", {"url": f"{URL}#create"})
+    assert not passages.is_error
+    assert passages.content[0].text == f"[1] Volumes > Create\n{URL}#create\n\nCreate a claim."
+    assert passages.structured_content["data"][0]["url"] == f"{URL}#create"
+    assert page.content[0].text == PAGE.markdown
+    assert page.structured_content["title"] == "Volumes"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("search_docs", {}, "query"),
+        ("search_docs", {"query": " "}, "query: is empty"),
+        ("search_docs", {"query": "x", "limit": 500}, "limit"),
+        ("search_docs", {"query": "x", "filters": {"tag": "a"}}, "filters.tag"),
+        ("read_page", {"url": "file:///etc/passwd"}, "There is no page"),
+        ("delete_docs", {}, "There is no tool"),
+    ],
+)
+async def test_a_wrong_call_is_told_to_the_agent(serve, tool, arguments, said):
+    async with Client(serve() + "/mcp") as client:
+        result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert said in result.content[0].text
+
+
+async def test_a_failure_tells_no_addresses(serve):
+    async with Client(serve(Broken(id="")) + "/mcp") as client:
+        result = await client.call_tool("search_docs", {"query": "x"})
+    assert result.is_error
+    assert result.content[0].text.startswith("The index can't be reached at the moment.")
+    assert "10.0.0.1" not in result.content[0].text
+
+
+async def test_a_key_is_needed_where_keys_are(serve):
+    base = serve(settings=Settings.load(None, api_keys="k1"))
+    headers = {"accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(base_url=base, headers=headers) as client:
+        refused = await client.post("/mcp", json=PING)
+        served = await client.post("/mcp", json=PING, headers={"authorization": "Bearer k1"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+    assert served.status_code == 200
+
+
+async def test_many_first_calls_at_once_are_all_served(serve):
+    base = serve()
+    headers = {"accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(base_url=base, headers=headers, timeout=30) as client:
+        import asyncio
+
+        answers = await asyncio.gather(*(client.post("/mcp", json=PING) for _ in range(20)))
+    assert {answer.status_code for answer in answers} == {200}

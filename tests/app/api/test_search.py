@@ -1,0 +1,95 @@
+"""POST /v1/search on a real index: passages with scores, filters, and no language model."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.api.answers import SearchResult
+from tests.app.api.indexed import URL, VOLUME, indexed
+from tests.app.api.scripted import client_of
+
+QUERY = "How do I create a persistent volume?"
+
+
+@pytest.fixture
+async def service(tmp_path):
+    async with indexed(tmp_path) as running:
+        yield running
+
+
+async def search(service, **body):
+    async with client_of(service.app) as client:
+        return await client.post("/v1/search", json=body)
+
+
+async def test_the_best_passage_comes_with_link_text_and_scores(service):
+    body = (await search(service, query=QUERY)).json()
+    assert TypeAdapter(SearchResult).validate_python(body, extra="forbid")
+    assert (body["model"], body["language"], body["generation"]) == ("docs-assistant", "en", 1)
+    first = body["data"][0]
+    assert first["url"] == f"{URL}volumes#create"
+    assert (first["number"], first["title"], first["section"]) == (1, "Volumes", "Create")
+    assert first["headings"] == ["Volumes", "Create"]
+    assert first["text"] == VOLUME
+    assert first["score"] == first["scores"]["fused"] == pytest.approx(1.0)
+    assert first["scores"]["lexical"] > 0
+    assert -1 <= first["scores"]["vector"] <= 1
+
+
+async def test_no_language_model_is_asked(service):
+    assert (await search(service, query=QUERY)).status_code == 200
+    assert service.llm.calls == []
+
+
+async def test_a_limit_is_kept(service):
+    assert len((await search(service, query="volume memory")).json()["data"]) == 2
+    assert len((await search(service, query="volume memory", limit=1)).json()["data"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("filters", "urls"),
+    [
+        ({}, {"volumes", "limits"}),
+        ({"collections": ["docs"], "languages": ["en"]}, {"volumes", "limits"}),
+        ({"collections": ["blog"]}, set()),
+        ({"languages": ["cs"]}, set()),
+        ({"url_prefixes": [f"{URL}lim"]}, {"limits"}),
+    ],
+)
+async def test_filters_restrict(service, filters, urls):
+    data = (await search(service, query="volume memory", filters=filters)).json()["data"]
+    assert {p["url"].removeprefix(URL).partition("#")[0] for p in data} == urls
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "query"),
+        ({"query": " "}, "query"),
+        ({"query": 5}, "query"),
+        ({"query": "x", "limit": 0}, "limit"),
+        ({"query": "x", "limit": 51}, "limit"),
+        ({"query": "x", "limt": 5}, "limt"),
+        ({"query": "x", "filters": {"language": ["en"]}}, "filters.language"),
+        ({"query": "x", "filters": {"languages": "en"}}, "filters.languages"),
+    ],
+)
+async def test_a_wrong_field_is_a_400_that_names_it(service, body, param):
+    response = await search(service, **body)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == param
+
+
+async def test_too_long_a_query_and_an_unknown_assistant(service):
+    assert (await search(service, query="x" * 20_001)).status_code == 413
+    assert (await search(service, query="x", model="nobody")).status_code == 404
+
+
+async def test_an_assistant_is_not_left_by_filters(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[[assistant]]\nid = "blog"\ncollections = ["blog"]\nsteps = ["detect", "retrieve", "synthesize"]\n',
+        encoding="utf-8",
+    )
+    async with indexed(tmp_path, assistants=str(own)) as service:
+        for filters in ({}, {"collections": ["docs"]}):
+            assert (await search(service, query="volume", filters=filters)).json()["data"] == []

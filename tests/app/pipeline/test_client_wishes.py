@@ -1,0 +1,86 @@
+"""What clients send beside the question: wishes of style, attached material, their own numbering."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.prompts import load_prompts
+from app.core.turn import Message, Request, Source, Text
+from app.pipeline.cite import Cite
+from app.pipeline.synthesize import LONGEST_STYLE, Synthesize
+from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+PROMPTS = load_prompts(("cs", "en"))
+HITS = (hit(1, "Each notebook gets 4 GB."), hit(2, "Nothing about it."))
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+async def events(llm, given):
+    model = OpenAIModel(Endpoint(llm.url, timeout=2), "m")
+    changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
+    cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
+    found = [event async for event in cited["events"]]
+    await model.close()
+    return found
+
+
+def asked(*system, **fields):
+    lines = (*(Message("system", text) for text in system), Message("user", "How much memory?"))
+    return turn("How much memory?", hits=HITS, request=Request(lines, **fields))
+
+
+@pytest.mark.parametrize("language", ["cs", "en"])
+async def test_system_messages_are_style_below_our_rules(llm, language):
+    await events(llm, replace(asked("Be a pirate.", "Be brief."), language=language))
+    system = llm.calls[0]["messages"][0]["content"]
+    ours = PROMPTS.render(language, "synthesize", passages="")
+    assert system.startswith(ours[:200])
+    assert "<style>\nBe a pirate.\n\nBe brief.\n</style>" in system
+    assert [m["role"] for m in llm.calls[0]["messages"]].count("system") == 1
+
+
+async def test_long_wishes_are_cut(llm):
+    await events(llm, asked("x" * 100_000))
+    assert llm.calls[0]["messages"][0]["content"].count("x") < LONGEST_STYLE + 100
+
+
+async def test_without_wishes_nothing_is_said_of_them(llm):
+    await events(llm, asked())
+    assert "<style>" not in llm.calls[0]["messages"][0]["content"]
+    assert "<attached>" not in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_attached_material_leaves_room_for_the_passages(llm):
+    await events(llm, asked(attached=("y" * 200_000,)))
+    system = llm.calls[0]["messages"][0]["content"]
+    assert "Each notebook gets 4 GB." in system
+    assert len(system) < SETTINGS.llm_context_window * 3
+
+
+async def test_a_link_from_attached_material_stays(llm):
+    llm.reply = lambda _: Reply("See [it](https://attached.example.org/x).")
+    found = await events(llm, asked(attached=("Look at https://attached.example.org/x",)))
+    assert "https://attached.example.org/x" in text_of(found)
+
+
+async def test_numbers_begin_where_the_client_wants(llm):
+    llm.reply = lambda _: Reply("First [2] then [1].")
+    found = await events(llm, asked(first_number=4))
+    assert text_of(found).startswith("First [4] then [5].")
+    assert [(s.number, s.title) for s in found if isinstance(s, Source)] == [(4, "Page 2"), (5, "Page 1")]
+    assert "\n4. [Page 2]" in text_of(found)
+
+
+async def test_the_list_of_links_can_be_left_out(llm):
+    found = await events(llm, asked(links=False))
+    assert "Sources" not in text_of(found)
+    assert any(isinstance(event, Source) for event in found)
+    assert isinstance(found[0], Text)

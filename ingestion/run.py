@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from app.core.masking import masked
 from app.core.models.base import Embedder
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
-from app.core.types import GenerationInfo, Page, Recipe
+from app.core.types import Page, Recipe
 from ingestion.addresses import own_address
 from ingestion.convert import VERSION
 from ingestion.dates import without_build_dates
@@ -71,10 +71,8 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     async with AsyncExitStack() as stack:
         stack.callback(progress.close)
         client = fetcher if fetcher is not None else await stack.enter_async_context(Fetcher(settings))
-        for source in given:
-            client.sign_in(source.url)
         progress.stage("Reading sitemaps", 0)
-        listed = await list_pages(sources, client)
+        listed = await _listed(given, client)
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
         draft = await stack.enter_async_context(await begin(store, await recipe_for(embedder, settings)))
         base = await _Base.read(draft, store)
@@ -83,29 +81,36 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
         embedding = kind(embedder, settings.embedding_batch, settings.embedding_parallel)
         reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries, dry=dry_run))
 
-        def written(page: PageReport) -> None:
-            report.pages.append(page)
-            progress.advance(note=masked(page.url))
-
         losses = Losses(_covered(base, sources, listed, settings), settings)
-        flow = Flow(reader, Writer(draft, embedding, written, losses.put), Twins.of(entries, base.states.values()))
-        progress.stage("Pages", len(entries))
+        writer = Writer(draft, embedding, partial(_written, report, progress), losses.put)
+        flow = Flow(reader, writer, Twins.of(entries, base.states.values()))
+        run = _Run(draft, base, flow, losses, report, progress)
         try:
-            await flow.run(entries)
-            _refuse_nothing(report)
-            gone = _gone(_known(base, sources, settings), listed, report, only=only)
-            await _remove(gone, draft, flow, report)
-            await flow.read_again(draft, report)
-            await base.carry_over(flow.writer, report, reader)
-            if not force:
-                await _refuse_losses(losses, report, store)
-            await _publish(draft, base, report, progress)
+            await run.over(entries, partial(_gone, _known(base, sources, settings), listed, only=only), force=force)
         finally:
-            report.pages = [flow.twins.told(page) for page in report.pages]
-            report.warnings, report.summary_calls = _warnings(client, reader), reader.summary_calls
-            report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
+            _complete(report, flow, client)
             report.seconds = time.monotonic() - began
     return report
+
+
+async def _listed(given: Sequence[Source], client: Fetcher) -> Sitemaps:
+    """What the sources list; their passwords stay with the client."""
+    for source in given:
+        client.sign_in(source.url)
+    return await list_pages([source.without_password() for source in given], client)
+
+
+def _written(report: Report, progress: Progress, page: PageReport) -> None:
+    report.pages.append(page)
+    progress.advance(note=masked(page.url))
+
+
+def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
+    """What is known of a run as soon as it ends, also by an error."""
+    embedding = flow.writer.embedding
+    report.pages = [flow.twins.told(page) for page in report.pages]
+    report.warnings, report.summary_calls = _warnings(client, flow.reader), flow.reader.summary_calls
+    report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
 
 
 async def _draft(store: Store, recipe: Recipe, *, wait: float) -> Draft:
@@ -121,15 +126,6 @@ async def _draft(store: Store, recipe: Recipe, *, wait: float) -> Draft:
             await asyncio.sleep(min(left, TRY_AGAIN))
 
 
-async def _publish(draft: Draft, base: _Base, report: Report, progress: Progress) -> None:
-    if isinstance(draft, TrialDraft):
-        report.changed, report.published = draft.changed, None
-        return
-    progress.stage("Publishing", 0)
-    report.published = await draft.publish()
-    report.changed = base.info is None or report.published.id != base.info.id
-
-
 def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
     """Pages of the collections that these sources fill."""
     collections = {source.within(settings).collection for source in sources}
@@ -139,13 +135,6 @@ def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[P
 def _covered(base: _Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
     """Pages that these sources brought: whose loss would be this run's doing."""
     return [page for page in _known(base, sources, settings) if page.source in listed.sources]
-
-
-async def _remove(pages: Sequence[PageReport], draft: Draft, flow: Flow, report: Report) -> None:
-    for gone in pages:
-        await draft.remove(gone.url)
-        flow.twins.forget(gone.url)
-        report.pages.append(gone)
 
 
 async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
@@ -177,11 +166,6 @@ class _Base:
             return cls(await draft.page_states(), rebuilds=False, live=live)
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
-    @property
-    def info(self) -> GenerationInfo | None:
-        """The generation that was live before."""
-        return self.live.info if self.live else None
-
     def reader(
         self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
     ) -> Reader:
@@ -201,6 +185,55 @@ class _Base:
         await writer.flush()
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """All that one run works with."""
+
+    draft: Draft
+    base: _Base
+    flow: Flow
+    losses: Losses
+    report: Report
+    progress: Progress
+
+    async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
+        """Read the entries, remove what `gone` then names, and publish. Raises `NotPublished`."""
+        self.progress.stage("Pages", len(entries))
+        await self.flow.run(entries)
+        _refuse_nothing(self.report)
+        for page in gone(self.report):
+            await self.draft.remove(page.url)
+            self.flow.twins.forget(page.url)
+            self.report.pages.append(page)
+        await self.flow.read_again(self.draft, self.report)
+        await self.base.carry_over(self.flow.writer, self.report, self.flow.reader)
+        if not force:
+            await self._refuse_losses()
+        await self._publish()
+
+    async def _refuse_losses(self) -> None:
+        async def read_old(url: str) -> Page | None:
+            return await self.base.live.page(url) if self.base.live else None
+
+        self.report.refused = await self.losses.reasons(self.report.pages, read_old)
+        if self.report.refused:
+            raise RunRefused(
+                "Nothing was published, the index is as it was:\n"
+                + "".join(f"  {reason}\n" for reason in self.report.refused)
+                + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
+                report=self.report,
+            )
+
+    async def _publish(self) -> None:
+        if isinstance(self.draft, TrialDraft):
+            self.report.changed = self.draft.changed
+            return
+        self.progress.stage("Publishing", 0)
+        published = self.report.published = await self.draft.publish()
+        before = self.base.live
+        self.report.changed = before is None or published.id != before.info.id
+
+
 def _refuse_nothing(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
@@ -209,21 +242,6 @@ def _refuse_nothing(report: Report) -> None:
     raise NotPublished(
         f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.", report=report
     )
-
-
-async def _refuse_losses(losses: Losses, report: Report, store: Store) -> None:
-    async def read_old(url: str) -> Page | None:
-        return await (await store.live()).page(url)
-
-    reasons = await losses.reasons(report.pages, read_old)
-    if reasons:
-        report.refused = reasons
-        raise RunRefused(
-            "Nothing was published, the index is as it was:\n"
-            + "".join(f"  {reason}\n" for reason in reasons)
-            + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
-            report=report,
-        )
 
 
 def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:

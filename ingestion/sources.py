@@ -108,7 +108,10 @@ class Source(BaseModel):
 
     def within(self, settings: Settings) -> Settings:
         """The settings, with those that the source has of its own."""
-        own = {"collection": self.collection, "default_language": self.language, "languages": self.languages}
+        default = self.language
+        if self.languages and not default and settings.default_language not in self.languages:
+            default = self.languages[0]
+        own = {"collection": self.collection, "default_language": default, "languages": self.languages}
         return settings.model_copy(update={key: value for key, value in own.items() if value})
 
     def without_password(self) -> Source:

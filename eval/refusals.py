@@ -15,6 +15,7 @@ import numpy as np
 
 from app.core.errors import AssistantError
 from app.core.turn import Request
+from eval.answers.types import CHIT_CHAT
 from eval.cases import Case
 from eval.errors import EvaluationError
 from eval.metrics import Estimate, intervals
@@ -22,7 +23,7 @@ from eval.retrieval import Finder, Progress
 
 FORM = "docs-assistant refusals 1"
 ANSWERABLE, CROSS = "answerable", "answerable, cross"
-APART = ("chit-chat", "injection")
+APART = (CHIT_CHAT, "injection")
 THRESHOLDS = tuple(round(step / 50, 2) for step in range(51))
 MOST = 0.1
 

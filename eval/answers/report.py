@@ -7,8 +7,8 @@ from html import escape
 
 from eval.answers.result import CELLS, UNANSWERABLE, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES, Scored
-from eval.compare import flat
 from eval.page.frame import page, section, table, tiles
+from eval.page.retrieval import configuration
 from eval.page.svg import Bar, bars, legend
 from eval.report import VARIANTS, as_table
 from eval.result import ALL, MEAN
@@ -84,9 +84,7 @@ def answers_page(result: AnswerResult) -> str:
             section(
                 "Worst answers", _worst(result.scored), "Judged unfaithful or incomplete first, then the least correct."
             ),
-            section(
-                "Configuration", table(["setting", "value"], [(n, str(v)) for n, v in flat(result.config)], words=True)
-            ),
+            section("Configuration", configuration(result.config)),
         ],
     )
 
@@ -109,7 +107,7 @@ def _bars(result: AnswerResult, measure: str) -> str:
     names = result.contestants
     groups: dict[tuple[str, str, bool], list[Bar]] = {}
     for row in result.rows:
-        if measure in row.measures:
+        if measure in row.measures and (measure != "language" or row.variant == ALL):
             bar = Bar(_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
             # contestants side by side; a single one by language
             variant = row.variant if len(names) > 1 else ""
@@ -132,10 +130,23 @@ def _answer(one: Scored) -> str:
     )
     passages = "".join(f"<p>Passage: {escape(passage[:600])}</p>" for passage in one.answer.passages)
     return (
-        f'<details><summary><span class="tag">{escape(one.answer.contestant)}</span>{escape(one.case.question)}</summary>'
+        f'<details><summary><span class="tag">{escape(one.answer.contestant)}</span>{escape(one.case.question)}'
+        f'<span class="rank">{escape(_mistake(one))}</span></summary>'
         f"<p>{escape(values)}</p><p>Answer: {escape(one.answer.text or one.answer.error)}</p>"
         f"<p>Wanted: {escape(one.case.answer or 'a refusal')}</p>{reasons}{passages}</details>"
     )
+
+
+def _mistake(one: Scored) -> str:
+    """What is wrong with it, in a word."""
+    if one.answer.error:
+        return "failed"
+    if one.values["refusal"] == 0:
+        return "declined" if one.answerable else "answered, though no page does"
+    judged = {"faithful": "unfaithful", "complete": "incomplete"}
+    found = [told for name, told in judged.items() if one.values[name] == 0]
+    correctness = one.values["correctness"]
+    return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")
 
 
 def _name(row: AnswerRow) -> str:

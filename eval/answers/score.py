@@ -11,7 +11,7 @@ from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.types import Vector
 from eval.answers.text import cosine, entity_overlap, fidelity, keyword_overlap, mean
-from eval.answers.types import Answer
+from eval.answers.types import CHIT_CHAT, Answer
 from eval.cases import Case
 from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
 from eval.judge.loop import Judgement, Task
@@ -73,7 +73,8 @@ class Scorer:
             return Scored(case, answer, {**dict.fromkeys(MEASURES), "language": 0.0, "refusal": 0.0}, judgements)
         values: dict[str, float | None] = dict.fromkeys(MEASURES)
         values["language"] = float(self.detector.detect(answer.text) == case.language)
-        values["refusal"] = refused if not case.doc else 1 - refused
+        if case.doc or case.variant != CHIT_CHAT:
+            values["refusal"] = refused if not case.doc else 1 - refused
         if case.doc:
             values |= {name: verdicts.get(name) for name in (FAITHFUL, COMPLETE, ANSWERS)}
             values |= self._plain(answer, case)

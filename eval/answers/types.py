@@ -24,6 +24,9 @@ class Answer:
     error: str = ""
 
 
+CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
+
+
 class Contestant(Protocol):
     """Somebody who answers questions."""
 

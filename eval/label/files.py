@@ -92,7 +92,10 @@ def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
 
 
 def _from_sheet(path: Path) -> Iterable[Label]:
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    text = read_text(path)
+    head = text.partition("\n")[0]
+    # where a comma divides decimals, as in Czech, spreadsheets divide cells by semicolons
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
     if not {"case", "chunk", "relevant"} <= set(reader.fieldnames or ()):
         raise EvaluationError(f"{path}: a sheet has the columns case, chunk and relevant.")
     for row in reader:

@@ -103,6 +103,8 @@ async def test_language_and_refusals_are_told_by_code():
     assert (await scored(nothing)).values["refusal"] == 0
     assert (await scored(nothing, of=case("u", doc=""))).values["refusal"] == 1
     assert (await scored("It has 10 GiB.", of=case("u", doc=""))).values["refusal"] == 0
+    greeting = replace(case("u", doc=""), variant="chit-chat")
+    assert (await scored("Hello! Ask me about the documentation.", of=greeting)).values["refusal"] is None
     assert (await scored("Každý svazek má deset gigabajtů.")).values["language"] == 0
 
 

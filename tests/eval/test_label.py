@@ -104,6 +104,30 @@ def test_a_sheet_comes_back_as_labels(tmp_path):
         load_labels(tmp_path / "eva.csv")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+async def test_two_filled_in_sheets_give_the_agreement(tmp_path, capsys, delimiter):
+    """Two people filled in what `--sheet` wrote, by whatever their spreadsheet divides cells: F1 and kappa by hand."""
+    pairs = [Pair(f"q{n}", "c", "How; or, why?", "u", "some text") for n in range(6)]
+    write_sheet(pairs, tmp_path / "sheet.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "sheet.csv").read_text(encoding="utf-8-sig"))))
+    for person, words in {"eva": "y y y n n n", "jan": "ano ano ne ne ne ano"}.items():
+        with (tmp_path / f"{person}.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            table = csv.DictWriter(file, rows[0], delimiter=delimiter)
+            table.writeheader()
+            table.writerows({**row, "relevant": word} for row, word in zip(rows, words.split(), strict=True))
+    # both say: yes yes split no no split; the model: yes no – yes no –
+    write_labels([label(n, n in {0, 3}, "model") for n in range(6)], tmp_path / "labels.jsonl")
+    parser = argparse.ArgumentParser()
+    add_commands(parser.add_subparsers(required=True))
+    files = [str(tmp_path / name) for name in ("labels.jsonl", "eva.csv", "jan.csv")]
+    options = parser.parse_args(["agreement", *files, "--json"])
+    assert await run(options, Settings.load(env_file=None), open_finder) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n"], found["split"], found["people"]) == (4, 2, 2)
+    assert (found["precision"], found["recall"], found["f1"], found["kappa"]) == (0.5, 0.5, 0.5, 0.0)
+    assert found["among_people"] == pytest.approx((4 / 6 - 0.5) / 0.5)
+
+
 def test_labels_are_kept_and_wrong_files_refused(tmp_path):
     """A label file read again is the same; relevance by case keeps cases without any."""
     labels = (label(0, True), Label("q0", "d", True, "m"), label(1, False))

@@ -15,9 +15,9 @@ import httpx
 import orjson
 import pytest
 
+from app.core.settings import Settings
 from app.core.store import open_store
 from app.core.store.base import Store
-from app.core.settings import Settings
 
 
 class Place(Protocol):
@@ -220,7 +220,7 @@ def directory(folder: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Place]:  # noqa: ARG001 - opened as the other
+def server(folder: Path) -> Iterator[Place]:
     """An index on the OpenSearch of the tests; deleted in the end."""
     url = os.environ.get("DOCS_TEST_OPENSEARCH", "")
     if not url:

@@ -99,7 +99,7 @@ async def test_two_runs_at_once(rig: Rig):
     asked, go_on = rig.hold("/gauge-7")
     first = asyncio.create_task(rig.run())
     assert await asyncio.to_thread(asked.wait, 20)
-    with pytest.raises(StoreBusy, match="Another run is writing to .*index"):
+    with pytest.raises(StoreBusy, match=r"Another run is writing to .*index"):
         await rig.run()
     assert await rig.answers() == {"state1"}
     go_on.set()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.core.errors import CrawlError, SitemapError
+from app.core.errors import CrawlError, NotPublished, RunRefused, SitemapError
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
-from tests.faults.rig import Rig
+from tests.faults.rig import PAGES, Rig
 from tests.ingestion.local_site import LocalSite
 
 BROKEN = 3
@@ -18,42 +18,56 @@ HTML = "<html><body><h1>We'll be back</h1><p>This page can't be found. Try the h
 
 
 @dataclass(frozen=True)
-class SitemapFault:
-    """How the sitemap fails, the error, and what its message says."""
+class SiteFault:
+    """How the site fails, the error, and what its message says."""
 
-    breaks: Callable[[LocalSite], None]
+    breaks: Callable[[Rig], None]
     error: type[CrawlError]
     says: str
 
 
-SITEMAPS = {
-    "500": SitemapFault(
-        lambda site: site.put("/sitemap.xml", "", status=500), SitemapError, r"sitemap\.xml can't be read: answered 500"
+def _sitemap(body: str, media_type: str = "application/xml", status: int = 200) -> Callable[[Rig], None]:
+    return lambda rig: rig.site.put("/sitemap.xml", body, media_type, status=status)
+
+
+def _pages(body: str, status: int = 200) -> Callable[[Rig], None]:
+    def put(rig: Rig) -> None:
+        for number in range(rig.pages):
+            rig.site.put(f"/gauge-{number}", body, status=status)
+
+    return put
+
+
+SITES = {
+    "sitemap 500": SiteFault(_sitemap("", status=500), SitemapError, r"sitemap\.xml can't be read: answered 500"),
+    "sitemap without a body": SiteFault(_sitemap(""), SitemapError, "Nothing was changed"),
+    "sitemap empty": SiteFault(_sitemap("<urlset></urlset>"), SitemapError, "lists no page"),
+    "sitemap is html": SiteFault(_sitemap(HTML, "text/html"), SitemapError, "Nothing was changed"),
+    "sitemap -60 %": SiteFault(
+        lambda rig: rig.list_pages(PAGES * 2 // 5), RunRefused, "8 of 12 pages of .* would be lost: no longer listed"
     ),
-    "no body": SitemapFault(lambda site: site.put("/sitemap.xml", "", "application/xml"), SitemapError, "sitemap"),
-    "empty": SitemapFault(
-        lambda site: site.put("/sitemap.xml", "<urlset></urlset>", "application/xml"), SitemapError, "lists no page"
-    ),
-    "html": SitemapFault(lambda site: site.put("/sitemap.xml", HTML), SitemapError, "Nothing was changed"),
+    "pages are one soft 404": SiteFault(_pages(HTML), RunRefused, "12 pages .*the same"),
+    "pages 404": SiteFault(_pages("", 404), NotPublished, "answered 404"),
+    "pages 500": SiteFault(_pages("", 500), NotPublished, "answered 500"),
 }
 
 
-@pytest.mark.parametrize("fault", SITEMAPS.values(), ids=SITEMAPS)
-async def test_a_sitemap_that_fails_changes_nothing(rig: Rig, fault: SitemapFault):
-    """The run ends with an error that names it; the index answers as before, and nothing of it was written."""
+@pytest.mark.parametrize("fault", SITES.values(), ids=SITES)
+async def test_a_site_that_fails_changes_nothing(rig: Rig, fault: SiteFault):
+    """The run ends with an error that names it, and the index answers as before."""
     rig.write_site("state1")
     await rig.run()
-    before, written = await rig.content(), rig.place.writes()
+    before = await rig.content()
     rig.write_site("state2")
-    fault.breaks(rig.site)
+    fault.breaks(rig)
     with pytest.raises(fault.error, match=fault.says):
         await rig.run()
-    assert rig.place.writes() == written
     assert await rig.content() == before
     assert await rig.answers() == {"state1"}
-    rig.list_pages(rig.pages)
+    rig.write_site("state2")
     assert (await rig.run()).exit_code == EXIT_OK
     assert await rig.answers() == {"state2"}
+    assert len(await rig.content()) == rig.pages
     assert rig.place.left_over() == []
 
 
@@ -69,7 +83,7 @@ class PageFault:
 
 
 NOISE = random.Random(5).randbytes(5000)
-PAGES = {
+PAGE_FAULTS = {
     "404": PageFault(lambda site, path: site.put(path, "", status=404), "removed", "answered 404", stays=False),
     "410": PageFault(lambda site, path: site.put(path, "", status=410), "removed", "answered 410", stays=False),
     "500": PageFault(lambda site, path: site.put(path, "", status=500), "failed", "answered 500", EXIT_WITH_FAILURES),
@@ -82,7 +96,7 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("fault", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("fault", PAGE_FAULTS.values(), ids=PAGE_FAULTS)
 async def test_a_page_that_fails_stays_as_it_was_or_leaves(rig: Rig, fault: PageFault):
     """404 and 410 take it out; with all else its older state answers. The others are brought up to date."""
     rig.write_site("state1")

@@ -31,7 +31,13 @@ def test_the_list_as_json_says_which_is_live(index, capsys):
     assert main(["generations", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(entry["id"], entry["live"]) for entry in listed] == [(second.id, True), (first.id, False)]
-    assert listed[0]["recipe"] == {"embedder": "wordllama-256", "dimension": 256, "splitter": "s-1", "analyzer": "a-1"}
+    assert listed[0]["recipe"] == {
+        "embedder": "wordllama-256",
+        "dimension": 256,
+        "splitter": "s-1",
+        "analyzer": "a-1",
+        "summaries": "",
+    }
     assert listed[0]["built_at"] == second.built_at
 
 
@@ -70,7 +76,13 @@ def test_rollback_to_another_embedder_is_refused(index, capsys):
     assert json.loads(capsys.readouterr().out)[0] == {
         "live": True,
         "id": second.id,
-        "recipe": {"embedder": "wordllama-256", "dimension": 256, "splitter": "s-1", "analyzer": "a-1"},
+        "recipe": {
+            "embedder": "wordllama-256",
+            "dimension": 256,
+            "splitter": "s-1",
+            "analyzer": "a-1",
+            "summaries": "",
+        },
         "built_at": second.built_at,
         "languages": ["en"],
         "pages": 1,

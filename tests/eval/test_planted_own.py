@@ -1,4 +1,7 @@
-"""Regressions planted into our own documentation's index: the gate catches each, wherever the checkout lies."""
+"""Regressions planted into our own documentation's index: the gate catches each, wherever the checkout lies.
+
+A lost Czech analysis costs too little on so few pages to be told from noise; the shared set shows it (test_planted.py).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from eval.commands.docs import Finder
 from eval.own import own_assistants, own_set
 from eval.result import RetrievalResult
 from eval.retrieval import Plan, evaluate
-from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
+from tests.eval.planted import alarms, dropped, lose_headings
 
 pytestmark = pytest.mark.server
 
@@ -55,11 +58,3 @@ def test_lost_heading_paths_are_caught(sound: RetrievalResult, monkeypatch):
     lose_headings(monkeypatch)
     found = dropped(measure(), sound)
     assert ("section", "mean") in found
-
-
-def test_a_lost_czech_analysis_is_caught(sound: RetrievalResult):
-    """Czech drops, English doesn't."""
-    with without_czech_analysis():
-        found = dropped(measure(), sound)
-    assert any(language == "cs" for _, language in found)
-    assert not any(language == "en" for _, language in found)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev install-eval run test test-fast test-eval check eval format opensearch opensearch-stop clean
+.PHONY: install install-dev install-eval run test test-fast test-eval check eval fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -58,6 +58,10 @@ eval: install
 format: install-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Thousands of requests made up from our own /openapi.json, each answer compared with it; minutes
+fuzz: install-dev
+	$(BIN)/python -m bench.fuzz 300
 
 # Fetches, starts and stops a real OpenSearch for development and tests
 opensearch:

@@ -52,8 +52,13 @@ def _body(model: str, *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
-def _stream(model: str) -> dict[str, Any]:
-    return {"text/event-stream": {"schema": {"$ref": f"#/components/schemas/{model}"}}}
+def _stream(model: str, *ends: str) -> dict[str, Any]:
+    """Server-sent events with this model as JSON; `ends` are what else their data may be."""
+    event = {"$ref": f"#/components/schemas/{model}"}
+    data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
+    data = {"anyOf": [data, *({"const": end} for end in ends)]} if ends else data
+    schema = {"type": "object", "properties": {"event": {"type": "string"}, "data": data}, "required": ["data"]}
+    return {"text/event-stream": {"schema": schema}}
 
 
 CHAT: dict[str, Any] = {
@@ -65,7 +70,7 @@ CHAT: dict[str, Any] = {
         200: {
             "model": ChatCompletion,
             "description": "The answer: whole, or with `stream` as server-sent events.",
-            "content": _stream("ChatCompletionChunk"),
+            "content": _stream("ChatCompletionChunk", "[DONE]"),
         },
         **ANSWER_FAILURES,
     },

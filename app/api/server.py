@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from app.api import apidocs
 from app.api.chat import Chat
@@ -69,6 +69,7 @@ def create_app(
     app.add_middleware(RequestLog)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(405, method_refused)
     service = Service(assistants, settings, Keys(settings.api_keys), patience, keep_alive)
     _add_api(app, service)
     mcp = Mcp(service)
@@ -79,6 +80,14 @@ def create_app(
     apidocs.add_to(app)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     return app
+
+
+async def method_refused(request: Request, error: Exception) -> Response:
+    """Exception handler: a 405 that names the methods of all routes at this address, not of the first alone."""
+    response = await error_response(request, error)
+    routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+    response.headers["allow"] = ", ".join(sorted({method for route in routes for method in route.methods or ()}))
+    return response
 
 
 async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.core.errors import RequestError
 
@@ -107,8 +107,17 @@ class ResponsesRequest(Wire):
     text: TextOptions | None = None
     previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
     conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
-    background: Literal[False] | None = Field(None, description="Answers come in this response or not at all.")
+    background: bool | None = Field(
+        None, description="Only false: answers come in this response.", json_schema_extra={"enum": [False, None]}
+    )
     metadata: dict[str, str] | None = Field(None, description="Given back.")
+
+    @field_validator("background")
+    @classmethod
+    def _refuse(cls, value: bool | None) -> bool | None:
+        if value:
+            raise ValueError("there is no answering in the background here")
+        return value
 
 
 class SearchFilters(Wire):
@@ -198,7 +207,7 @@ _REFUSED = {
     "text.format.type": "only text can be answered here, no JSON",
     "previous_response_id": "no responses are kept here; send the whole conversation as input",
     "conversation": "no conversations are kept here; send the whole conversation as input",
-    "background": "there is no answering in the background here",
+    "background": "must be false, there is no answering in the background here",
 }
 
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from app.api import errors as api_errors
 from app.api.sitepages import HOME, render
-from app.api.wire import read_chat
+from app.api.wire import read_chat, read_search
 from app.assistant import build
 from app.cli import _parser
 from app.core.prompts import HOLES
@@ -276,7 +276,10 @@ def test_requests_in_curl_lines_are_valid(file: Path):
     """What is sent by the curl lines is read by the API."""
     for block in blocks(read(file), "sh"):
         for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
-            assert read_chat(body.encode()).model == "docs-assistant"
+            if "/v1/search" in block:
+                assert read_search(body.encode()).query
+            else:
+                assert read_chat(body.encode()).model == "docs-assistant"
 
 
 @pytest.mark.parametrize("file", PAGES, ids=ids)

@@ -1,0 +1,203 @@
+"""The table of fields in docs/*/api.md, row by row: what it says of each is what happens, by the official client and raw."""
+
+import re
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+
+from app.api.server import create_app
+from app.core.settings import Settings
+from app.core.turn import Done, Sampling, Source, Text, Usage
+from tests.app.api.scripted import Scripted, ScriptedAssistants, serving
+
+pytestmark = pytest.mark.server
+DOCS = Path(__file__).parents[3] / "docs"
+WORDS = {"used": "used", "ignored": "ignored", "refused": "refused"} | {
+    "použije se": "used",
+    "ignoruje se": "ignored",
+    "odmítne se": "refused",
+}
+FUNCTION = {"name": "f", "parameters": {"type": "object", "properties": {}}}
+TOOL = {"type": "function", "function": FUNCTION}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+IGNORED = {
+    "tools": [[TOOL] * 36, [{"type": "made_up"}], []],
+    "tool_choice": ["auto", "required", {"type": "function", "function": {"name": "f"}}],
+    "parallel_tool_calls": [True],
+    "functions": [[FUNCTION]],
+    "function_call": ["auto"],
+    "user": ["u1"],
+    "safety_identifier": ["s"],
+    "metadata": [{"a": "b"}],
+    "store": [True],
+    "top_p": [0.5],
+    "frequency_penalty": [1.0],
+    "presence_penalty": [-1.0],
+    "logit_bias": [{"50256": -100}],
+    "logprobs": [True],
+    "top_logprobs": [5],
+    "reasoning_effort": ["low"],
+    "verbosity": ["low"],
+    "prediction": [{"type": "content", "content": "x"}],
+    "service_tier": ["flex"],
+    "moderation": [{"model": "m"}],
+    "prompt_cache_key": ["k"],
+    "prompt_cache_options": [{}],
+    "prompt_cache_retention": ["24h"],
+    "audio": [{"voice": "alloy", "format": "mp3"}],
+    "web_search_options": [{}],
+}
+USED = {
+    "temperature": (0.5, Sampling(temperature=0.5)),
+    "max_tokens": (7, Sampling(max_tokens=7)),
+    "max_completion_tokens": (8, Sampling(max_tokens=8)),
+    "stop": (["a", "b"], Sampling(stop=("a", "b"))),
+    "seed": (3, Sampling(seed=3)),
+}
+REFUSED = {
+    "n": [2, 0],
+    "response_format": [{"type": "json_object"}, SCHEMA],
+    "modalities": [["text", "audio"]],
+}
+ACCEPTED = {"n": 1, "response_format": {"type": "text"}, "modalities": ["text"]}
+ELSEWHERE = {"model", "messages", "stream", "stream_options"}
+QUESTION = [{"role": "user", "content": "How?"}]
+SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
+SCRIPT = (Text("Ah"), Text("oj [1]"), Usage(7, 2), SOURCE, Done())
+
+
+@pytest.fixture(scope="module")
+def served():
+    assistant = Scripted(script=SCRIPT)
+    with serving(create_app(ScriptedAssistants((assistant,)), Settings.load(None))) as base:
+        yield assistant, base
+
+
+@pytest.fixture
+def client(served):
+    with openai.OpenAI(base_url=f"{served[1]}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+def table(language):
+    """Field -> word of the documented table."""
+    text = (DOCS / language / "api.md").read_text(encoding="utf-8").split("{#fields}")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \| (\w[\w ]*) \|", text, re.MULTILINE)
+    return {name: WORDS[word] for names, word in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+@pytest.mark.parametrize("language", ["en", "cs"])
+def test_the_table_has_every_field_of_the_official_client(language):
+    known = {*CompletionCreateParamsBase.__annotations__, "stream"}
+    assert set(table(language)) == known
+
+
+@pytest.mark.parametrize("language", ["en", "cs"])
+def test_the_table_says_of_each_field_what_is_tested_here(language):
+    tested = {**dict.fromkeys(IGNORED, "ignored"), **dict.fromkeys(REFUSED, "refused")}
+    tested |= dict.fromkeys({*USED, *ELSEWHERE}, "used")
+    assert table(language) == tested
+
+
+def call(client, **fields):
+    return client.chat.completions.create(**{"model": "docs-assistant", "messages": QUESTION, **fields})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, values in IGNORED.items() for v in values])
+def test_an_ignored_field_changes_nothing(served, client, field, value, stream):
+    answer = call(client, stream=stream, **{field: value})
+    if stream:
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+    else:
+        text = answer.choices[0].message.content
+        assert answer.choices[0].message.tool_calls is None
+        assert answer.choices[0].finish_reason == "stop"
+    assert text == "Ahoj [1]"
+    assert served[0].asked[-1].sampling == Sampling()
+
+
+@pytest.mark.parametrize("field", IGNORED)
+@pytest.mark.parametrize("value", [None, 0, -1.5, "", "x", [], [None], {}, {"a": [1]}, True])
+def test_an_ignored_field_may_have_any_value(served, field, value):
+    body = {"model": "docs-assistant", "messages": QUESTION, field: value}
+    assert httpx.post(f"{served[1]}/v1/chat/completions", json=body).status_code == 200
+
+
+@pytest.mark.parametrize("field", USED)
+def test_a_used_field_reaches_the_assistant(served, client, field):
+    value, sampling = USED[field]
+    call(client, **{field: value})
+    assert served[0].asked[-1].sampling == sampling
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, values in REFUSED.items() for v in values])
+def test_a_refused_field_is_a_400_that_names_it(served, client, field, value, stream):
+    with pytest.raises(openai.BadRequestError) as refused:
+        call(client, stream=stream, **{field: value})
+    assert refused.value.param.startswith(field)
+    assert field in refused.value.body["message"]
+    assert refused.value.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_the_one_value_that_fits_is_accepted(client, field):
+    assert call(client, **{field: ACCEPTED[field]}).choices[0].message.content == "Ahoj [1]"
+
+
+@pytest.mark.parametrize("field", [*USED, *REFUSED, *IGNORED, "stream", "stream_options"])
+def test_null_is_as_if_the_field_were_absent(served, field):
+    body = {"model": "docs-assistant", "messages": QUESTION, field: None}
+    assert httpx.post(f"{served[1]}/v1/chat/completions", json=body).status_code == 200
+
+
+def test_usage_and_sources_of_a_stream_are_read_by_the_official_client(client):
+    *chunks, usage = list(call(client, stream=True, stream_options={"include_usage": True}))
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert chunks[-1].sources[0]["url"] == SOURCE.url
+    assert (usage.choices, usage.usage.total_tokens) == ([], 9)
+
+
+def test_the_sources_of_a_whole_answer_are_the_same(client):
+    *_, last = list(call(client, stream=True))
+    assert call(client).sources == last.sources
+    assert set(last.sources[0]) >= {"title", "url", "section", "language", "snippet", "score"}
+
+
+def test_events_for_open_webui_are_read_by_the_official_client(served, client):
+    chunks = list(call(client, stream=True, extra_headers={"X-OpenWebUI-Chat-Id": "1"}))
+    assert [chunk.event["type"] for chunk in chunks if hasattr(chunk, "event")] == ["source"]
+    assert all(chunk.choices for chunk in chunks)
+
+
+def test_the_responses_api_is_read_by_the_official_client(client):
+    response = client.responses.create(model="docs-assistant", input="How?", instructions="Be brief.")
+    assert response.output_text == "Ahoj [1]"
+    assert response.output[0].content[0].annotations[0].url == SOURCE.url
+    assert response.usage.total_tokens == 9
+
+
+def test_a_stream_of_the_responses_api_is_read_by_the_official_client(client):
+    with client.responses.stream(model="docs-assistant", input="How?") as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_response()
+    assert kinds.count("response.output_text.delta") == 2
+    assert final.output_text == "Ahoj [1]"
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+def test_what_the_responses_api_would_have_kept_is_refused(client, field):
+    with pytest.raises(openai.BadRequestError, match="kept here"):
+        client.responses.create(model="docs-assistant", input="How?", **{field: "x_1"})
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/completions", "/v1/images/generations"])
+def test_other_apis_are_a_404_in_the_same_form(served, path):
+    response = httpx.post(served[1] + path, json={})
+    assert response.status_code == 404
+    assert response.json()["error"]["type"] == "invalid_request_error"

@@ -21,6 +21,7 @@ from app.core.turn import Events, Request, Turn
 from app.core.types import GenerationInfo
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
+from app.pipeline.trace import traced
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Assistant:
         """
         turn = await run(self.plan, await self._turn(request))
         assert turn.events is not None  # proved by make_plan
-        async with aclosing(turn.events) as events:
+        async with aclosing(traced(turn.events, turn, self.plan) if request.trace else turn.events) as events:
             async for event in events:
                 yield event
 

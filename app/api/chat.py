@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import orjson
 from starlette.requests import Request
@@ -13,11 +14,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.inbox import Inbox
+from app.api.keys import Keys
 from app.api.requestlog import RequestInfo, info_of, log_error
 from app.api.responses import Json, json_text
 from app.api.service import Service
 from app.api.stream import Encoder, Envelope, Stream, usage_object
-from app.api.wire import read_chat, to_request
+from app.api.wire import ChatRequest, read_chat, to_request
 from app.core.errors import RequestError
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
@@ -32,15 +34,38 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """An answer to the last question of the conversation."""
-        self.service.keys.check(request)
+        admin = self._admins.shown(request) > 0
+        if not admin:
+            self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
+        if admin and not chat.trace:  # it opens the trace, and is no key for readers
+            self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
         asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
+        asked = replace(asked, whole=not chat.stream, trace=self._may_trace(request, chat))
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(chat.model)
         envelope = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage)
         return Answer(self.service, info, envelope, assistant.answer(asked), stream=bool(chat.stream))
+
+    @cached_property
+    def _admins(self) -> Keys:
+        return Keys(self.service.settings.admin_keys)
+
+    def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
+        """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
+        if not chat.trace:
+            return False
+        if not self._admins.required:
+            raise RequestError(
+                "Traces aren't shown over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service "
+                "again, or ask with `docs-assistant ask --trace`.",
+                param="trace",
+                code="admin_disabled",
+            )
+        self._admins.check(request)
+        return True
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -118,4 +143,5 @@ def completion(envelope: Envelope, text: str, usage: Usage, done: Done) -> dict[
         "choices": [{"index": 0, "message": message, "finish_reason": done.finish_reason}],
         "usage": usage_object(usage),
     }
+    body |= {"trace": done.trace} if done.trace else {}
     return {**body, "extractive": True} if done.extractive else body

@@ -65,6 +65,7 @@ class Encoder:
     def done(self, event: Done, usage: Usage, sources: Iterable[Source]) -> bytes:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
         extras = b',"sources":' + orjson.dumps(list(sources)) + (b',"extractive":true' if event.extractive else b"")
+        extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
         reason = json_text(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:

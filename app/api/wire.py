@@ -60,6 +60,7 @@ class ChatRequest(Wire):
     stop: str | list[str] | None = Field(None, description="Texts that end the answer; at most four.")
     seed: int | None = Field(None, ge=-(2**63), le=2**63 - 1)
     tools: Any = Field(None, description="Accepted and ignored.")
+    trace: bool | None = Field(None, description="Tell how the answer came about, step by step; needs an admin key.")
 
     @property
     def include_usage(self) -> bool:

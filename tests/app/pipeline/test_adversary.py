@@ -33,7 +33,7 @@ RIGHT = {
     "en": "First you have to detach the volume from its server [1], and then you can resize it [2]. That is all.",
 }
 FOREIGN = [
-    "Trennen Sie das Volume zuerst vom Server [1], dann können Sie es vergrößern und wieder anschließen [2].",
+    "Man trennt das Volume zuerst vom Server [1], dann kann man es vergrößern und wieder anschließen [2].",
     "Najprv je potrebné zväzok odpojiť od servera [1] a potom ho môžete zväčšiť, ak je to nutné [2].",
     "Détachez d'abord le volume du serveur [1], puis vous pouvez l'agrandir dans la console de gestion [2].",
 ]

@@ -22,6 +22,7 @@ from app.core.turn import Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
+from app.pipeline.trace import traced
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Assistant:
         if texts:
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         assert turn.events is not None  # proved by make_plan
-        async with aclosing(turn.events) as events:
+        async with aclosing(traced(turn.events, turn, self.plan) if request.trace else turn.events) as events:
             async for event in events:
                 yield event
 

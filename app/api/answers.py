@@ -69,6 +69,7 @@ class ChatCompletion(BaseModel):
     usage: UsageObject
     sources: list[SourceObject] = Field(description="The sections that the text links to; empty when it links to none.")
     extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
+    trace: list[dict[str, Any]] | None = Field(None, description="Step by step, where it was asked for; else absent.")
 
 
 class Delta(BaseModel):
@@ -100,6 +101,9 @@ class ChatCompletionChunk(BaseModel):
     )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
     event: dict[str, Any] | None = Field(None, description="A source or a status line, for Open WebUI only.")
+    trace: list[dict[str, Any]] | None = Field(
+        None, description="As in a whole answer; in the chunk with the finish_reason."
+    )
 
 
 class Scores(BaseModel):

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.conversation import to_request
 from app.api.inbox import Inbox
+from app.api.keys import Keys
 from app.api.openwebui import Display, display, numbers_taken
 from app.api.requestlog import RequestInfo, info_of, log_error
 from app.api.responses import Json
@@ -35,8 +37,12 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """An answer to the last question of the conversation."""
-        self.service.keys.check(request)
+        admin = self._admins.shown(request) > 0
+        if not admin:
+            self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
+        if admin and not chat.trace:  # it opens the trace, and is no key for readers
+            self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
         assistant = self.service.assistants.get(chat.model)
@@ -47,7 +53,8 @@ class Chat:
             shown = Display()
             events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
         else:
-            events = assistant.answer(self._asked(chat, info, shown))
+            trace = self._may_trace(request, chat)
+            events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
         form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
@@ -61,6 +68,24 @@ class Chat:
         """How this client or this assistant wants sources; empty where nobody says."""
         number = self.service.keys.shown(request)
         return self.service.settings.key_sources.get(str(number), assistant.sources)
+
+    @cached_property
+    def _admins(self) -> Keys:
+        return Keys(self.service.settings.admin_keys)
+
+    def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
+        """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
+        if not chat.trace:
+            return False
+        if not self._admins.required:
+            raise RequestError(
+                "Traces aren't shown over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service "
+                "again, or ask with `docs-assistant ask --trace`.",
+                param="trace",
+                code="admin_disabled",
+            )
+        self._admins.check(request)
+        return True
 
 
 async def read_body(request: Request, limit: int) -> bytes:

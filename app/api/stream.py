@@ -84,7 +84,7 @@ class Envelope:
     def whole(self, said: Said) -> dict[str, Any]:
         """The body of a whole answer of the chat API."""
         message = {"role": "assistant", "content": orjson.Fragment(json_text(said.text))}
-        body = {
+        body: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion",
             "created": self.created,
@@ -93,6 +93,7 @@ class Envelope:
             "usage": usage_object(said.usage),
             "sources": said.sources,
         }
+        body |= {"trace": said.done.trace} if said.done.trace else {}
         return {**body, "extractive": True} if said.done.extractive else body
 
     @property
@@ -139,6 +140,7 @@ class Encoder:
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
         extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
+        extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
         reason = json_text(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:

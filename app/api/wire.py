@@ -66,6 +66,7 @@ class ChatRequest(Wire):
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
+    trace: bool | None = Field(None, description="Tell how the answer came about, step by step; needs an admin key.")
 
     @property
     def include_usage(self) -> bool:

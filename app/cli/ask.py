@@ -7,7 +7,8 @@ import asyncio
 import json
 import sys
 import uuid
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from app.cli import logs
@@ -23,6 +24,9 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("question", nargs="*", help="the question; without one it is read from standard input")
     parser.add_argument("--assistant", default="", help="which assistant to ask (default: the first)")
     parser.add_argument("--json", action="store_true", help="the whole answer with its sources as JSON")
+    parser.add_argument(
+        "--trace", action="store_true", help="also how it came about: each step's input, output and time"
+    )
     parser.set_defaults(handler=ask)
 
 
@@ -48,7 +52,8 @@ def _read_question() -> str:
 async def _ask(settings: Settings, question: str, arguments: argparse.Namespace) -> int:
     from app.assistant import opened
 
-    request = Request((Message("user", question),), arguments.assistant, uuid.uuid4().hex[:12], whole=arguments.json)
+    request = Request((Message("user", question),), arguments.assistant, uuid.uuid4().hex[:12])
+    request = replace(request, whole=arguments.json, trace=arguments.trace)
     events: list[Event] = []
     async with opened(settings) as assistants:
         async for event in assistants.get(arguments.assistant).answer(request):
@@ -56,10 +61,14 @@ async def _ask(settings: Settings, question: str, arguments: argparse.Namespace)
             if isinstance(event, Text) and not arguments.json:
                 print(event.text, end="", flush=True)
     failure = next((str(event.error) for event in events if isinstance(event, Failure)), None)
+    steps = [step for event in events if isinstance(event, Done | Failure) for step in event.trace]
     if arguments.json:
-        print(json.dumps(_whole(events, failure), ensure_ascii=False, indent=2))
+        whole = _whole(events, failure) | ({"trace": steps} if arguments.trace else {})
+        print(json.dumps(whole, ensure_ascii=False, indent=2))
     else:
         print()
+        for step in steps:
+            print(_traced(step), file=sys.stderr)
         if failure:
             print(f"docs-assistant: the answer broke off: {failure}", file=sys.stderr)
     return 1 if failure else 0
@@ -72,3 +81,24 @@ def _whole(events: list[Event], failure: str | None) -> dict[str, Any]:
         "extractive": any(event.extractive for event in events if isinstance(event, Done)),
         "error": failure,
     }
+
+
+def _traced(step: Mapping[str, Any]) -> str:
+    """One step of the trace, for reading in a terminal."""
+    tokens = f", {step['prompt_tokens']} + {step['completion_tokens']} tokens" if step["calls"] else ""
+    first = f", first text after {step['first_text_ms']} ms" if step.get("first_text_ms") else ""
+    lines = [f"\n{step['step']}: {step['ms']} ms, {step['calls']} calls{tokens}{first}"]
+    lines += [f"  error: {step['error']}"] if step["error"] else []
+    lines += [f"  reads {', '.join(step['input'])}"] if step["input"] else []
+    for key, value in step["output"].items():
+        lines += [f"  {key}: {line}" for line in _lines(value)]
+    return "\n".join(lines)
+
+
+def _lines(value: object) -> list[str]:
+    """A value on one line, a list of tables on a line for each."""
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return [json.dumps(item, ensure_ascii=False) for item in value]
+    if isinstance(value, Mapping) and any(isinstance(item, list) for item in value.values()):
+        return [f"{key} {line}" for key, item in value.items() for line in _lines(item)]
+    return [json.dumps(value, ensure_ascii=False)]

@@ -119,11 +119,16 @@ class Usage:
         return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
 
 
+Trace = tuple[Mapping[str, Any], ...]
+"""One mapping for each step, ready for JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something broke after the first text was sent."""
+    """Something broke after the first text was sent; `trace` as in `Done`."""
 
     error: Exception
+    trace: Trace = ()
 
 
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
@@ -134,22 +139,17 @@ class Done:
     """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer.
 
     `language` is empty where nothing was wrong with the answer's: `corrected` when it was asked for a second time,
-    `wrong` when that didn't help, `switched` when it changed after the beginning had been sent.
+    `wrong` when that didn't help, `switched` when it changed after the beginning had been sent. `trace` tells how
+    the answer came about, step by step, where that was asked for.
     """
 
     finish_reason: str = "stop"
     extractive: bool = False
     language: LanguageCheck = ""
+    trace: Trace = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """How the answer came about, step by step, ready for JSON; comes just before the end where it was asked for."""
-
-    steps: tuple[Mapping[str, Any], ...]
-
-
-Event = Status | Text | Reasoning | Source | Usage | Failure | Done | Trace
+Event = Status | Text | Reasoning | Source | Usage | Failure | Done
 Events = AsyncGenerator[Event, None]
 
 

@@ -48,16 +48,20 @@ async def timed(events: Events, turn: Turn, step: str) -> Events:
     """The events of a streamed call; how long it took and its tokens are remembered."""
     started, usage, error = time.perf_counter(), Usage(), "cancelled"
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
+    done: Done | None = None
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Usage):
                     usage += event
-                elif isinstance(event, Done):
-                    error = ""
-                yield event
+                if isinstance(event, Done):
+                    error, done = "", event
+                else:
+                    yield event
     except ModelError as failed:
         error = str(failed)
         raise
     finally:
         turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, usage, error))
+    if done:  # last, so that who reads it finds the call among the ended ones
+        yield done

@@ -376,3 +376,31 @@ async def test_what_a_client_sends_makes_up_no_log_fields(caplog):
     await post(body={**ask(), "model": "x status=200\nrequest id=1"})
     assert [r.getMessage() for r in caplog.records if r.getMessage().startswith("request ")] != []
     assert r"model='x status=200\nrequest id=1'" in caplog.text
+
+
+TRACED = (Text("Ah"), Done(trace=({"step": "detect", "ms": 0.1},)))
+ADMINS = Settings.load(None, admin_keys="admin", api_keys="reader")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_admin_key_gets_the_trace(stream):
+    """As a field of the whole answer, or of the chunk with the finish_reason."""
+    headers = {"authorization": "Bearer admin"}
+    assistant, response = await post(TRACED, ask(stream=stream, trace=True), headers=headers, settings=ADMINS)
+    assert assistant.asked[0].trace
+    assert assistant.asked[0].whole is not stream
+    body = events(response)[-2] if stream else response.json()
+    assert body["trace"] == [{"step": "detect", "ms": 0.1}]
+
+
+async def test_without_an_admin_key_there_is_no_trace():
+    """A reader's key asks questions, an admin's without `trace` doesn't; without admin keys nobody gets a trace."""
+    reader, admin = ({"authorization": f"Bearer {key}"} for key in ("reader", "admin"))
+    _, refused = await post(TRACED, ask(trace=True), headers=reader, settings=ADMINS)
+    assert (refused.status_code, error(refused)["code"]) == (401, "invalid_api_key")
+    _, refused = await post(body=ask(), headers=admin, settings=ADMINS)
+    assert refused.status_code == 401
+    _, refused = await post(body=ask(trace=True))
+    assert (refused.status_code, error(refused)["code"]) == (403, "admin_disabled")
+    assistant, _ = await post(body=ask(), headers=reader, settings=ADMINS)
+    assert not assistant.asked[0].trace

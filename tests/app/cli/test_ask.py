@@ -111,3 +111,14 @@ def test_an_empty_index_is_one_line(cli, form: tuple[str, ...]):
     assert (done.code, done.out) == (1, "")
     assert "docs-assistant ingest" in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
+    """So that the answer stays what it is; with --json it is a field."""
+    done = cli("ask", QUESTION, "--trace")
+    assert done.out == cli("ask", QUESTION).out
+    for step in ("detect", "probe", "retrieve", "relevance", "synthesize", "cite"):
+        assert f"\n{step}: " in done.err
+    assert "legs: lexical {" in done.err
+    trace = json.loads(cli("ask", QUESTION, "--trace", "--json").out)["trace"]
+    assert trace[-1]["step"] == "cite"

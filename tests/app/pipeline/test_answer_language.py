@@ -43,7 +43,7 @@ SENTENCES = {
     ],
 }
 OTHERS = [
-    "Die maximale Größe eines Volumes beträgt 100 GB, wenn Sie mehr benötigen, fragen Sie uns.",
+    "Die maximale Größe eines Volumes beträgt 100 GB, und wer mehr benötigt, der fragt uns danach.",
     "La taille maximale d'un volume est de 100 Go, et vous pouvez demander une augmentation.",
     "El tamaño máximo de un volumen es de 100 GB y se puede aumentar si lo solicita al equipo.",
     "Maksymalny rozmiar woluminu to 100 GB, a jeśli potrzebujesz więcej, skontaktuj się z nami.",

@@ -1,0 +1,89 @@
+"""The trace: what each step got, gave, cost, and how long it took; nothing of it where nobody asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.assistant import Assistants, opened
+from app.core.settings import Settings
+from app.core.turn import Done, Failure, Message, Request
+from tests.app.cli.stored_index import page_with, stored
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+QUESTION = "How do I resize a volume?"
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    with stored("embedded", tmp_path) as made:
+        made.publish(page_with("/volumes", "To resize a volume, detach the volume from its server first."))
+        yield made.address
+
+
+@pytest.fixture
+async def assistants(index: str, llm: FakeLLM) -> AsyncIterator[Assistants]:
+    settings = Settings.load(None, store=index, llm_url=llm.url, llm_model="m", helper_timeout=1)
+    async with opened(settings) as made:
+        yield made
+
+
+async def end(assistants: Assistants, *, trace: bool) -> Done | Failure:
+    request = Request((Message("user", QUESTION),), id="t1", trace=trace)
+    return [event async for event in assistants.get("").answer(request)][-1]
+
+
+def by_name(trace: tuple) -> dict:
+    return {step["step"]: step for step in trace}
+
+
+async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants, llm: FakeLLM) -> None:
+    """All steps in order, with calls, tokens, scores of both legs, and the time to the first text; it is JSON."""
+    said = Reply("You detach it from its server first, and then the volume can be resized [1].", delay=0.05)
+    llm.reply = lambda body: said if body.get("stream") else Reply("en: volume, resize\ncs: svazek")
+    trace = (await end(assistants, trace=True)).trace
+    names = ["detect", "refine", "keywords", "probe", "retrieve", "relevance", "synthesize", "cite"]
+    assert [step["step"] for step in trace] == names
+    steps = by_name(trace)
+    assert json.loads(json.dumps(trace)) == list(trace)
+    assert steps["detect"]["output"]["language"] == "en"
+    keywords = steps["keywords"]
+    assert keywords["output"]["keywords"] == {"en": "volume, resize", "cs": "svazek"}
+    assert (keywords["calls"], keywords["prompt_tokens"], keywords["completion_tokens"]) == (1, 11, 7)
+    assert keywords["input"] == {"question": QUESTION, "language": "en", "smalltalk": False}
+    assert steps["probe"]["output"]["vector"] == "256 numbers"
+    for leg in ("lexical", "vector"):
+        assert steps["retrieve"]["output"]["legs"][leg][0].keys() == {"chunk", "url", "score"}
+    assert steps["retrieve"]["output"]["hits"][0]["lexical"] > 0
+    written = steps["synthesize"]
+    assert written["ms"] >= written["first_text_ms"] >= 50
+    assert written["output"] == {"finish_reason": "stop", "extractive": False, "language": ""}
+    assert written["calls"] == 1
+
+
+async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -> None:
+    """Of helpers, of an answer in the wrong language, and of one that broke off."""
+    czech = Reply("Nejprve je potřeba svazek odpojit od serveru a potom ho můžete zvětšit [1].")
+    llm.reply = lambda body: czech if body.get("stream") else Reply("down", status=500)
+    steps = by_name((await end(assistants, trace=True)).trace)
+    assert "answered 500" in steps["keywords"]["error"]
+    assert steps["synthesize"]["calls"] == 2
+    assert steps["synthesize"]["output"]["language"] == "wrong"
+    llm.reply = lambda _: Reply("You detach it from its server first, and then the rest.", dies_after=9)
+    failed = await end(assistants, trace=True)
+    assert isinstance(failed, Failure)
+    assert "ModelUnavailable" in by_name(failed.trace)["synthesize"]["output"]["failure"]
+
+
+async def test_nothing_is_told_where_nobody_asks(assistants: Assistants) -> None:
+    """The end is the end and no more."""
+    assert await end(assistants, trace=False) == Done()

@@ -18,14 +18,14 @@ from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
 from app.core.turn import Events, Request, Turn
-from app.core.types import GenerationInfo
+from app.core.types import Filters, GenerationInfo
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
 
 
 @dataclass(frozen=True)
 class Assistant:
-    """One pipeline under the name of a model."""
+    """One pipeline under the name of a model; `limits`, as `collections`, are what it never answers from beyond."""
 
     id: str
     names: Mapping[str, str]
@@ -33,6 +33,7 @@ class Assistant:
     store: Store
     collections: tuple[str, ...] = ()
     listed: bool = True
+    limits: Filters = field(default_factory=Filters)
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -51,7 +52,7 @@ class Assistant:
         return await run(upto(self.plan, "search"), await self._turn(request))
 
     async def _turn(self, request: Request) -> Turn:
-        request = replace(request, filters=request.filters.within(self.collections))
+        request = replace(request, filters=request.filters.within(self.collections).narrowed(self.limits))
         return Turn(request=request, generation=await self.store.live())
 
 
@@ -169,7 +170,8 @@ def _entries(settings: Settings) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-KEYS = {"id", "names", "steps", "collections", "listed"}
+LIMITS = {"languages": "languages", "sites": "url_prefixes", "sections": "sections", "versions": "versions"}
+KEYS = {"id", "names", "steps", "collections", "listed", *LIMITS}
 
 
 def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistant:
@@ -182,22 +184,23 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         names=dict(entry.get("names", {})),
         plan=make_plan(entry["steps"], tools),
         store=store,
-        collections=_collections(entry),
+        collections=_names(entry, "collections"),
         listed=bool(entry.get("listed", True)),
+        limits=Filters(**{field: _names(entry, key) for key, field in LIMITS.items()}),
     )
 
 
-def _collections(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names under `collections`; none where the assistant answers from all."""
-    names = entry.get("collections")
+def _names(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The names under a key; none where the assistant isn't limited by it."""
+    names = entry.get(key)
     if names is None:
         return ()
     # a lone string would pass for a list of letters, and an empty list for no limit
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
         raise SettingsError(
-            f'assistants.toml: {entry["id"]} has collections = {names!r}. Write a list of names, as ["docs", "blog"], '
+            f'assistants.toml: {entry["id"]} has {key} = {names!r}. Write a list of names, as ["docs", "blog"], '
             "or leave it out to answer from all."
         )
     if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise SettingsError(f"assistants.toml: {entry['id']} names the collection {doubled[0]!r} twice.")
+        raise SettingsError(f"assistants.toml: {entry['id']} names {doubled[0]!r} twice in {key}.")
     return tuple(names)

@@ -15,6 +15,7 @@ from app.core.store.base import Generation
 from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
+from app.core.versions import named_versions
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
@@ -116,4 +117,5 @@ def _query(
         exact=settings.exact,
         limit=settings.top_k,
         per_page=settings.per_page,
+        versions=named_versions(turn.question),
     )

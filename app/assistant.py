@@ -19,7 +19,7 @@ from app.core.prompts import Language, Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
 from app.core.turn import Events, Request, Status, Turn
-from app.core.types import GenerationInfo, Page
+from app.core.types import Filters, GenerationInfo, Page
 from app.pipeline.registry import Tools, make_plan, upto
 from app.pipeline.step import Plan, run
 from app.pipeline.trace import traced
@@ -27,7 +27,7 @@ from app.pipeline.trace import traced
 
 @dataclass(frozen=True)
 class Assistant:
-    """One pipeline under the name of a model.
+    """One pipeline under the name of a model; `limits`, as `collections`, are what it never answers from beyond.
 
     `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
     readers, by language; `sources` says how its sources are sent, empty where that depends on the client.
@@ -45,6 +45,7 @@ class Assistant:
     descriptions: Mapping[str, str] = field(default_factory=dict)
     suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: str = ""
+    limits: Filters = field(default_factory=Filters)
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -82,8 +83,8 @@ class Assistant:
         return page if page and (not self.collections or page.collection in self.collections) else None
 
     async def _turn(self, request: Request) -> Turn:
-        filters, persona = request.filters.within(self.collections), request.persona or self.persona
-        request = replace(request, filters=filters, persona=persona)
+        filters = request.filters.within(self.collections).narrowed(self.limits)
+        request = replace(request, filters=filters, persona=request.persona or self.persona)
         return Turn(request=request, generation=await self.store.live())
 
 
@@ -215,7 +216,9 @@ def _entries(settings: Settings) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-KEYS = {"id", "names", "steps", "collections", "listed", "persona", "descriptions", "suggestions", "sources"}
+LIMITS = {"languages": "languages", "sites": "url_prefixes", "sections": "sections", "versions": "versions"}
+SHOWN = {"names", "descriptions", "suggestions", "sources", "listed", "persona"}
+KEYS = {"id", "steps", "collections", *SHOWN, *LIMITS}
 SOURCES = ("events", "links", "both")
 
 
@@ -253,13 +256,14 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         names=dict(entry.get("names", {})),
         plan=make_plan(entry["steps"], tools),
         store=store,
-        collections=_collections(entry),
+        collections=_names(entry, "collections"),
         listed=bool(entry.get("listed", True)),
         lookup=make_plan(entry["steps"], replace(tools, model=None)),
         languages=tools.prompts.languages,
         descriptions=dict(entry.get("descriptions", {})),
         suggestions=_suggestions(entry),
         sources=_shown_sources(entry),
+        limits=Filters(**{field: _names(entry, key) for key, field in LIMITS.items()}),
     )
 
 
@@ -286,17 +290,17 @@ def _shown_sources(entry: Mapping[str, Any]) -> str:
     return str(sources)
 
 
-def _collections(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names under `collections`; none where the assistant answers from all."""
-    names = entry.get("collections")
+def _names(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The names under a key; none where the assistant isn't limited by it."""
+    names = entry.get(key)
     if names is None:
         return ()
     # a lone string would pass for a list of letters, and an empty list for no limit
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
         raise SettingsError(
-            f'assistants.toml: {entry["id"]} has collections = {names!r}. Write a list of names, as ["docs", "blog"], '
+            f'assistants.toml: {entry["id"]} has {key} = {names!r}. Write a list of names, as ["docs", "blog"], '
             "or leave it out to answer from all."
         )
     if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise SettingsError(f"assistants.toml: {entry['id']} names the collection {doubled[0]!r} twice.")
+        raise SettingsError(f"assistants.toml: {entry['id']} names {doubled[0]!r} twice in {key}.")
     return tuple(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -160,22 +160,56 @@ class GenerationInfo:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search may return; an empty field doesn't restrict. `url_prefixes` are whole-string prefixes."""
+    """What a search may return; an empty field doesn't restrict, and what is named in one field is joined by "or".
+
+    `url_prefixes` are whole-string prefixes, as of a site; `sections` are paths on any site ("/docs/platform", with all
+    below it); `versions` are parts of the path ("1.2" is /1.2/ and /v1.2/ too).
+    """
 
     collections: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
 
     def within(self, collections: tuple[str, ...]) -> Filters:
         """The same, never reaching beyond these collections; where both have none in common, nothing is found."""
-        if not collections:
-            return self
-        common = tuple(name for name in collections if name in self.collections) if self.collections else collections
-        return replace(self, collections=common or NO_COLLECTION)
+        return self.narrowed(Filters(collections=collections))
+
+    def narrowed(self, limits: Filters) -> Filters:
+        """The same, never reaching beyond `limits` in any field; what they have nothing of in common finds nothing."""
+        return Filters(
+            collections=_common(self.collections, limits.collections),
+            languages=_common(self.languages, limits.languages),
+            url_prefixes=_overlap(self.url_prefixes, limits.url_prefixes),
+            sections=_overlap(_paths(self.sections), _paths(limits.sections)),
+            versions=_common(self.versions, limits.versions),
+        )
 
 
-NO_COLLECTION = ("",)
-"""Restricts to nothing, since no page is kept under an empty name; an empty tuple wouldn't restrict at all."""
+NOTHING = (" ",)
+"""Restricts to nothing, since no page has such a name or address; an empty tuple wouldn't restrict at all."""
+
+
+def _common(asked: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+    if not allowed or not asked:
+        return asked or allowed
+    return tuple(name for name in allowed if name in asked) or NOTHING
+
+
+def _paths(sections: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"/{section.strip('/')}/" if section.strip("/") else "/" for section in sections)
+
+
+def _overlap(asked: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+    if not allowed or not asked:
+        return asked or allowed
+    both = [max(one, other, key=len) for one in asked for other in allowed if _nested(one, other)]
+    return tuple(dict.fromkeys(both)) or NOTHING
+
+
+def _nested(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +252,8 @@ class Query:
     is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
     one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
     `exact` asks for exhaustive instead of approximate nearest neighbours. `boosts` and `recency` change the fused
-    scores; pages without a date are neither preferred nor put back by them.
+    scores; pages without a date are neither preferred nor put back by them. Of a page in several versions only one is
+    returned: of those in `versions`, else the newest; all that the filters let through where they name versions.
     """
 
     texts: tuple[LexicalText, ...]
@@ -235,6 +270,7 @@ class Query:
     depth: int = 100
     limit: int = 5
     per_page: int = 2
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

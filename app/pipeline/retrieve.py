@@ -17,6 +17,7 @@ from app.core.store.join import joined
 from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
+from app.core.versions import named_versions
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
@@ -136,4 +137,5 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         recency=turn.recency,
         limit=turn.request.limit or settings.top_k,
         per_page=settings.per_page,
+        versions=named_versions(turn.question),
     )

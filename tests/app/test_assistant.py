@@ -103,7 +103,8 @@ async def test_without_a_common_collection_nothing_is_found(assistants, wanted):
         ("collections = [1]", "Write a list of names"),
         ('collections = ["docs", " "]', "Write a list of names"),
         ("collections = { docs = true }", "Write a list of names"),
-        ('collections = ["docs", "blog", "docs"]', "names the collection 'docs' twice"),
+        ('sections = "/docs"', "sections = '/docs'"),
+        ('collections = ["docs", "blog", "docs"]', "names 'docs' twice in collections"),
     ],
 )
 def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.store.boosts import factors
 from app.core.types import Candidate, Legs, Query
+from app.core.versions import newness, split_version
 
 MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
 RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
@@ -49,7 +50,7 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
             cosine=raw_vector.get(candidate.id),
             fused=scores[candidate.id],
         )
-        for candidate in _spread(order, query)
+        for candidate in _spread(_one_version(order, query), query)
     )
 
 
@@ -93,6 +94,17 @@ def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[s
 def _preference(candidate: Candidate, query: Query) -> float:
     other = bool(query.language) and candidate.language != query.language
     return query.other_language if other else 1.0
+
+
+def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    if query.filters.versions:
+        return order
+    chosen: dict[str, str] = {}
+    for page, version in {split_version(candidate.url) for candidate in order}:
+        other = chosen.setdefault(page, version)
+        if newness(version, query.versions) > newness(other, query.versions):
+            chosen[page] = version
+    return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
 
 
 def _spread(order: Sequence[Candidate], query: Query) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,9 @@ from app.core.types import Candidate, Filters, LexicalText, Query
 SHOWN = ("chunk", "metadata.url", "metadata.language", "metadata.modified")
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the answer that are read; the rest isn't sent."""
+
+RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
+"""Characters that mean something in Lucene's regular expressions, which have no escaping of their own."""
 
 MAX_TERMS = 900
 """Tokens of all texts in one search; the server refuses 1,024 clauses."""
@@ -84,7 +88,17 @@ def restrictions(filters: Filters) -> list[dict[str, Any]]:
     if filters.url_prefixes:
         prefixes = [{"prefix": {"metadata.url": prefix}} for prefix in filters.url_prefixes]
         clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    # a path begins after the site's name, whatever that is
+    if filters.sections and all(section.strip("/") for section in filters.sections):
+        clauses.append(_matches("", [section.strip("/") for section in filters.sections], "([/.?].*)?"))
+    if filters.versions:
+        clauses.append(_matches("(.*/)?v?", filters.versions, "(/.*)?"))
     return clauses
+
+
+def _matches(before: str, values: Sequence[str], after: str) -> dict[str, Any]:
+    expression = f"[^/]+//[^/]+/{before}({'|'.join(RESERVED.sub(ESCAPED, value) for value in values)}){after}"
+    return {"regexp": {"metadata.url": {"value": expression}}}
 
 
 def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Versions of a documentation, as its addresses tell them: /v1.2/, /2.x/, /latest/, or no such part for the current one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+CURRENT = frozenset({"", "latest", "stable", "current"})
+UNRELEASED = frozenset({"main", "master", "dev", "devel", "nightly", "next", "edge", "unreleased"})
+
+# a bare number is a year or an id more often than a version
+_NUMBER = r"v?(?P<number>\d+(?:\.(?:\d+|x))+)|v(?P<major>\d+)"
+_PART = re.compile(
+    rf"(?<=[^/:]/)(?:{_NUMBER}|(?P<name>{'|'.join(sorted((CURRENT - {''}) | UNRELEASED))}))(?:/|$)", re.IGNORECASE
+)
+_NAMED = re.compile(rf"(?<![\w.])(?:{_NUMBER})(?![\w]|\.\d)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=50_000)
+def split_version(url: str) -> tuple[str, str]:
+    """The address without its version, which is the same for all versions of a page, and the version; empty for none."""
+    found = _PART.search(url)
+    if not found:
+        return url, ""
+    return url[: found.start()] + url[found.end() :], _plain(found)
+
+
+def named_versions(question: str) -> tuple[str, ...]:
+    """The version numbers that a question names, as "1.28" or "v2"."""
+    return tuple(dict.fromkeys(_plain(found) for found in _NAMED.finditer(question)))
+
+
+def newness(version: str, asked: Iterable[str] = ()) -> tuple[bool, int, tuple[int, ...]]:
+    """Orders the versions of a page: those asked for, then the current one, released ones by number, unreleased ones."""
+    wanted = any(_same(version, one) for one in asked)
+    rank = 2 if version in CURRENT else 0 if version in UNRELEASED else 1
+    return wanted, rank, tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _plain(found: re.Match[str]) -> str:
+    parts = found.groupdict()
+    return (parts["number"] or parts["major"] or parts.get("name") or "").lower()
+
+
+def _same(version: str, asked: str) -> bool:
+    short, long = sorted((version.removesuffix(".x"), asked), key=len)
+    return bool(short) and (long == short or long.startswith(f"{short}."))

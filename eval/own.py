@@ -36,11 +36,13 @@ def own_set(name: str = ANSWERABLE) -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def indexed_docs(settings: Settings) -> AsyncIterator[Settings]:
-    """Settings whose store is a fresh index of our documentation; it is gone afterwards."""
-    folder = find_docs()
+async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncIterator[Settings]:
+    """Settings whose store is a fresh index of our documentation, or of `folder` in its place; it is gone afterwards."""
+    folder = folder or find_docs()
     if folder is None:
         raise EvaluationError("This installation comes without its documentation: nothing to measure.")
+    if not folder.is_dir():
+        raise EvaluationError(f"--docs {folder}: there is no such directory.")
     app = FastAPI(openapi_url=None)
     Site(folder, default_language=settings.default_language).add_to(app)
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as directory:
@@ -60,7 +62,7 @@ async def indexed_docs(settings: Settings) -> AsyncIterator[Settings]:
 
 
 @asynccontextmanager
-async def own_assistants(settings: Settings) -> AsyncIterator[Assistants]:
+async def own_assistants(settings: Settings, folder: Path | None = None) -> AsyncIterator[Assistants]:
     """The assistants over such an index."""
-    async with indexed_docs(settings) as own, opened(own) as assistants:
+    async with indexed_docs(settings, folder) as own, opened(own) as assistants:
         yield assistants

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.assistant import Assistants
 from app.core.settings import Settings
@@ -42,6 +44,8 @@ def add_command(commands: Commands) -> None:
     )
     parser.set_defaults(evaluation=_docs)
     add_measuring_options(parser)
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="another state of the documentation, as an older one")
+    parser.add_argument("--questions", type=Path, metavar="FILE", help="the question set that belongs to that state")
 
 
 async def _docs(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
@@ -54,9 +58,10 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     """The result over our own documentation, with this embedder and these settings, without a language model."""
     plan, passages = plan_of(options, settings)
     settings = settings.model_copy(update={**passages, "llm_url": "", "llm_class": "", "summaries": False})
-    with own_set() as path, quiet_pipeline(), progress_bar("Asking") as progress:
+    questions = nullcontext(options.questions) if options.questions else own_set()
+    with questions as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
-        async with own_assistants(settings) as assistants:
+        async with own_assistants(settings, options.docs) as assistants:
             result = await evaluate(Finder(assistants), load_cases(path), plan, config=config, progress=progress)
             if options.html:
                 await write_report(result, options, await assistants.store.live(), assistants.embedder)

@@ -19,7 +19,7 @@ def add_command(commands: Commands) -> None:
         help="exit with 1 when retrieval got worse than a baseline",
         description="Without RESULT, this product's own documentation is indexed and measured now.",
     )
-    parser.set_defaults(evaluation=_gate, passages=None, deep=False, html="")
+    parser.set_defaults(evaluation=_gate, passages=None, deep=False, html="", docs=None, questions=None)
     parser.add_argument("result", nargs="?", metavar="RESULT.json", help="what eval retrieval --out kept")
     parser.add_argument("--baseline", required=True, metavar="FILE", help="the kept baseline")
     parser.add_argument(

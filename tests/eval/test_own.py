@@ -1,0 +1,31 @@
+"""Measuring over our own documentation, and over another state of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.cli import main
+from eval.result import load_result
+
+pytestmark = pytest.mark.server
+
+
+def test_another_state_of_the_documentation_is_measured_with_its_own_questions(tmp_path):
+    for language, title in (("en", "Home"), ("cs", "Domů")):
+        (tmp_path / "docs" / language).mkdir(parents=True)
+        page = f"---\ntitle: {title}\norder: 1\n---\n\n# {title}\n\nThe zeppelin leaves at noon from the tower of the castle.\n"
+        (tmp_path / "docs" / language / "index.md").write_text(page, encoding="utf-8")
+    questions = tmp_path / "questions.jsonl"
+    asked = {"question": "When does the zeppelin leave?", "doc": "docs/en", "lang": "en"}
+    questions.write_text(json.dumps(asked) + "\n", encoding="utf-8")
+    arguments = ["eval", "docs", "--docs", str(tmp_path / "docs"), "--questions", str(questions)]
+    assert main([*arguments, "--out", str(tmp_path / "result.json")]) == 0
+    (case,) = load_result(str(tmp_path / "result.json")).cases
+    assert case.ranked[0].endswith("/docs/en/")
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["eval", "docs", "--docs", str(tmp_path / "gone")]) == 2
+    assert "gone: there is no such directory" in capsys.readouterr().err

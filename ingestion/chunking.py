@@ -29,12 +29,12 @@ class Chunking:
     summariser: Summariser | None = None
 
     async def finished(self, made: Prepared) -> Prepared:
-        """The page with its chunks, those of its translations, and its summary; `note` says what failed, and why.
+        """The page with its chunks, made now if they aren't yet, those of its translations, and its summary; `note` says what failed, and why.
 
         Raises `ModelError` when cutting takes an embedder and it fails.
         """
         page, notes, languages, names = made.page, [made.note], list[str](), list[str]()
-        chunks = list(await self._chunks(page))
+        chunks = list(made.chunks or await self._chunks(page))
         for language, name in self._wanted(page).items():
             assert self.translator is not None
             try:

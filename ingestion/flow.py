@@ -12,6 +12,7 @@ from ingestion.read import Change, Reader
 from ingestion.report import Report
 from ingestion.sitemap import Entry
 from ingestion.twins import Twins
+from ingestion.workers import processes
 from ingestion.write import Writer
 
 READAHEAD = 32
@@ -45,8 +46,8 @@ class Flow:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(write())
-                # two more than may fetch: they wait for conversion meanwhile
-                count = self.reader.settings.crawl_parallel * hosts + 2
+                # more than may fetch: the others are converted meanwhile, or wait for it
+                count = self.reader.settings.crawl_parallel * hosts + 2 * processes()
                 await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
                 await queue.put(None)
         except BaseExceptionGroup as errors:

@@ -30,17 +30,17 @@ ReadOld = Callable[[str], Awaitable[Page | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What is remembered of a text; its gist are the words without addresses and numbers."""
+    """What is remembered of a text; its gist are the words without addresses and numbers, where it may be asked for."""
 
     hash: str
     length: int
-    gist: int
     begin: str
+    gist: int = 0
 
     @classmethod
-    def of(cls, page: Page) -> _Text:
-        words = re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower())
-        return cls(page.hash, len(page.markdown), hash(tuple(words)), " ".join(page.markdown[:500].split())[:BEGINNING])
+    def of(cls, page: Page, *, with_gist: bool = True) -> _Text:
+        gist = hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_gist else 0
+        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], gist)
 
 
 @dataclass
@@ -53,10 +53,15 @@ class Losses:
     known: Sequence[Page]
     settings: Settings
     _texts: dict[str, _Text] = field(default_factory=dict)
+    _urls: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._urls = frozenset(page.url for page in self.known)
 
     def put(self, page: Page) -> None:
         """The draft has this page with its Markdown."""
-        self._texts[page.url] = _Text.of(page)
+        # only a page that is known can have lost its text, and finding the gist takes as long as fetching
+        self._texts[page.url] = _Text.of(page, with_gist=page.url in self._urls)
 
     async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld) -> list[str]:
         """Why a run with these pages should not be published; empty when it may be.

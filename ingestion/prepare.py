@@ -16,6 +16,7 @@ from ingestion.dates import page_dates
 from ingestion.fetch import Fetched
 from ingestion.language import page_language
 from ingestion.sitemap import Entry
+from ingestion.split import Splitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,16 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         last_ok=now,
     )
     return Prepared(page, note=found.note)
+
+
+def prepared_and_cut(  # one call to another process instead of two
+    read: Document, fetched: Fetched, entry: Entry, settings: Settings, splitter: Splitter, known_hash: str
+) -> Prepared:
+    """`prepare`, and the chunks where the text isn't the known one and the splitter needs no vectors to cut it."""
+    made = prepare(read, fetched, entry, settings)
+    if made.page.hash == known_hash or splitter.windows(made.page):
+        return made
+    return replace(made, chunks=splitter.split(made.page))
 
 
 def dated_as(page: Page, known: Page) -> Page:

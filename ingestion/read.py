@@ -24,7 +24,7 @@ from ingestion.exchange import ACCEPT_HTML, Wanted
 from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, origin
 from ingestion.language import not_configured
 from ingestion.own_markdown import OwnMarkdown
-from ingestion.prepare import Prepared, dated_as, document, prepare
+from ingestion.prepare import Prepared, dated_as, document, prepared_and_cut
 from ingestion.render import Renderer, open_renderer
 from ingestion.report import Outcome, PageReport
 from ingestion.sitemap import Entry
@@ -70,7 +70,7 @@ class Reader:
     _addresses: Addresses = field(init=False)
     _within: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
-    _workers: Workers = field(default_factory=Workers)
+    _workers: Workers = field(init=False)
     _chunking: Chunking = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
     _translator: Translator | None = field(init=False)
@@ -78,6 +78,7 @@ class Reader:
     _renderer: Renderer | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self._workers = Workers.expecting(len(self.listed if self.fresh else self.listed - self.states.keys()))
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
         self._own = OwnMarkdown(self.fetcher, self._workers)
@@ -150,7 +151,10 @@ class Reader:
         if read.raw:
             read = await self._anchors_of(entry).anchored(read, origin(fetched.url), _public(entry, fetched))
         addressed = self._addresses.addressed(entry, fetched, read)
-        made = await self._workers.run(prepare, read, addressed, entry, settings)
+        known_hash = known.hash if known is not None else ""
+        made = await self._workers.run(
+            prepared_and_cut, read, replace(addressed, body=b""), entry, settings, self._chunking.splitter, known_hash
+        )
         made = replace(made, page=replace(made.page, reading=entry.site.reading))
         return await self._compared(made, fetched, entry, known)
 

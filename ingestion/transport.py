@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import select
+import ssl
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 import httpcore
@@ -13,6 +15,46 @@ from app.core.errors import SettingsError
 from ingestion.guard import Guard
 
 _PORTS = {"http": 80, "https": 443}
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    """A connection that knows its socket: the pool asks each idle one twice a request whether the other side closed it,
+    and anyio looks up both its addresses to say so.
+    """
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, socket: Any) -> None:
+        self._stream = stream
+        self._socket = socket
+        self._poll = select.poll() if hasattr(select, "poll") else None  # not on every system
+        if self._poll is not None:
+            self._poll.register(socket, select.POLLIN)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> Coroutine[Any, Any, bytes]:
+        """See httpcore."""
+        return self._stream.read(max_bytes, timeout)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """See httpcore."""
+        return self._stream.write(buffer, timeout)
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """See httpcore."""
+        return self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> httpcore.AsyncNetworkStream:
+        """See httpcore."""
+        return _Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._socket)
+
+    def get_extra_info(self, info: str) -> Any:
+        """See httpcore."""
+        if info == "is_readable" and self._poll is not None:
+            return self._socket.fileno() < 0 or bool(self._poll.poll(0))
+        return self._stream.get_extra_info(info)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -41,7 +83,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                return await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
+                made = await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
+                return _Stream(made, made.get_extra_info("socket"))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure

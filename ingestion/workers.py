@@ -20,8 +20,8 @@ from ingestion.convert import ConversionError
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-FIRST_IN_THREAD = 300
-"""Calls, three for a page, before processes are worth their start: most nightly runs convert few pages."""
+FIRST_IN_THREAD = 200
+"""Calls, two for a page, before processes are worth their start: most nightly runs convert few pages."""
 
 _MOST_PROCESSES = 4
 _NICE = 5
@@ -64,6 +64,11 @@ class Workers:
 
     def __post_init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convert")
+
+    @classmethod
+    def expecting(cls, pages: int) -> Self:
+        """For so many pages that nothing is known of: processes are started at once where they are worth it."""
+        return cls(0 if 2 * pages > FIRST_IN_THREAD else FIRST_IN_THREAD)
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,6 +10,8 @@ import pytest
 
 from app.core.settings import Settings
 from ingestion.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
+from ingestion.guard import Guard
+from ingestion.transport import GuardedBackend
 from tests.ingestion.local_site import Answer, LocalSite
 
 
@@ -195,3 +197,23 @@ def test_hosts_compare_without_the_usual_port() -> None:
     """Port 80 of http goes without saying; names don't care for case or user."""
     assert host("http://Docs.example.org:80/x") == host("http://user@docs.example.org/") == "docs.example.org"
     assert host("https://docs.example.org:8443/") == "docs.example.org:8443"
+
+
+async def test_a_connection_that_the_site_closed_is_known_to_be_closed() -> None:
+    """The pool asks before it uses an idle one again; a request on a dead one would only be repeated."""
+    connected: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    async with await asyncio.start_server(lambda _, writer: connected.put_nowait(writer), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        guard = Guard()
+        guard.trust("127.0.0.1", port)
+        stream = await GuardedBackend(guard).connect_tcp("127.0.0.1", port)
+        writer = await connected.get()
+        assert not stream.get_extra_info("is_readable")
+        assert stream.get_extra_info("server_addr") == ("127.0.0.1", port)
+        writer.close()
+        await writer.wait_closed()
+        async with asyncio.timeout(10):
+            while not stream.get_extra_info("is_readable"):
+                await asyncio.sleep(0.01)
+        await stream.aclose()
+        assert stream.get_extra_info("is_readable")

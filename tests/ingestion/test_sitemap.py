@@ -107,9 +107,9 @@ def test_what_is_said_of_a_page_is_kept() -> None:
 def test_fifty_thousand_addresses_take_seconds() -> None:
     """The largest sitemap that the protocol allows is read in less than five seconds."""
     body = f"<urlset {NS}>" + "".join(f"<url><loc>{A}/{n}</loc></url>" for n in range(50_000)) + "</urlset>"
-    began = time.monotonic()
+    began = time.process_time()  # of this process alone: others may keep the machine busy
     assert len(urls(body)) == 50_000
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 async def test_an_index_is_followed_and_other_hosts_are_listed_with_the_reason(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ingestion.convert import ConversionError
-from ingestion.workers import Workers, processes
+from ingestion.workers import FIRST_IN_THREAD, Workers, processes
 
 
 def where() -> tuple[int, str]:
@@ -46,6 +46,12 @@ async def test_few_are_done_in_a_thread_and_many_in_processes() -> None:
         others = {pid for pid, _ in await asyncio.gather(*(workers.run(where) for _ in range(8)))}
         assert os.getpid() not in others
         assert 1 <= len(others) <= processes()
+
+
+def test_a_first_run_over_many_pages_starts_processes_at_once() -> None:
+    """Few unknown pages stay in the thread for good; a whole new site doesn't begin there."""
+    assert Workers.expecting(20).first_in_thread == FIRST_IN_THREAD
+    assert Workers.expecting(1000).first_in_thread == 0
 
 
 @pytest.mark.parametrize("first_in_thread", [0, 9])

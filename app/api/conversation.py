@@ -41,7 +41,14 @@ def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request
     """What an assistant is asked. Raises `RequestError` where there is no question, or one that is too long."""
     lines = [_line(message, i) for i, message in enumerate(chat.messages)]
     request = _request(lines, "messages", max_question)
-    return replace(request, assistant=chat.model, id=id, sampling=_sampling(chat), whole=not chat.stream)
+    return replace(
+        request,
+        assistant=chat.model,
+        id=id,
+        sampling=_sampling(chat),
+        filters=chat.filters.filters,
+        whole=not chat.stream,
+    )
 
 
 def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
@@ -58,6 +65,7 @@ def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> tur
         assistant=body.model,
         id=id,
         sampling=turn.Sampling(body.temperature, body.max_output_tokens),
+        filters=body.filters.filters,
         whole=not body.stream,
     )
 

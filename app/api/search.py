@@ -16,7 +16,7 @@ from app.api.service import Assistant, Service
 from app.api.wire import SearchRequest, read_search
 from app.core import turn
 from app.core.errors import RequestError
-from app.core.types import Filters, Hit
+from app.core.types import Hit
 from app.pipeline.cite import passages_of
 
 log = logging.getLogger("app.api")
@@ -56,9 +56,9 @@ async def found(
             code="too_long",
         )
     log.debug("search id=%s text=%r", id, query)
-    given = body.filters
-    filters = Filters(tuple(given.collections), tuple(given.languages), tuple(given.url_prefixes))
-    asked = turn.Request((turn.Message("user", query),), assistant.id, id, filters=filters, limit=body.limit or 0)
+    asked = turn.Request(
+        (turn.Message("user", query),), assistant.id, id, filters=body.filters.filters, limit=body.limit or 0
+    )
     after = await assistant.search(asked)
     return {
         "object": "list",

@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.core.errors import RequestError
+from app.core.types import Filters
 
 MAX_INT = 2**31 - 1
 
@@ -46,6 +47,36 @@ class ResponseFormat(Wire):
     type: Literal["text"]
 
 
+class SearchFilters(Wire):
+    """What may be found; a field that is left out or empty doesn't restrict, one that isn't listed here is refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    collections: list[str] = Field(
+        default_factory=list, max_length=100, description="Names that pages were indexed under."
+    )
+    languages: list[str] = Field(
+        default_factory=list, max_length=100, description="Languages of pages.", examples=[["en"]]
+    )
+    url_prefixes: list[str] = Field(
+        default_factory=list, max_length=100, description="Beginnings of addresses, as of a site."
+    )
+    sections: list[str] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Paths on any site, with all below them.",
+        examples=[["/docs/storage"]],
+    )
+    versions: list[str] = Field(
+        default_factory=list, max_length=100, description="Versions as addresses tell them.", examples=[["1.2"]]
+    )
+
+    @property
+    def filters(self) -> Filters:
+        """As the index takes them."""
+        return Filters(**{name: tuple(values) for name, values in self})
+
+
 class ChatRequest(Wire):
     """A chat request; the last message of the user is the question. Fields not listed here are ignored."""
 
@@ -66,6 +97,7 @@ class ChatRequest(Wire):
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
+    filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
     trace: bool | None = Field(None, description="Tell how the answer came about, step by step; needs an admin key.")
 
     @property
@@ -106,6 +138,7 @@ class ResponsesRequest(Wire):
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
+    filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
     previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
     conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
     background: bool | None = Field(
@@ -119,20 +152,6 @@ class ResponsesRequest(Wire):
         if value:
             raise ValueError("there is no answering in the background here")
         return value
-
-
-class SearchFilters(Wire):
-    """What a search may return; a field that is left out or empty doesn't restrict."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    collections: list[str] = Field(
-        default_factory=list, max_length=100, description="Names that pages were indexed under."
-    )
-    languages: list[str] = Field(
-        default_factory=list, max_length=100, description="Languages of pages.", examples=[["en"]]
-    )
-    url_prefixes: list[str] = Field(default_factory=list, max_length=100, description="Beginnings of addresses.")
 
 
 class SearchRequest(Wire):

@@ -60,12 +60,14 @@ class LanguageDetector:
 
     def detect(self, text: str, prior: str = "") -> str:
         """The text's language; without a sign of any, `prior` (as the language so far), then what its letters suggest."""
-        words = [word for word in _WORD.findall(_CODE.sub(" ", text)) if not any(map(str.isdigit, word))]
-        votes = self._votes(words)
+        shown = self.shown(text) or prior
+        return shown or self._statistical([word for word in _words(text) if len(word) >= SHORTEST]) or self._default
+
+    def shown(self, text: str) -> str:
+        """The language that the text's words show; empty where none does ("gpu quota namespace")."""
+        votes = self._votes(_words(text))
         best = max(votes, key=lambda code: votes[code])
-        if votes[best] and list(votes.values()).count(votes[best]) == 1:
-            return best
-        return prior or self._statistical([word for word in words if len(word) >= SHORTEST]) or self._default
+        return best if votes[best] and list(votes.values()).count(votes[best]) == 1 else ""
 
     def _votes(self, words: list[str]) -> dict[str, int]:
         folded = [_APOSTROPHE.sub("", fold(word)) for word in words]
@@ -102,6 +104,10 @@ class LanguageDetector:
         known = [code for code in self._codes if Path(PROFILES_DIRECTORY, code).is_file()]
         factory.load_json_profile([_folded_profile(code) for code in known])
         return factory
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(_CODE.sub(" ", text)) if not any(map(str.isdigit, word))]
 
 
 def _folded_profile(code: str) -> str:

@@ -194,6 +194,7 @@ class StepRecord:
 class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
+    `unsure`: no word of the user tells the language, so that it is a guess.
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
     `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
@@ -207,6 +208,7 @@ class Turn:
     generation: Any = None
     question: str = ""
     language: str = ""
+    unsure: bool = False
     referred: str = ""
     smalltalk: bool = False
     period: Boost | None = None

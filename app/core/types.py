@@ -248,7 +248,8 @@ class Query:
     """One search: texts for the lexical leg, a vector for the other, and how the two become one ranking.
 
     `language` is the reader's; hits in another language are multiplied by `other_language`, after scores were
-    measured by the best of the reader's own, so that the preference softens where it has little. `depth`
+    measured by the best of the reader's own, so that the preference softens where it has little. `sureness` (0..1)
+    weakens it where the language is a guess. `depth`
     is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
     one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
     `exact` asks for exhaustive instead of approximate nearest neighbours. `boosts` and `recency` change the fused
@@ -263,6 +264,7 @@ class Query:
     lexical_weight: float = 0.7
     vector_weight: float = 0.3
     other_language: float = 0.8
+    sureness: float = 1.0
     fusion: Fusion = "weighted"
     exact: bool = False
     boosts: tuple[Boost, ...] = ()

@@ -21,11 +21,11 @@ class Detect:
     name = "detect"
     reads = ("request",)
     uses = ()
-    writes = ("question", "language", "referred", "smalltalk")
+    writes = ("question", "language", "unsure", "referred", "smalltalk")
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question, its language, the earlier question that it refers to, and whether it is small talk."""
+        """The question, its language and whether that is a guess, what it refers to, and whether it is small talk."""
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
@@ -38,6 +38,7 @@ class Detect:
         return {
             "question": question,
             "language": language,
+            "unsure": not any(self.detector.shown(m.content) for m in turn.request.messages if m.role == "user"),
             "referred": referred(turn.request.messages, words),
             "smalltalk": is_smalltalk(question, words),
         }

@@ -22,6 +22,7 @@ from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
 
+GUESSED = 0.25  # of the preference for a language is left where that is a guess: it decides between equals only
 REFERRED_WEIGHT = 0.6  # the earlier question's words count less than the new one's
 
 
@@ -34,7 +35,7 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ("referred", "period")
+    uses = ("unsure", "referred", "period")
     writes = ("vector", "legs")
     optional = False
 
@@ -55,7 +56,7 @@ class Retrieve:
     name = "retrieve"
     reads = ("question", "language", "generation")
     uses = (
-        "referred", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
+        "unsure", "referred", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
     )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
@@ -131,6 +132,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         vector_weight=share,
         # keywords carry the question into the other language, so that a hit there says as much
         other_language=settings.other_language_keywords if keywords else settings.other_language,
+        sureness=GUESSED if turn.unsure else 1.0,
         fusion=settings.fusion,
         exact=settings.exact,
         boosts=tuple(boost for boost in (turn.period, turn.sections) if boost),

@@ -35,7 +35,10 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     raw_lexical, raw_vector = _scores(lexical), _scores(vector)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    scores = {id_: fused[id_] * _preference(candidate, query) for id_, candidate in found.items()}
+    other = query.other_language**query.sureness if query.language else 1.0
+    scores = {
+        id_: fused[id_] * (1.0 if candidate.language == query.language else other) for id_, candidate in found.items()
+    }
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
     boosted = factors(found, query)
@@ -89,11 +92,6 @@ def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[s
         for rank, candidate in enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1):
             fused[candidate.id] = fused.get(candidate.id, 0.0) + (RRF_K + 1) / 2 / (RRF_K + rank)
     return fused
-
-
-def _preference(candidate: Candidate, query: Query) -> float:
-    other = bool(query.language) and candidate.language != query.language
-    return query.other_language if other else 1.0
 
 
 def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:

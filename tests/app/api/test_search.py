@@ -53,6 +53,9 @@ async def test_a_limit_is_kept(service):
         ({"collections": ["blog"]}, set()),
         ({"languages": ["cs"]}, set()),
         ({"url_prefixes": [f"{URL}lim"]}, {"limits"}),
+        ({"sections": ["/limits"]}, {"limits"}),
+        ({"sections": ["/lim"]}, set()),
+        ({"versions": ["1.2"]}, set()),
     ],
 )
 async def test_filters_restrict(service, filters, urls):
@@ -71,6 +74,7 @@ async def test_filters_restrict(service, filters, urls):
         ({"query": "x", "limt": 5}, "limt"),
         ({"query": "x", "filters": {"language": ["en"]}}, "filters.language"),
         ({"query": "x", "filters": {"languages": "en"}}, "filters.languages"),
+        ({"query": "x", "filters": {"versions": [1.2]}}, "filters.versions[0]"),
     ],
 )
 async def test_a_wrong_field_is_a_400_that_names_it(service, body, param):
@@ -93,3 +97,22 @@ async def test_an_assistant_is_not_left_by_filters(tmp_path):
     async with indexed(tmp_path, assistants=str(own)) as service:
         for filters in ({}, {"collections": ["docs"]}):
             assert (await search(service, query="volume", filters=filters)).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": "Memory of a notebook?"}]}),
+        ("responses", {"input": "Memory of a notebook?"}),
+    ],
+)
+async def test_answers_keep_to_filters_too(service, path, asked):
+    """Nothing is found outside of them, and a filter that there isn't is refused, not ignored."""
+    async with client_of(service.app) as client:
+        body = {"model": "docs-assistant", **asked}
+        free = (await client.post(f"/v1/{path}", json=body)).json()
+        assert [source["url"] for source in free["sources"]][:1] == [f"{URL}limits#create"]
+        kept = (await client.post(f"/v1/{path}", json={**body, "filters": {"sections": ["volumes"]}})).json()
+        assert f"{URL}limits" not in str(kept)
+        wrong = await client.post(f"/v1/{path}", json={**body, "filters": {"section": ["volumes"]}})
+        assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "filters.section")

@@ -70,6 +70,17 @@ def test_other_languages_are_multiplied(fusion):
     assert {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=1.0))} == plain
 
 
+@pytest.mark.parametrize(("sureness", "first"), [(1.0, "own"), (0.25, "other"), (0.0, "other")])
+def test_a_guessed_language_decides_between_equals_only(sureness: float, first: str):
+    """The less sure the language is, the less its preference weighs; forbidding other languages stays so."""
+    legs = Legs(leg(("other", 10.0)) + leg(("own", 9.0), ("low", 0.0), language="cs"))
+    assert fuse(legs, query(language="cs", other_language=0.7, sureness=sureness))[0].id == first
+    forbidden = fuse(legs, query(language="cs", other_language=0.0, sureness=0.25))
+    assert {r.id: r.fused for r in forbidden}["other"] == 0
+    equal = Legs(leg(("a", 9.0)) + leg(("b", 9.0), ("low", 0.0), language="cs"))
+    assert fuse(equal, query(language="cs", other_language=0.7, sureness=0.25))[0].id == "b"
+
+
 @pytest.mark.parametrize(("own", "first"), [(9.0, "own"), (7.5, "own"), (5.0, "other"), (1.5, "other")])
 def test_the_preference_softens_where_the_own_language_has_weak_evidence(own: float, first: str):
     """A page in the other language wins as soon as it has clearly more of what was asked."""

@@ -43,15 +43,18 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     ) == {
         "question": "How long does it take?",
         "language": "en",
+        "unsure": False,
         "referred": "Jak si požádám o projekt?",
         "smalltalk": False,
     }
     assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
         "question": "512",
         "language": "cs",
+        "unsure": False,
         "referred": "Jak si požádám o projekt?",
         "smalltalk": False,
     }
+    assert (await detect(("user", "imagepullbackoff notebook")))["unsure"]
 
 
 @pytest.mark.parametrize(

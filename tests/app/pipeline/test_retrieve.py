@@ -107,6 +107,13 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert after.legs.vector
 
 
+async def test_a_guessed_language_is_a_weak_preference(generation: Generation) -> None:
+    """Where no word tells the language, pages of all languages count nearly alike."""
+    step = steps(FakeEmbedder())[1]
+    told = [await run(((step,),), turn("notebooks", generation=generation, unsure=unsure)) for unsure in (False, True)]
+    assert [one.search.sureness for one in told if one.search] == [1.0, 0.25]
+
+
 async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Generation) -> None:
     """With "And how many cores?" the notebooks of the question before are searched, too."""
     probe, retrieve = steps(FakeEmbedder())

@@ -21,6 +21,7 @@ from app.core.store import Store, open_store
 from app.core.turn import Events, Request, Status, Turn
 from app.core.types import Filters, GenerationInfo, Page
 from app.pipeline.registry import Tools, make_plan, upto
+from app.pipeline.rerank import Rerank
 from app.pipeline.step import Plan, run
 from app.pipeline.trace import traced
 
@@ -46,6 +47,7 @@ class Assistant:
     suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: str = ""
     limits: Filters = field(default_factory=Filters)
+    personas: frozenset[str] = frozenset()
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -53,7 +55,7 @@ class Assistant:
         Raises an `AssistantError` before the first text when it can't answer; later failures are a
         `Failure` event. Closing the iterator cancels the work upstream.
         """
-        turn, texts = await self._turn(request), None
+        turn, texts = await self.begin(request), None
         for group in self.plan:
             if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
                 yield Status(texts.searching)
@@ -67,22 +69,28 @@ class Assistant:
 
     async def find(self, request: Request) -> Turn:
         """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
-        return await run(upto(self.plan, "search"), await self._turn(request))
+        return await run(upto(self.plan, "search"), await self.begin(request))
 
     async def weigh(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the passages say anything of the question."""
-        return await run(upto(self.plan, "evidence"), await self._turn(request))
+        return await run(upto(self.plan, "evidence"), await self.begin(request))
 
     async def search(self, request: Request) -> Turn:
         """As `find`, without asking a language model."""
-        return await run(upto(self.lookup, "search"), await self._turn(request))
+        return await run(upto(self.lookup, "search"), await self.begin(request))
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None where there is none in this assistant's collections."""
         page = await (await self.store.live()).page(url)
         return page if page and (not self.collections or page.collection in self.collections) else None
 
-    async def _turn(self, request: Request) -> Turn:
+    async def begin(self, request: Request) -> Turn:
+        """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
+        if request.persona and request.persona not in self.personas:
+            raise RequestError(
+                f"There is no persona {request.persona!r} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                param="persona",
+            )
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         return Turn(request=request, generation=await self.store.live())
@@ -158,6 +166,12 @@ class Assistants:
         )
         return Health(ok=fits, store="ok", index=info, model=model, embedder=self.embedder.name, details=details)
 
+    async def prove(self) -> None:
+        """Ask what only a server can tell. Raises `SettingsError` where a step couldn't work with what it says."""
+        steps = [step for one in self.by_id.values() for group in one.plan for step in group]
+        if first := next((step for step in steps if isinstance(step, Rerank)), None):
+            await first.prove()
+
     async def close(self) -> None:
         """Let go of all connections."""
         await self.store.close()
@@ -194,6 +208,7 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
     """`build`, closed at the end."""
     assistants = build(settings, model=model)
     try:
+        await assistants.prove()
         yield assistants
     finally:
         await assistants.close()
@@ -260,6 +275,7 @@ def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistan
         listed=bool(entry.get("listed", True)),
         lookup=make_plan(entry["steps"], replace(tools, model=None)),
         languages=tools.prompts.languages,
+        personas=frozenset(tools.prompts.personas),
         descriptions=dict(entry.get("descriptions", {})),
         suggestions=_suggestions(entry),
         sources=_shown_sources(entry),

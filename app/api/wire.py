@@ -66,6 +66,11 @@ class ChatRequest(Wire):
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
+    persona: str | None = Field(
+        None,
+        description="Tone of the answer, as the name of a persona; it wins over one in `model`.",
+        examples=["kids"],
+    )
     trace: bool | None = Field(None, description="Tell how the answer came about, step by step; needs an admin key.")
 
     @property
@@ -106,6 +111,7 @@ class ResponsesRequest(Wire):
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
+    persona: str | None = Field(None, description="Tone of the answer, as the name of a persona.", examples=["kids"])
     previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
     conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
     background: bool | None = Field(

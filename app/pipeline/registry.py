@@ -28,6 +28,7 @@ from app.pipeline.refine import Refine
 from app.pipeline.relevance import Relevance
 from app.pipeline.rerank import Rerank
 from app.pipeline.retrieve import Probe, Retrieve
+from app.pipeline.second_search import SecondSearch
 from app.pipeline.step import Group, Plan, Step
 from app.pipeline.synthesize import Synthesize
 
@@ -110,6 +111,14 @@ def _relevance(tools: Tools) -> Step:
     return Relevance(tools.prompts, tools.settings)
 
 
+def _second_search(tools: Tools) -> Step | None:
+    if tools.model is None:
+        return None
+    retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
+    relevance = Relevance(tools.prompts, tools.settings)
+    return SecondSearch(tools.model, retrieve, relevance, tools.prompts, tools.settings)
+
+
 def _synthesize(tools: Tools) -> Step:
     return Synthesize(tools.model, tools.prompts, tools.settings)
 
@@ -133,6 +142,7 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
         "rerank": _rerank,
         "helpful": _helpful,
         "relevance": _relevance,
+        "second_search": _second_search,
         "clarify": _clarify,
         "condense": _condense,
         "synthesize": _synthesize,

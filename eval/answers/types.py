@@ -56,8 +56,9 @@ class Contestant(Protocol):
 
 def as_answer(saved: Mapping[str, Any]) -> Answer:
     """What JSON kept of it."""
-    known = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
-    return Answer(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+    known: dict[str, Any] = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    return Answer(**{**known, **lists})
 
 
 def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:

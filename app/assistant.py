@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from app.assistants_file import KEYS, LIMITS, names, read_assistants, shown_sources, suggestions
 from app.core.errors import AssistantError, NoIndex, RequestError, SettingsError
 from app.core.language import LanguageDetector
 from app.core.models import Embedder, Model, open_embedder, open_model, open_reranker
+from app.core.models.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.models.rerank import Reranker
 from app.core.prompts import Language, Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
 from app.core.turn import Events, Request, Status, Turn
 from app.core.types import Filters, GenerationInfo, Page
-from app.pipeline.registry import Tools, make_plan, upto
+from app.pipeline.registry import Tools, flat, make_plan, upto
+from app.pipeline.rerank import Rerank
 from app.pipeline.step import Plan, run
 from app.pipeline.trace import traced
 
@@ -30,7 +30,8 @@ class Assistant:
     """One pipeline under the name of a model; `limits`, as `collections`, are what it never answers from beyond.
 
     `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
-    readers, by language; `sources` says how its sources are sent, empty where that depends on the client.
+    readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
+    steps that need a language model and have none.
     """
 
     id: str
@@ -46,6 +47,8 @@ class Assistant:
     suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: str = ""
     limits: Filters = field(default_factory=Filters)
+    personas: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -53,7 +56,7 @@ class Assistant:
         Raises an `AssistantError` before the first text when it can't answer; later failures are a
         `Failure` event. Closing the iterator cancels the work upstream.
         """
-        turn, texts = await self._turn(request), None
+        turn, texts = await self.begin(request), None
         for group in self.plan:
             if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
                 yield Status(texts.searching)
@@ -67,22 +70,28 @@ class Assistant:
 
     async def find(self, request: Request) -> Turn:
         """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
-        return await run(upto(self.plan, "search"), await self._turn(request))
+        return await run(upto(self.plan, "search"), await self.begin(request))
 
     async def weigh(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the passages say anything of the question."""
-        return await run(upto(self.plan, "evidence"), await self._turn(request))
+        return await run(upto(self.plan, "evidence"), await self.begin(request))
 
     async def search(self, request: Request) -> Turn:
         """As `find`, without asking a language model."""
-        return await run(upto(self.lookup, "search"), await self._turn(request))
+        return await run(upto(self.lookup, "search"), await self.begin(request))
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None where there is none in this assistant's collections."""
         page = await (await self.store.live()).page(url)
         return page if page and (not self.collections or page.collection in self.collections) else None
 
-    async def _turn(self, request: Request) -> Turn:
+    async def begin(self, request: Request) -> Turn:
+        """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
+        if request.persona and request.persona not in self.personas:
+            raise RequestError(
+                f"There is no persona {request.persona!r} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                param="persona",
+            )
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         return Turn(request=request, generation=await self.store.live())
@@ -100,6 +109,14 @@ class Health:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Closable(Protocol):
+    """What holds connections."""
+
+    async def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
 @dataclass(frozen=True)
 class Assistants:
     """All assistants and what they share. Close it when done."""
@@ -111,6 +128,7 @@ class Assistants:
     reranker: Reranker | None
     prompts: Prompts
     created: int
+    others: tuple[Closable, ...] = ()
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
@@ -158,6 +176,12 @@ class Assistants:
         )
         return Health(ok=fits, store="ok", index=info, model=model, embedder=self.embedder.name, details=details)
 
+    async def prove(self) -> None:
+        """Ask what only a server can tell. Raises `SettingsError` where a step couldn't work with what it says."""
+        steps = [step for one in self.by_id.values() for group in one.plan for step in group]
+        if first := next((step for step in steps if isinstance(step, Rerank)), None):
+            await first.prove()
+
     async def close(self) -> None:
         """Let go of all connections."""
         await self.store.close()
@@ -166,6 +190,8 @@ class Assistants:
             await self.model.close()
         if self.reranker:
             await self.reranker.close()
+        for other in self.others:
+            await other.close()
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
@@ -175,18 +201,27 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
         )
     prompts = load_prompts(settings.languages, settings.prompts)
-    model = model or open_model(settings)
+    stand_in, model = model, model or open_model(settings)
     embedder = open_embedder(settings)
     store = open_store(settings)
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
-    entries = _entries(settings)
-    assistants = [one for entry in entries for one in _with_personas(_assistant(entry, tools, store), entry, prompts)]
+    file = read_assistants(settings)
+    named = _Named(open_models(file.models, settings), open_indices(file.indices, settings))
+    if stand_in:
+        named = replace(named, models={id_: replace(one, model=stand_in) for id_, one in named.models.items()})
+    assistants = [
+        one
+        for entry in file.assistants
+        for one in _with_personas(_assistant(entry, tools, store, named), entry, prompts)
+    ]
     by_id = {assistant.id: assistant for assistant in assistants}
     if len(by_id) != len(assistants):
         raise SettingsError("Two assistants in assistants.toml have the same id.")
-    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()))
+    others: list[Closable] = [one.model for one in named.models.values()]
+    others += [part for one in named.indices.values() for part in (one.store, one.embedder)]
+    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others))
 
 
 @asynccontextmanager
@@ -194,32 +229,10 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
     """`build`, closed at the end."""
     assistants = build(settings, model=model)
     try:
+        await assistants.prove()
         yield assistants
     finally:
         await assistants.close()
-
-
-def _entries(settings: Settings) -> Sequence[Mapping[str, Any]]:
-    name = settings.assistants or "the shipped assistants.toml"
-    try:
-        if settings.assistants:
-            text = Path(settings.assistants).read_text(encoding="utf-8")
-        else:
-            text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
-        entries = tomllib.loads(text).get("assistant", [])
-    except OSError as error:
-        raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{name} is no valid TOML: {error}") from error
-    if not isinstance(entries, list) or not entries:
-        raise SettingsError(f"{name} has no [[assistant]] in it.")
-    return entries
-
-
-LIMITS = {"languages": "languages", "sites": "url_prefixes", "sections": "sections", "versions": "versions"}
-SHOWN = {"names", "descriptions", "suggestions", "sources", "listed", "persona"}
-KEYS = {"id", "steps", "collections", *SHOWN, *LIMITS}
-SOURCES = ("events", "links", "both")
 
 
 def _with_personas(assistant: Assistant, entry: Mapping[str, Any], prompts: Prompts) -> Iterator[Assistant]:
@@ -246,61 +259,70 @@ def _with_personas(assistant: Assistant, entry: Mapping[str, Any], prompts: Prom
         yield replace(assistant, id=id_, names=names, listed=bool(tone.get("listed", False)), persona=tone["id"])
 
 
-def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store) -> Assistant:
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What assistants and steps can be made of besides the configured model and index."""
+
+    models: Mapping[str, NamedModel]
+    indices: Mapping[str, NamedIndex]
+
+    def tools(self, entry: Mapping[str, Any], tools: Tools) -> Tools:
+        """Those of an assistant."""
+        if index := entry.get("index"):
+            found = _chosen(self.indices, index, "index", entry)
+            tools = replace(tools, embedder=found.embedder, settings=found.settings)
+        return self._asking(entry, entry.get("model"), tools)
+
+    def by_step(self, entry: Mapping[str, Any], tools: Tools) -> Mapping[str, Tools]:
+        """Those of its steps that ask another model."""
+        models = entry.get("models", {})
+        if not isinstance(models, dict):
+            raise SettingsError(f'assistants.toml: {entry["id"]}: write models as {{ keywords = "small" }}.')
+        return {str(step): self._asking(entry, name, tools) for step, name in models.items()}
+
+    def _asking(self, entry: Mapping[str, Any], name: object, tools: Tools) -> Tools:
+        if not name:
+            return tools
+        found = _chosen(self.models, name, "model", entry)
+        limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
+        own = {limit: getattr(found.settings, limit) for limit in limits}
+        return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
+
+
+T = TypeVar("T")
+
+
+def _chosen(known: Mapping[str, T], name: object, kind: str, entry: Mapping[str, Any]) -> T:
+    if not isinstance(name, str) or name not in known:
+        there = ", ".join(known) or "none"
+        raise SettingsError(
+            f"assistants.toml: {entry['id']} uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}."
+        )
+    return known[name]
+
+
+def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store, named: _Named) -> Assistant:
     if unknown := set(entry) - KEYS:
         raise SettingsError(f"assistants.toml: unknown {', '.join(sorted(unknown))}. Known: {', '.join(sorted(KEYS))}.")
     if not entry.get("id") or not entry.get("steps"):
         raise SettingsError("assistants.toml: each [[assistant]] needs an id and steps.")
+    own = named.tools(entry, tools)
+    by_step = named.by_step(entry, own)
+    plan = make_plan(entry["steps"], own, by_step)
+    running = {step.name for group in plan for step in group}
     return Assistant(
         id=str(entry["id"]),
         names=dict(entry.get("names", {})),
-        plan=make_plan(entry["steps"], tools),
-        store=store,
-        collections=_names(entry, "collections"),
+        plan=plan,
+        left_out=tuple(name for name in flat(entry["steps"]) if name not in running),
+        store=named.indices[entry["index"]].store if entry.get("index") else store,
+        collections=names(entry, "collections"),
         listed=bool(entry.get("listed", True)),
-        lookup=make_plan(entry["steps"], replace(tools, model=None)),
+        lookup=make_plan(entry["steps"], replace(own, model=None)),
         languages=tools.prompts.languages,
+        personas=frozenset(tools.prompts.personas),
         descriptions=dict(entry.get("descriptions", {})),
-        suggestions=_suggestions(entry),
-        sources=_shown_sources(entry),
-        limits=Filters(**{field: _names(entry, key) for key, field in LIMITS.items()}),
+        suggestions=suggestions(entry),
+        sources=shown_sources(entry),
+        limits=Filters(**{field: names(entry, key) for key, field in LIMITS.items()}),
     )
-
-
-def _suggestions(entry: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-    found = entry.get("suggestions", {})
-    if not isinstance(found, dict) or not all(
-        isinstance(texts, list) and all(isinstance(text, str) and text.strip() for text in texts)
-        for texts in found.values()
-    ):
-        raise SettingsError(
-            f"assistants.toml: {entry['id']} has suggestions = {found!r}. Write lists of questions by language, as "
-            '{ en = ["How do I start?"] }.'
-        )
-    return found
-
-
-def _shown_sources(entry: Mapping[str, Any]) -> str:
-    sources = entry.get("sources", "")
-    if sources not in ("", *SOURCES):
-        raise SettingsError(
-            f"assistants.toml: {entry['id']} has sources = {sources!r}. Write one of {', '.join(SOURCES)}, or leave it "
-            "out to let it depend on the client."
-        )
-    return str(sources)
-
-
-def _names(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """The names under a key; none where the assistant isn't limited by it."""
-    names = entry.get(key)
-    if names is None:
-        return ()
-    # a lone string would pass for a list of letters, and an empty list for no limit
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise SettingsError(
-            f'assistants.toml: {entry["id"]} has {key} = {names!r}. Write a list of names, as ["docs", "blog"], '
-            "or leave it out to answer from all."
-        )
-    if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise SettingsError(f"assistants.toml: {entry['id']} names {doubled[0]!r} twice in {key}.")
-    return tuple(names)

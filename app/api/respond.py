@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -42,7 +42,9 @@ class Responses:
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
         form = ResponsesForm(info.id, int(time.time()), assistant.id, body)
-        return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
+        return Answer(
+            self.service, info, form, assistant.answer(replace(asked, persona=body.persona or "")), stream=stream
+        )
 
 
 @dataclass(frozen=True, slots=True)

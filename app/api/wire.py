@@ -98,6 +98,11 @@ class ChatRequest(Wire):
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
+    persona: str | None = Field(
+        None,
+        description="Tone of the answer, as the name of a persona; it wins over one in `model`.",
+        examples=["kids"],
+    )
     trace: bool | None = Field(None, description="Tell how the answer came about, step by step; needs an admin key.")
 
     @property
@@ -139,6 +144,7 @@ class ResponsesRequest(Wire):
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
+    persona: str | None = Field(None, description="Tone of the answer, as the name of a persona.", examples=["kids"])
     previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
     conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
     background: bool | None = Field(

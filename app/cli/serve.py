@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import errno
 import gc
 import os
@@ -48,6 +49,8 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.server import create_app
     from app.assistant import build
 
+    if settings.rerank_url:
+        asyncio.run(_prove(settings))
     app = create_app(build(settings), settings, ingest_command=INGEST)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10)
     # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
@@ -55,6 +58,14 @@ def serve(arguments: argparse.Namespace) -> int:
     gc.freeze()
     uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+async def _prove(settings: Settings) -> None:
+    """With connections of its own: those of the service belong to the loop it runs in."""
+    from app.assistant import opened
+
+    async with opened(settings):
+        pass
 
 
 def _stop_at_the_end_of_stdin() -> None:

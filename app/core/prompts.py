@@ -31,6 +31,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "hyde": frozenset(),
         "associate": frozenset({"sections"}),
         "helpful": frozenset({"passages"}),
+        "second_keywords": frozenset({"languages", "form", "tried"}),
         "condense": frozenset({"passages"}),
         "clarify": frozenset({"choices"}),
         "persona": frozenset({"tone"}),

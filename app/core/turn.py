@@ -201,6 +201,7 @@ class Turn:
     `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best passage
     has; `related` are hits too weak to answer from; `choices` are hits of different readings
     of the question, `condensed` shorter texts of the hits, empty where a hit's own stays.
+    `more_keywords` are those of a second search.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
 
@@ -225,6 +226,7 @@ class Turn:
     choices: tuple[Hit, ...] = ()
     condensed: tuple[str, ...] = ()
     evidence: float | None = None
+    more_keywords: Mapping[str, str] = field(default_factory=dict)
     related: tuple[Hit, ...] = ()
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()

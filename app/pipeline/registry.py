@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from app.core.errors import SettingsError
 from app.core.language import LanguageDetector
@@ -28,9 +29,11 @@ from app.pipeline.refine import Refine
 from app.pipeline.relevance import Relevance
 from app.pipeline.rerank import Rerank
 from app.pipeline.retrieve import Probe, Retrieve
+from app.pipeline.second_search import SecondSearch
 from app.pipeline.step import Group, Plan, Step
 from app.pipeline.synthesize import Synthesize
 
+_ANY: Any = object()  # stands for a model where only its presence matters
 GIVEN = frozenset({"request", "generation"})
 
 
@@ -110,6 +113,14 @@ def _relevance(tools: Tools) -> Step:
     return Relevance(tools.prompts, tools.settings)
 
 
+def _second_search(tools: Tools) -> Step | None:
+    if tools.model is None:
+        return None
+    retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
+    relevance = Relevance(tools.prompts, tools.settings)
+    return SecondSearch(tools.model, retrieve, relevance, tools.prompts, tools.settings)
+
+
 def _synthesize(tools: Tools) -> Step:
     return Synthesize(tools.model, tools.prompts, tools.settings)
 
@@ -133,6 +144,7 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
         "rerank": _rerank,
         "helpful": _helpful,
         "relevance": _relevance,
+        "second_search": _second_search,
         "clarify": _clarify,
         "condense": _condense,
         "synthesize": _synthesize,
@@ -141,19 +153,51 @@ STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
 )
 
 
-def make_plan(names: Sequence[str | Sequence[str]], tools: Tools) -> Plan:
-    """The steps in their groups; those that need a language model are left out where there is none.
+def make_plan(
+    names: Sequence[str | Sequence[str]], tools: Tools, by_step: Mapping[str, Tools] = MappingProxyType({})
+) -> Plan:
+    """The steps in their groups; those that need a language model are left out where there is none. `by_step` are the
+    tools of steps that ask a model of their own: where there are such, no step may lack one.
 
     Raises `SettingsError` for an unknown name, a step whose input nobody wrote before, two writers of
     one field in a group, or a plan that ends without an answer.
     """
     plan = []
+    _prove_models(flat(names), tools, by_step)
     for item in names:
-        group = [step for name in ([item] if isinstance(item, str) else item) if (step := _make(name, tools))]
+        group = [
+            step
+            for name in ([item] if isinstance(item, str) else item)
+            if (step := _make(name, by_step.get(name, tools)))
+        ]
         if group:
             plan.append(tuple(group))
     _prove(plan)
     return tuple(plan)
+
+
+def flat(names: Sequence[str | Sequence[str]]) -> list[str]:
+    """The names of all steps, without their groups."""
+    return [name for item in names for name in ([item] if isinstance(item, str) else item)]
+
+
+def _prove_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tools]) -> None:
+    for name, own in by_step.items():
+        if name not in names:
+            raise SettingsError(f"A model is named for the step {name!r}, which isn't among the steps.")
+        if getattr(_make(name, own), "model", None) is None:
+            raise SettingsError(f"A model is named for the step {name}, which asks none.")
+    if by_step and tools.model is None and (lacking := [n for n in names if n not in by_step and asks_model(n, tools)]):
+        raise SettingsError(
+            f"Steps {', '.join(lacking)} have no language model: name one for them, set `model` of the assistant, or "
+            "DOCS_LLM_URL."
+        )
+
+
+def asks_model(name: str, tools: Tools) -> bool:
+    """Whether the step would ask a language model if there were one."""
+    step = _make(name, replace(tools, model=tools.model or _ANY))
+    return getattr(step, "model", None) is not None
 
 
 def _make(name: str, tools: Tools) -> Step | None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.core.errors import ModelError
+from app.core.errors import ModelError, SettingsError
 from app.core.models.rerank import Reranker
 from app.core.settings import Settings
 from app.core.store.search import rank
 from app.core.turn import Turn
 from app.pipeline.patience import patiently
 from app.pipeline.step import Changes
+
+log = logging.getLogger("app.pipeline")
+
+# one passage that surely fits and one that surely doesn't: raw scores leave 0..1 at one of the ends
+PROBE = ("What is the capital of France?", ("Paris is the capital of France.", "Bake the bread for forty minutes."))
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,18 @@ class Rerank:
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
         best = sorted(scored, key=lambda hit: -(hit.rerank or 0.0))
         return {"hits": tuple(best[: turn.search.limit])}
+
+    async def prove(self) -> None:
+        """Ask about two passages. Raises `SettingsError` for scores outside of 0..1; a server that is away proves nothing."""
+        try:
+            scores = await self.reranker.rerank(*PROBE)
+        except ModelError as error:
+            log.warning("reranker not proved, its order is left out while it is away: %s", error)
+            return
+        try:
+            self._within(scores)
+        except ModelError as error:
+            raise SettingsError(f"The step rerank can't be used so: {error}") from error
 
     def _within(self, scores: Sequence[float]) -> list[float]:
         if self.settings.rerank_sigmoid:

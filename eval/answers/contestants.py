@@ -13,7 +13,7 @@ import orjson
 from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
-from app.core.turn import Done, Failure, Request, Source, Text, Turn
+from app.core.turn import Done, Failure, Request, Source, Text
 from app.pipeline.step import run
 from eval.answers.types import Answer
 from eval.cases import Case
@@ -37,10 +37,7 @@ class Own:
 
     async def _answer(self, case: Case) -> Answer:
         assistant = self.assistant
-        request = Request(case.messages, assistant.id, "eval")
-        if assistant.collections:
-            request = replace(request, filters=replace(request.filters, collections=assistant.collections))
-        turn = await run(assistant.plan, Turn(request=request, generation=await assistant.store.live()))
+        turn = await run(assistant.plan, await assistant.begin(Request(case.messages, assistant.id, "eval")))
         texts, links, error, extractive = list[str](), list[str](), "", False
         assert turn.events is not None
         async with aclosing(turn.events) as events:
@@ -62,6 +59,11 @@ class Own:
             tuple(links),
             extractive=extractive,
             error=error,
+            pages=tuple(dict.fromkeys(hit.chunk.url for hit in turn.hits or turn.related)),
+            calls=sum(turn.calls.begun.values()),
+            tokens=sum(call.usage.prompt_tokens + call.usage.completion_tokens for call in turn.calls.ended),
+            refused=not turn.hits,
+            failed_steps=tuple(record.step for record in turn.trace if record.error),
         )
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.core.analysis import fold
 from app.core.language import LanguageDetector
 from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.types import Vector
-from eval.answers.text import cosine, entity_overlap, fidelity, keyword_overlap, mean
+from eval.answers.text import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
 from eval.answers.types import CHIT_CHAT, Answer
 from eval.cases import Case
 from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
 from eval.judge.loop import Judgement, Task
 
 MEASURES = (
-    "language", "faithful", "complete", "answers", "refusal", "fidelity",
+    "language", "faithful", "complete", "answers", "refusal", "fidelity", "kept",
     "correctness", "similarity", "keywords", "entities", "grounding",
 )  # fmt: skip
 BATCH = 32
@@ -30,7 +30,8 @@ class Scored:
 
     `language`: in the question's language. `faithful`, `complete`, `answers`: the judge's. `refusal`: declined
     exactly where the documentation has no answer. `fidelity`: share of its numbers, commands and addresses that the
-    passages have. `correctness`: mean of `keywords`, `entities` and `similarity`, each towards the reference.
+    passages have. `kept`, of an answer in the tone of a persona: share of those that the plain assistant's answer has.
+    `correctness`: mean of `keywords`, `entities` and `similarity`, each towards the reference.
     `grounding`: cosine of the answer and its passages.
     """
 
@@ -62,7 +63,10 @@ class Scorer:
         judged: dict[str, list[Judgement]] = {}
         for judgement in judgements:
             judged.setdefault(judgement.row, []).append(judgement)
-        return tuple(self._scored(a, cases[a.case], tuple(judged.get(row_of(a), ()))) for a in answers)
+        plain = {(a.contestant, a.case): a.text for a in answers if not a.error}
+        return tuple(
+            _with_kept(self._scored(a, cases[a.case], tuple(judged.get(row_of(a), ()))), plain) for a in answers
+        )
 
     def _scored(self, answer: Answer, case: Case, judgements: tuple[Judgement, ...]) -> Scored:
         verdicts = {j.criterion: None if j.verdict is None else float(j.verdict) for j in judgements}
@@ -112,6 +116,13 @@ class Scorer:
         for start in range(0, len(new), BATCH):
             batch = new[start : start + BATCH]
             self._vectors.update(zip(batch, await self.embedder.embed_passages(batch), strict=True))
+
+
+def _with_kept(one: Scored, plain: Mapping[tuple[str, str], str]) -> Scored:
+    """Compared with the answer of the assistant that it is a persona of, where that answered too."""
+    base, colon, _ = one.answer.contestant.rpartition(":")
+    text = plain.get((base, one.case.id)) if colon and one.answerable and not one.answer.error else None
+    return replace(one, values={**one.values, "kept": kept(text, one.answer.text)}) if text else one
 
 
 def row_of(answer: Answer) -> str:

@@ -42,6 +42,12 @@ def fidelity(answer: str, passages: Sequence[str]) -> float | None:
     return sum(_occurs(claim, source) for claim in wanted) / len(wanted)
 
 
+def kept(plain: str, toned: str) -> float | None:
+    """Share of the claims of a plain answer that the same answer in another tone still has; None without claims."""
+    wanted, said = [_bare(claim) for claim in claims(plain)], _bare(toned)
+    return sum(_occurs(claim, said) for claim in wanted) / len(wanted) if wanted else None
+
+
 def keyword_overlap(answer: str, reference: str, stopwords: Collection[str]) -> float | None:
     """Share of the reference's telling words that the answer has, compared by their first letters."""
     wanted, said = _stems(reference, stopwords), _stems(answer, stopwords)

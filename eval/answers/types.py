@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,11 @@ from eval.cases import Case, json_lines, load_cases, text_field
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer."""
+    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer.
+
+    Of our own assistants also known: the `pages` that were found, best first, whether `refused` for want of evidence,
+    the `calls` to language models with their `tokens`, and the steps that failed and were done without.
+    """
 
     contestant: str
     case: str
@@ -22,6 +26,11 @@ class Answer:
     ms: float = 0.0
     extractive: bool = False
     error: str = ""
+    pages: tuple[str, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+    refused: bool = False
+    failed_steps: tuple[str, ...] = ()
 
 
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
@@ -47,8 +56,9 @@ class Contestant(Protocol):
 
 def as_answer(saved: Mapping[str, Any]) -> Answer:
     """What JSON kept of it."""
-    known = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
-    return replace(Answer(**known), passages=tuple(saved["passages"]), links=tuple(saved["links"]))
+    known: dict[str, Any] = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    return Answer(**{**known, **lists})
 
 
 def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:

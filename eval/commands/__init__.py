@@ -8,7 +8,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.core.settings import Settings
-from eval.commands import check, compare, conversations, docs, gate, generate, grid, label, refusals, retrieval, tune
+from eval.commands import (
+    ablation,
+    check,
+    compare,
+    conversations,
+    docs,
+    gate,
+    generate,
+    grid,
+    label,
+    refusals,
+    retrieval,
+    tune,
+)
 from eval.commands import run as run_command
 from eval.commands.types import WRONG_INPUT, Commands, Handler, OpenFinder
 from eval.errors import EvaluationError
@@ -25,7 +38,7 @@ class Command(Protocol):
 
 
 COMMANDS: Sequence[Command] = (
-    docs, retrieval, conversations, refusals, run_command, grid, tune, compare, check, gate, generate, label,
+    docs, retrieval, conversations, refusals, run_command, grid, ablation, tune, compare, check, gate, generate, label,
 )  # fmt: skip
 
 

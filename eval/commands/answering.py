@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from app.assistant import Assistants, opened
+from app.core.models.base import Model
 from app.core.models.openai import Endpoint
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
@@ -39,7 +40,7 @@ async def all_answers(
     try:
         with quiet_pipeline(), Cache(Path(options.out) / "answers.jsonl") as cache:
             if configurations:
-                found += await _own_answers(options, settings, configurations, cases, cache)
+                found += await _own_answers(options, (settings, None), configurations, cases, cache)
             if remotes:
                 found += await _collected(options, remotes, cases, cache, "Answering")
     finally:
@@ -48,20 +49,33 @@ async def all_answers(
     return tuple(found)
 
 
-async def _own_answers(
+async def answers_of(
     options: argparse.Namespace,
     settings: Settings,
+    configurations: Sequence[Configuration],
+    cases: Sequence[Case],
+    model: Model | None,
+) -> list[Answer]:
+    """The answers of these configurations, by this language model where one is given instead of the configured one."""
+    with quiet_pipeline(), Cache(Path(options.out) / "answers.jsonl") as cache:
+        return await _own_answers(options, (settings, model), configurations, cases, cache)
+
+
+async def _own_answers(
+    options: argparse.Namespace,
+    made_with: tuple[Settings, Model | None],
     configurations: Sequence[Configuration],
     cases: Sequence[Case],
     cache: Cache,
 ) -> list[Answer]:
     found = list[Answer]()
+    settings, model = made_with
     async with indexed(settings, configurations, tell_reindexing) as all_of:
         for one, overrides in all_of:
             own = Settings.load(**overrides) if overrides else settings
-            async with opened(own) as assistants:
+            async with opened(own, model=model) as assistants:
                 source = (await assistants.store.live()).info
-                contestant = Own(assistants.get(one.assistant), one.name, _made_of(own, one, source))
+                contestant = Own(assistants.get(one.assistant), one.name, _made_of(own, one, source, model))
                 found += await _collected(options, [contestant], cases, cache, one.name)
     return found
 
@@ -73,11 +87,16 @@ async def _collected(
         return await collect(contestants, cases, cache, parallel=options.parallel, progress=progress)
 
 
-def _made_of(settings: Settings, one: Configuration, index: GenerationInfo) -> str:
+def _made_of(settings: Settings, one: Configuration, index: GenerationInfo, model: Model | None) -> str:
     """Settings, program and index; an index made for one run is told by its recipe alone, because it is made anew."""
-    told = settings.model_dump_json(exclude={"store"})
+    told = settings.model_dump_json(exclude={"store"}) + (model.name if model else "") + _steps(settings)
     state = "" if one.index else f"{index.id} {index.built_at}"
     return fingerprint(told, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code())
+
+
+def _steps(settings: Settings) -> str:
+    """The text of one's own file of assistants: its name says nothing of what is in it."""
+    return Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
 
 
 def _configurations(options: argparse.Namespace, assistants: Assistants) -> list[Configuration]:

@@ -78,7 +78,7 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
     folder = prepared(options.out)
     async with opened(settings) as assistants:
         answers = await all_answers(options, settings, assistants, cases)
-        result = await _measured(options, settings, assistants, cases, answers)
+        result = await measured(options, settings, assistants, cases, answers)
     result.save(folder / "answers.json")
     write_page(answers_page(result), folder / "answers.html")
     if options.evidently:
@@ -87,13 +87,14 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
     return FAILED if result.failed or result.malformed else OK
 
 
-async def _measured(
+async def measured(
     options: argparse.Namespace,
     settings: Settings,
     assistants: Assistants,
     cases: Sequence[Case],
     answers: Sequence[Answer],
 ) -> AnswerResult:
+    """The answers with their measures, judged where a judge is named."""
     by_id = {case.id: case for case in cases}
     judgements = await _judged(options, by_id, answers)
     detector = LanguageDetector(assistants.prompts.languages, settings.default_language)

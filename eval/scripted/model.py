@@ -15,7 +15,7 @@ from eval.scripted.script import Line, Script
 
 NAME = "scripted"
 _CUT = "\0"
-_KINDS = ("refine_question", "refine_keywords", "analyze", "synthesize")
+_KINDS = ("refine_question", "refine_keywords", "analyze", "hyde", "synthesize")
 _ANSWERS = {
     "cs": "Toto je předepsaná odpověď zkušebního modelu. Nejvíce k dotazu říká první úryvek [1].",
     "en": "This is a scripted answer of a test model. The first passage says most about the question [1].",
@@ -66,6 +66,8 @@ class ScriptedModel:
         if line is None:
             self.unknown.add(question)
             raise ModelError(f"The scripted model has no line for the question {question[:200]!r}.")
+        if kind == "hyde":
+            return _imagined(line, language, question)
         if kind == "analyze":
             return json.dumps({"question": line.refined, **line.keywords}, ensure_ascii=False)
         return line.refined if kind == "refine_question" else _keywords(line, system)
@@ -99,6 +101,12 @@ def _marks(prompts: Prompts) -> dict[str, tuple[str, str]]:
             " the scripted model tells them apart by their first lines."
         )
     return marks
+
+
+def _imagined(line: Line, language: str, question: str) -> str:
+    if language not in line.imagined:
+        raise ModelError(f"The scripted model has no made-up answer in {language} for {question[:200]!r}.")
+    return line.imagined[language]
 
 
 def _keywords(line: Line, system: str) -> str:

@@ -16,10 +16,11 @@ _NO_KEYWORDS = frozenset({"id", "refined"})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What there is for one question: its wording made clear, and keywords by language code."""
+    """What there is for one question: its wording made clear, and by language code keywords and a made-up answer."""
 
     refined: str
     keywords: Mapping[str, tuple[str, ...]]
+    imagined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ def load_script(outputs: str | Path, cases: Sequence[Case]) -> Script:
         if questions[id_] in lines:
             raise EvaluationError(f"{where}: there already is a line for {questions[id_]!r}.")
         lines[questions[id_]] = Line(
-            refined=text_field(where, row, "refined", required=True), keywords=dict(_keywords(where, row))
+            refined=text_field(where, row, "refined", required=True),
+            keywords=dict(_keywords(where, row)),
+            imagined={key.removeprefix("hyde_"): str(text) for key, text in row.items() if key.startswith("hyde_")},
         )
     if not lines:
         raise EvaluationError(f"{outputs}: there is no line in it.")

@@ -8,14 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import build
+from app.assistant import build, opened
 from app.core.errors import RequestError, SettingsError
+from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.core.turn import Message, Request
 from app.pipeline.synthesize import Synthesize
+from eval.answers.contestants import Own
+from eval.answers.score import Scorer
+from eval.answers.types import Answer
+from eval.cases import Case, load_cases, sample
+from eval.own import indexed_docs, own_set
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, fake_llm
+from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
 SHIPPED = ("beginner", "elderly", "emojis", "expert", "kids", "neutral", "rhymes")
@@ -96,3 +104,67 @@ async def test_a_tone_is_listed_where_the_file_says_so(tmp_path: Path) -> None:
 def test_a_wrong_entry_is_an_error_at_the_start(tmp_path: Path, more: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         build(configured(tmp_path, more))
+
+
+async def test_a_request_may_name_a_tone(tmp_path: Path, llm: FakeLLM) -> None:
+    """It wins over the one in the assistant's name; an unknown one is the client's mistake."""
+    settings = configured(tmp_path).model_copy(update={"llm_url": llm.url, "llm_model": "m"})
+    async with indexed_docs(settings) as own, opened(own) as assistants:
+        messages = (Message("user", "How do I index another site?"),)
+        for name, persona in (("docs:kids", ""), ("docs", "kids"), ("docs:expert", "kids"), ("docs", "")):
+            async for _ in assistants.get(name).answer(Request(messages, persona=persona)):
+                pass
+        with pytest.raises(RequestError, match=r"no persona 'pirate'.*beginner, elderly") as wrong:
+            await anext(assistants.get("docs").answer(Request(messages, persona="pirate")))
+    assert wrong.value.param == "persona"
+    kids, *same, plain = (call["messages"][0]["content"] for call in llm.calls)
+    assert same == [kids, kids]
+    assert kids == plain + "\n\n" + PROMPTS.persona("en", "kids")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("name", SHIPPED)
+async def test_a_tone_changes_neither_passages_nor_rules(tmp_path: Path, llm: FakeLLM, name: str) -> None:
+    """40 questions of our set, over our documentation: same passages, same prompt but for the persona's block."""
+    settings = configured(tmp_path).model_copy(update={"llm_url": llm.url, "llm_model": "m"})
+    with own_set() as path:
+        cases = sample(load_cases(path), 40)
+    found: list[list[tuple[str, ...]]] = []
+    async with indexed_docs(settings) as own, opened(own) as assistants:
+        for id_ in ("docs", f"docs:{name}"):
+            one = Own(assistants.get(id_), id_)
+            found.append([(await one.answer(case)).passages for case in cases])
+    assert found[0] == found[1]
+    assert all(found[0])
+    for case, plain, toned in zip(cases, llm.calls[:40], llm.calls[40:], strict=True):
+        block = PROMPTS.persona(case.language, name)
+        assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
+        assert toned["messages"][1:] == plain["messages"][1:]
+
+
+PLAIN = "A project gets 10 GiB [1]. Set it with `kubectl apply -f quota.yaml`, see https://docs.example.org/quota."
+PASSAGE = "Each project gets 10 GiB. Run kubectl apply -f quota.yaml; see https://docs.example.org/quota"
+
+
+@pytest.mark.parametrize(
+    ("toned", "fidelity", "kept"),
+    [
+        ("Hey! 🎉 You get 10 GiB [1]! Just `kubectl apply -f quota.yaml`: https://docs.example.org/quota", 1, 1),
+        (
+            "Hey! 🎉 You get 20 GiB [1]! Just `kubectl apply -f quota.yaml`: https://docs.example.org/quota",
+            2 / 3,
+            2 / 3,
+        ),
+        ("Hey! 🎉 You get 10 GiB [1]! See https://docs.example.org/quota", 1, 2 / 3),
+        ("Hey! 🎉 You get 10 GiB [1]! Just `kubectl apply -f quota.yaml`: https://example.org/fun", 2 / 3, 2 / 3),
+    ],
+    ids=["tone only", "number changed", "command dropped", "link changed"],
+)
+async def test_what_a_tone_changes_besides_is_caught(toned: str, fidelity: float, kept: float) -> None:
+    """A persona beside its assistant in `eval run`: made-up claims lower `fidelity`, dropped ones `kept`."""
+    case = Case(id="q", language="en", question="How much?", doc="en/quota", variant="1")
+    answers = [Answer("docs", "q", PLAIN, (PASSAGE,)), Answer("docs:emojis", "q", toned, (PASSAGE,))]
+    scorer = Scorer(PROMPTS, LanguageDetector(PROMPTS.languages, "en"), FakeEmbedder())
+    plain, one = await scorer.score(answers, {"q": case}, ())
+    assert (plain.values["fidelity"], plain.values["kept"]) == (1, None)
+    assert (one.values["fidelity"], one.values["kept"]) == (pytest.approx(fidelity), pytest.approx(kept))

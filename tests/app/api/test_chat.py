@@ -404,3 +404,15 @@ async def test_without_an_admin_key_there_is_no_trace():
     assert (refused.status_code, error(refused)["code"]) == (403, "admin_disabled")
     assistant, _ = await post(body=ask(), headers=reader, settings=ADMINS)
     assert not assistant.asked[0].trace
+
+
+@pytest.mark.parametrize("persona", ["kids", None])
+async def test_the_tone_is_passed_on(persona):
+    assistant, response = await post(body=ask(persona=persona))
+    assert response.status_code == 200
+    assert assistant.asked[0].persona == (persona or "")
+
+
+async def test_a_tone_is_a_name():
+    _, response = await post(body=ask(persona=3))
+    assert (response.status_code, error(response)["param"]) == (400, "persona")

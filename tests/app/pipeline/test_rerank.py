@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from app.assistant import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.models import open_reranker
 from app.core.models.openai import Endpoint, OpenAIModel
@@ -210,3 +212,48 @@ def test_numbers_as_models_write_them(answer: str, numbers: list[int]) -> None:
 def test_sentences_are_no_numbers() -> None:
     with pytest.raises(ModelError, match="all passages are kept"):
         parse("Passage 1 helps because it has 64 GB.", 5)
+
+
+@pytest.mark.parametrize("scores", [{0: 1.0, 1: 0.0}, {}, {0: 0.5}])
+async def test_scores_of_0_to_1_are_proved_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
+    """Both ends of the range are within it."""
+    server.scores = scores
+    await Rerank(reranker, SETTINGS).prove()
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("scores", [{0: 1.0001}, {1: -0.0001}, {0: 8.2, 1: -11.0}])
+async def test_other_scores_are_refused_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
+    """Unless the setting brings them to 0..1."""
+    server.scores = scores
+    with pytest.raises(SettingsError, match="DOCS_RERANK_SIGMOID=true"):
+        await Rerank(reranker, SETTINGS).prove()
+    await Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": True})).prove()
+
+
+async def test_a_reranker_that_is_away_proves_nothing(
+    server: Server, reranker: Reranker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The service starts, since answers go on without it; the log says so."""
+    server.statuses = [503]
+    await Rerank(reranker, SETTINGS).prove()
+    assert "reranker not proved" in caplog.text
+
+
+async def test_the_assistants_do_not_open_with_such_a_reranker(server: Server, tmp_path: Path) -> None:
+    """Only where a step uses it."""
+    server.scores = {0: 8.2}
+    file = tmp_path / "assistants.toml"
+    more = {"rerank_url": server.url, "rerank_model": "m", "store": str(tmp_path / "data"), "assistants": str(file)}
+    for steps, refused in (
+        (["detect", "retrieve", "rerank", "synthesize"], True),
+        (["detect", "retrieve", "synthesize"], False),
+    ):
+        file.write_text(f'[[assistant]]\nid = "a"\nsteps = {steps}\n', "utf-8")
+        if refused:
+            with pytest.raises(SettingsError, match="rerank can't be used"):
+                async with opened(Settings.load(None, **more)):
+                    pass
+        else:
+            async with opened(Settings.load(None, **more)) as made:
+                assert made.get("a")

@@ -1,0 +1,94 @@
+"""`docs-assistant assistants`: each assistant's steps as they will run, with the models that they ask."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from app.cli.types import Commands
+from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistant import Assistant
+    from app.pipeline.step import Step
+
+TOGETHER = ("┌", "│", "└")
+
+
+def add_command(commands: Commands) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "assistants",
+        help="show the steps of each assistant",
+        description="Shows the steps of each assistant as they will run, which of them run together, and what they ask.",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(handler=assistants)
+
+
+def assistants(arguments: argparse.Namespace) -> int:
+    """Print them; a wrong order, a missing model and the like are errors, as when the service starts."""
+    settings = Settings.load()
+    found = asyncio.run(_described(settings))
+    print(
+        json.dumps(found, ensure_ascii=False, indent=2) if arguments.json else "\n\n".join(_text(one) for one in found)
+    )
+    return 0
+
+
+async def _described(settings: Settings) -> list[dict[str, Any]]:
+    from app.assistant import opened
+
+    async with opened(settings) as made:
+        return [_of(one) for one in made.by_id.values()]
+
+
+def _of(one: Assistant) -> dict[str, Any]:
+    limits = {name: list(values) for name, values in asdict(one.limits).items() if values}
+    return {
+        "id": one.id,
+        "names": dict(one.names),
+        "listed": one.listed,
+        "persona": one.persona,
+        "limits": {**({"collections": list(one.collections)} if one.collections else {}), **limits},
+        "steps": [[_step(step) for step in group] for group in one.plan],
+        "left_out": list(one.left_out),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    asked = {kind: getattr(step, kind, None) for kind in ("model", "embedder", "reranker")}
+    settings = getattr(step, "settings", None)
+    waits = bool(asked["model"] and step.optional and settings)
+    return {
+        "step": step.name,
+        **{kind: tool.name for kind, tool in asked.items() if tool is not None},
+        **({"seconds": settings.helper_timeout} if waits and settings else {}),
+        "optional": step.optional,
+    }
+
+
+def _text(one: dict[str, Any]) -> str:
+    name = next(iter(one["names"].values()), "")
+    told = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
+    lines = [f"{one['id']}  {', '.join(filter(None, told))}".rstrip()]
+    lines += [f"  limited to {kind}: {', '.join(values)}" for kind, values in one["limits"].items()]
+    for number, group in enumerate(one["steps"], 1):
+        for place, step in enumerate(group):
+            last = place == len(group) - 1
+            mark = TOGETHER[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
+            label = f"{number}." if place == 0 else ""
+            lines.append(f"  {label:>3} {mark} {step['step']:<14}{_asks(step)}".rstrip())
+    if one["left_out"]:
+        lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
+    return "\n".join(lines)
+
+
+def _asks(step: dict[str, Any]) -> str:
+    told = [step[kind] for kind in ("model", "embedder", "reranker") if kind in step]
+    if "seconds" in step:
+        told.append(f"{step['seconds']:g} s at most")
+    return ", ".join([*told, *(["may fail"] if step["optional"] else [])])

@@ -1,0 +1,63 @@
+"""A second search, at most one, with new keywords: where the first one found too little to answer from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.models.base import Model
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+from app.pipeline.calls import ask_helper
+from app.pipeline.history import conversation, earlier
+from app.pipeline.keywords import parse
+from app.pipeline.relevance import Relevance
+from app.pipeline.retrieve import Retrieve
+from app.pipeline.step import Changes
+
+
+@dataclass(frozen=True)
+class SecondSearch:
+    """Asks the language model for other keywords when no passage was good enough, searches and judges once more."""
+
+    model: Model
+    retrieve: Retrieve
+    relevance: Relevance
+    prompts: Prompts
+    settings: Settings
+    name = "second_search"
+    reads = ("question", "language", "generation", "hits", "evidence")
+    uses = ("smalltalk", "keywords", "vector", "legs", "related")
+    writes = ("more_keywords", "evidence", "hits", "related")
+    optional = True
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits of the second search where they say more; nothing where the first one was good enough."""
+        if turn.smalltalk or turn.hits:
+            return {}
+        more = await self._keywords(turn)
+        # pages that the first search brought close stay in the race by their vectors
+        again = replace(turn, keywords=more)
+        again = replace(again, hits=(await self.retrieve(again))["hits"])
+        judged = await self.relevance(again)
+        if judged["evidence"] <= (turn.evidence or 0.0):
+            return {"more_keywords": more}
+        return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
+
+    async def _keywords(self, turn: Turn) -> dict[str, str]:
+        codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
+        tried = "; ".join(turn.keywords.values()) or turn.question
+        system = self.prompts.render(
+            turn.language,
+            "second_keywords",
+            languages=", ".join(f"{self.prompts.language(code).name} ({code})" for code in codes),
+            form="\n".join(f"{code}: …, …, …" for code in codes),
+            tried=tried,
+        )
+        asked = conversation(turn.question, earlier(turn.request.messages, self.prompts))
+        messages = [Message("system", system), Message("user", asked)]
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if not (found := parse(answer, codes)):
+            raise ModelError(f"No keywords can be read from {answer[:200]!r}: it stays with the first search.")
+        return found

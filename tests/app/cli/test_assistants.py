@@ -1,0 +1,77 @@
+"""`docs-assistant assistants`: what is printed is what runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+
+FILE = """
+[[model]]
+id = "small"
+url = "http://127.0.0.1:9/v1"
+model = "tiny-1"
+
+[[assistant]]
+id = "docs"
+names = { en = "Docs" }
+steps = ["detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "synthesize", "cite"]
+models = { refine = "small", keywords = "small" }
+collections = ["handbook"]
+languages = ["cs"]
+
+[[assistant.persona]]
+id = "kids"
+"""
+
+
+@pytest.fixture
+def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    file = tmp_path / "own.toml"
+    file.write_text(FILE, "utf-8")
+    monkeypatch.setenv("DOCS_ASSISTANTS", str(file))
+    monkeypatch.setenv("DOCS_STORE", str(tmp_path / "data"))
+    monkeypatch.setenv("DOCS_LLM_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("DOCS_LLM_MODEL", "large-1")
+    return file
+
+
+def test_the_steps_are_shown_with_their_groups_and_models(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No index and no model server is needed for it."""
+    assert main(["assistants"]) == 0
+    assert capsys.readouterr().out.split("\n\n")[0].splitlines() == [
+        "docs  Docs",
+        "  limited to collections: handbook",
+        "  limited to languages: cs",
+        "   1.   detect",
+        "   2. ┌ refine        tiny-1, 6 s at most, may fail",
+        "      │ keywords      tiny-1, 6 s at most, may fail",
+        "      └ probe         wordllama-256",
+        "   3.   retrieve      wordllama-256",
+        "   4.   relevance",
+        "   5.   synthesize    large-1",
+        "   6.   cite",
+    ]
+
+
+def test_as_json(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assistants", "--json"]) == 0
+    plain, kids = json.loads(capsys.readouterr().out)
+    assert [[step["step"] for step in group] for group in plain["steps"]][1] == ["refine", "keywords", "probe"]
+    assert plain["steps"][1][1] == {"step": "keywords", "model": "tiny-1", "seconds": 6.0, "optional": True}
+    assert (kids["id"], kids["persona"], kids["steps"]) == ("docs:kids", "kids", plain["steps"])
+
+
+def test_what_is_left_out_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shipped assistant without a language model."""
+    assert main(["assistants"]) == 0
+    assert "left out, no language model: refine, keywords" in capsys.readouterr().out
+
+
+def test_a_wrong_order_is_an_error(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configured.write_text('[[assistant]]\nid = "a"\nsteps = ["detect", "cite", "retrieve", "synthesize"]', "utf-8")
+    assert main(["assistants"]) == 1
+    assert "put retrieve before it" in capsys.readouterr().err

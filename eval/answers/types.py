@@ -12,7 +12,10 @@ from eval.cases import Case, json_lines, load_cases, text_field
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer."""
+    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer.
+
+    The tokens are of all its calls to models, as these counted them; 0 where they didn't say.
+    """
 
     contestant: str
     case: str
@@ -22,6 +25,8 @@ class Answer:
     ms: float = 0.0
     extractive: bool = False
     error: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -48,16 +48,8 @@ class Baseline:
 
     def save(self, path: str | Path) -> None:
         """Write it, a question a line. Raises `EvaluationError` where the file can't be written."""
-        rows = [
-            f"  {json.dumps(id_, ensure_ascii=False)}: {json.dumps(astuple(s))}"
-            for id_, s in sorted(self.standings.items())
-        ]
-        head = json.dumps({"form": FORM, "k": self.k, "about": dict(self.about)}, ensure_ascii=False, indent=1)
-        text = head.removesuffix("\n}") + ',\n "questions": {\n' + ",\n".join(rows) + "\n }\n}\n"
-        try:
-            Path(path).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise EvaluationError(f"The baseline can't be written: {error}") from error
+        head = {"form": FORM, "k": self.k, "about": dict(self.about)}
+        save_lines(path, head, {id_: astuple(standing) for id_, standing in self.standings.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +115,54 @@ def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DRO
     """
     if result.k != baseline.k:
         raise EvaluationError(f"The baseline is for k = {baseline.k}, the result for k = {result.k}.")
-    pairs = [(one, baseline.standings[one.case.id]) for one in result.cases if one.case.id in baseline.standings]
-    pairs = [(one, before) for one, before in pairs if before.asks == _asks(one.case)]
-    total = max(len(result.cases), len(baseline.standings))
+    pairs = paired(result.cases, baseline.standings)
+    verdicts = tuple(one for measure in MEASURES for one in _verdicts(measure, pairs, result.k, max_drop))
+    return Gate(verdicts, len(pairs), len(result.cases) - len(pairs), len(baseline.standings) - len(pairs))
+
+
+class Asked(Protocol):
+    """What was measured of one question."""
+
+    @property
+    def case(self) -> Case:
+        """The question."""
+        ...
+
+
+class Kept(Protocol):
+    """What a baseline has of one question."""
+
+    @property
+    def asks(self) -> str:
+        """Which question it was, as `asks` told."""
+        ...
+
+
+A = TypeVar("A", bound=Asked)
+K = TypeVar("K", bound=Kept)
+
+
+def paired(found: Sequence[A], standings: Mapping[str, K]) -> list[tuple[A, K]]:
+    """Each question with its standing, where it is still the same. Raises `EvaluationError` for another set."""
+    pairs = [(one, standings[one.case.id]) for one in found if one.case.id in standings]
+    pairs = [(one, before) for one, before in pairs if before.asks == asks(one.case)]
+    total = max(len(found), len(standings))
     if len(pairs) < COMMON * total:
         raise EvaluationError(
             f"Only {len(pairs)} of {total} questions are those of the baseline: it is of another set, or out of date."
             " Write it anew with --update, and have the change reviewed."
         )
-    verdicts = tuple(one for measure in MEASURES for one in _verdicts(measure, pairs, result.k, max_drop))
-    return Gate(verdicts, len(pairs), len(result.cases) - len(pairs), len(baseline.standings) - len(pairs))
+    return pairs
+
+
+def save_lines(path: str | Path, head: Mapping[str, Any], questions: Mapping[str, Any]) -> None:
+    """Write a baseline, a question a line. Raises `EvaluationError` where the file can't be written."""
+    rows = [f"  {json.dumps(id_, ensure_ascii=False)}: {json.dumps(one)}" for id_, one in sorted(questions.items())]
+    told = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
+    try:
+        Path(path).write_text(f'{told},\n "questions": {{\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"The baseline can't be written: {error}") from error
 
 
 _Pair = tuple[CaseResult, Standing]
@@ -157,7 +187,7 @@ def _verdicts(measure: str, pairs: Sequence[_Pair], k: int, max_drop: float) -> 
 def _standing(one: CaseResult) -> Standing:
     # of the passages that an answer is made from, however deep was measured besides
     page = round(1 / one.scores.rr) if one.scores.rr else 0
-    return Standing(_asks(one.case), page, _first(one.chunks), _first(one.sections))
+    return Standing(asks(one.case), page, _first(one.chunks), _first(one.sections))
 
 
 def _first(ranks: Ranks | None) -> int | None:
@@ -168,6 +198,7 @@ def _rr(rank: int, k: int) -> float:
     return 1 / rank if 0 < rank <= k else 0.0
 
 
-def _asks(case: Case) -> str:
+def asks(case: Case) -> str:
+    """A short name for all that makes it this question."""
     text = "\0".join((case.question, case.language, str(case.cross), case.evidence, *case.relevant))
     return hashlib.sha256(text.encode()).hexdigest()[:8]

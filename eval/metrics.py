@@ -111,6 +111,7 @@ def intervals(
     *,
     resamples: int = RESAMPLES,
     seed: int = SEED,
+    confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
     """An estimate for each column. `clusters` names the page of each row, part by part: pages are drawn anew.
 
@@ -126,7 +127,7 @@ def intervals(
     drawn = np.mean(
         [_resampled_means(part, own, resamples, random) for part, own in zip(parts, names, strict=True)], axis=0
     )
-    tail = 100 * (1 - CONFIDENCE) / 2
+    tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail], axis=0)
     return [Estimate(float(means[i]), float(low[i]), float(high[i])) for i in range(len(means))]
 

@@ -218,6 +218,15 @@ class RetrievalResult:
         return replace(self, cases=tuple(one for one in self.cases if one.case.id in ids))
 
 
+def form_of(path: str | Path) -> str:
+    """What kind of file of ours it is, empty for another one. Raises `EvaluationError` where it can't be read."""
+    try:
+        document = json.loads(read_text(Path(path)))
+    except json.JSONDecodeError:
+        return ""
+    return str(document.get("form", "")) if isinstance(document, dict) else ""
+
+
 def load_result(path: str | Path) -> RetrievalResult:
     """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
     path = Path(path)
@@ -238,7 +247,7 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
     return CaseResult(
         **{
             **_known(CaseResult, saved),
-            "case": _case(case),
+            "case": as_case(case),
             "scores": Scores(**_known(Scores, scores)),
             "ranked": tuple(saved["ranked"]),
             "fallbacks": tuple(saved["fallbacks"]),
@@ -251,7 +260,8 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
     )
 
 
-def _case(saved: Mapping[str, Any]) -> Case:
+def as_case(saved: Mapping[str, Any]) -> Case:
+    """What JSON kept of a question."""
     earlier = tuple(Message(**one) for one in saved.get("earlier", ()))
     return Case(**{**_known(Case, saved), "also": tuple(saved["also"]), "earlier": earlier})
 

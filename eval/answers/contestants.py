@@ -13,7 +13,7 @@ import orjson
 from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
-from app.core.turn import Done, Failure, Request, Source, Text
+from app.core.turn import Done, Failure, Request, Source, Text, Usage
 from app.pipeline.step import run
 from eval.answers.types import Answer
 from eval.cases import Case
@@ -50,6 +50,7 @@ class Own:
                     error = f"{type(event.error).__name__}: {event.error}"
                 elif isinstance(event, Done):
                     extractive = event.extractive
+        usage = sum((call.usage for call in turn.calls.ended), Usage())
         passages = tuple(f"{hit.chunk.title}\n{hit.chunk.text}" for hit in turn.hits)
         return Answer(
             self.name,
@@ -61,7 +62,8 @@ class Own:
             error=error,
             pages=tuple(dict.fromkeys(hit.chunk.url for hit in turn.hits or turn.related)),
             calls=sum(turn.calls.begun.values()),
-            tokens=sum(call.usage.prompt_tokens + call.usage.completion_tokens for call in turn.calls.ended),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
             refused=not turn.hits,
             failed_steps=tuple(record.step for record in turn.trace if record.error),
         )
@@ -87,10 +89,18 @@ class Remote:
         total = self.endpoint.timeout
         try:
             async with self.endpoint.post("chat/completions", body, total=total, wait=total) as response:
-                text, sources = _read(await response.read(), self.endpoint.url)
+                text, sources, usage = _read(await response.read(), self.endpoint.url)
         except AssistantError as error:
             return Answer(self.name, case.id, ms=_since(start), error=f"{type(error).__name__}: {error}")
-        return Answer(self.name, case.id, without_links(text), (), sources, _since(start))
+        return Answer(
+            self.name,
+            case.id,
+            without_links(text),
+            links=sources,
+            ms=_since(start),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
 
 
 def without_links(text: str) -> str:
@@ -102,7 +112,7 @@ def without_links(text: str) -> str:
     return (body if is_list else text).strip()
 
 
-def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...]]:
+def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...], Usage]:
     try:
         parsed: Mapping[str, Any] = orjson.loads(answer)
         text = parsed["choices"][0]["message"]["content"] or ""
@@ -110,7 +120,13 @@ def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...]]:
         raise ModelError(f"{url} sent no chat completion: {answer[:200]!r}") from error
     sources = parsed.get("sources")
     links = [str(one.get("url", "")) for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
-    return str(text), tuple(links)
+    return str(text), tuple(links), _usage(parsed.get("usage"))
+
+
+def _usage(told: Any) -> Usage:
+    counted = told if isinstance(told, dict) else {}
+    numbers = [counted.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    return Usage(*(number if isinstance(number, int) else 0 for number in numbers))
 
 
 def _since(start: float) -> float:

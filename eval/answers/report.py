@@ -25,6 +25,7 @@ def answers_text(result: AnswerResult) -> str:
         shown = [measure for measure in MEASURES if any(measure in row.measures for row in rows)]
         lines += [*as_table([name, "n", *shown], [[_name(row), str(row.n), *_cells(row, shown)] for row in rows]), ""]
     lines += _kinds(result)
+    lines += [*as_table(*_effort_rows(result)), ""]
     if result.differences:
         lines.append(f"Against {result.contestants[0]} (* the 95 % interval leaves out 0):")
         lines += [
@@ -62,6 +63,15 @@ def _kind_rows(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
     return ["answers that are", "right language", "wrong language", "all"], rows
 
 
+def _effort_rows(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [one.contestant, str(one.n), f"{one.ms_median:.0f}", f"{one.ms_p95:.0f}",
+         *("–" if tokens is None else f"{tokens:.0f}" for tokens in (one.prompt_tokens, one.completion_tokens))]
+        for one in result.efforts
+    ]  # fmt: skip
+    return ["an answer takes", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
+
+
 def answers_page(result: AnswerResult) -> str:
     """The whole page: figures, bars, the table of judgements, differences, worst answers, configuration."""
     lead = f"{len(result.scored)} answers of {', '.join(result.contestants)}; {result.config.get('date', '')}"
@@ -80,6 +90,11 @@ def answers_page(result: AnswerResult) -> str:
             *(section(measure, _bars(result, measure), "95 % intervals, drawn by page.") for measure in SHOWN),
             section("Faithful, complete, in the right language", table(*_kind_rows(result)) if _judged(result) else ""),
             section(f"Against {result.contestants[0]}", table(_AGAINST, differences) if differences else ""),
+            section(
+                "Time and tokens of an answer",
+                table(*_effort_rows(result)),
+                "Time until the answer was whole; tokens of all calls to models, as these counted them.",
+            ),
             section("All measures", table(["questions", "contestant", "n", *shown], rows)),
             section(
                 "Worst answers", _worst(result.scored), "Judged unfaithful or incomplete first, then the least correct."

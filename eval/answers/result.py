@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from eval.answers.effort import Effort, efforts
 from eval.answers.score import MEASURES, Scored
+from eval.answers.types import as_answer
+from eval.cases import read_text
 from eval.compare import enough_to_judge
 from eval.errors import EvaluationError
 from eval.judge.criteria import COMPLETE, FAITHFUL
+from eval.judge.loop import Judgement
 from eval.metrics import Estimate, intervals
-from eval.result import groups
+from eval.result import as_case, groups
 
 FORM = "docs-assistant answers 1"
 UNANSWERABLE = "unanswerable"
@@ -124,6 +128,11 @@ class AnswerResult:
         return PairedDifference(b, measure, len(pairs), estimate, estimate.excludes_zero and enough_to_judge(clusters))
 
     @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """Time and tokens, contestant by contestant."""
+        return efforts([one.answer for one in self.scored])
+
+    @property
     def malformed(self) -> int:
         """Judgements that could not be had; a later run asks for them again."""
         return sum(bool(j.error) for one in self.scored for j in one.judgements)
@@ -140,6 +149,7 @@ class AnswerResult:
             "config": dict(self.config),
             "failed_answers": self.failed,
             "failed_judgements": self.malformed,
+            "efforts": [asdict(one) for one in self.efforts],
             "rows": [asdict(row) for row in self.rows],
             "cells": [asdict(cell) for cell in self.cells],
             "differences": [asdict(one) for one in self.differences],
@@ -150,6 +160,24 @@ class AnswerResult:
             Path(path).write_text(f'{head},\n "answers": [\n{answers}\n ]\n}}\n', encoding="utf-8")
         except OSError as error:
             raise EvaluationError(f"The result can't be written: {error}") from error
+
+
+def load_answers(path: str | Path) -> AnswerResult:
+    """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    path = Path(path)
+    try:
+        document = json.loads(read_text(path))
+        if document["form"] != FORM:
+            raise EvaluationError(f"{path} has the form {document['form']!r}, needed is {FORM!r}: run it again.")
+        return AnswerResult(tuple(_scored(one) for one in document["answers"]), dict(document["config"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path} is no answers.json of `eval run` ({type(error).__name__}: {error}).") from error
+
+
+def _scored(saved: Mapping[str, Any]) -> Scored:
+    values = {name: saved["values"].get(name) for name in MEASURES}
+    judgements = tuple(Judgement(**one) for one in saved["judgements"])
+    return Scored(as_case(saved["case"]), as_answer(saved["answer"]), values, judgements)
 
 
 def _row(name: str, group: tuple[str, str, bool], parts: Sequence[Sequence[Scored]]) -> AnswerRow:

@@ -15,7 +15,8 @@ class Answer:
     """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer.
 
     Of our own assistants also known: the `pages` that were found, best first, whether `refused` for want of evidence,
-    the `calls` to language models with their `tokens`, and the steps that failed and were done without.
+    the `calls` to language models, and the steps that failed and were done without. The tokens are of all calls to
+    models, as these counted them; 0 where they didn't say.
     """
 
     contestant: str
@@ -28,9 +29,15 @@ class Answer:
     error: str = ""
     pages: tuple[str, ...] = ()
     calls: int = 0
-    tokens: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     refused: bool = False
     failed_steps: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Read and written together."""
+        return self.prompt_tokens + self.completion_tokens
 
 
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal

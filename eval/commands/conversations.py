@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from app.core.models.base import Model
 from app.core.prompts import load_prompts
@@ -24,7 +24,7 @@ from eval.commands.types import (
     refuse_unwritable,
     write_text,
 )
-from eval.conversations import Followed, follow, follow_ups, ideal_script, summary
+from eval.conversations import Followed, follow, follow_ups, ideal_script, summary, told_apart
 from eval.documents import parse_rules
 from eval.metrics import title
 from eval.page import conversations_page, write_page
@@ -33,6 +33,7 @@ from eval.retrieval import Plan
 from eval.scripted import ScriptedModel, load_script
 
 NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
+_Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]
 
 
 def add_command(commands: Commands) -> None:
@@ -67,14 +68,19 @@ async def _conversations(options: argparse.Namespace, settings: Settings, open_f
     refuse_unwritable(options.html, "--html")
     cases = follow_ups(load_cases(options.file))
     prompts = load_prompts(settings.languages, settings.prompts)
-    script = load_script(options.scripted_model, cases) if options.scripted_model else ideal_script(cases, prompts)
-    ways: list[tuple[str, Mapping[str, Any], Model | None]] = [
-        ("without a model", NO_MODEL, None),
-        ("with a scripted model", NO_MODEL, ScriptedModel(script, prompts)),
-    ]
+    known = told_apart(cases)
+    if len(known) < len(cases):
+        sys.stderr.write(
+            f"{len(cases) - len(known)} of {len(cases)} conversations end with the same words as another one: a scripted"
+            " model can't tell them apart, so it is measured without them.\n"
+        )
+    ways: list[_Way] = [("without a model", NO_MODEL, None, cases)]
+    if known:
+        script = load_script(options.scripted_model, cases) if options.scripted_model else ideal_script(known, prompts)
+        ways.append(("with a scripted model", NO_MODEL, ScriptedModel(script, prompts), known))
     if (settings.llm_url or settings.llm_class) and not options.no_model:
-        ways.append((f"with {settings.llm_model or settings.llm_class}", {}, None))
-    followed = [await _follow(options, settings, open_finder, cases, way) for way in ways]
+        ways.append((f"with {settings.llm_model or settings.llm_class}", {}, None, cases))
+    followed = [await _follow(options, settings, open_finder, way) for way in ways]
     kept = as_json(summary(followed))
     if options.out:
         write_text(kept, options.out)
@@ -88,10 +94,9 @@ async def _follow(
     options: argparse.Namespace,
     settings: Settings,
     open_finder: OpenFinder,
-    cases: Sequence[Case],
-    way: tuple[str, Mapping[str, Any], Model | None],
+    way: _Way,
 ) -> Followed:
-    name, overrides, model = way
+    name, overrides, model, cases = way
     top_k = max(settings.top_k, options.k)  # k pages can't come from fewer than k passages
     if top_k != settings.top_k:
         overrides = {**overrides, "top_k": top_k}

@@ -1,4 +1,4 @@
-"""`eval gate`: exit code 1 when retrieval got worse than a kept baseline."""
+"""`eval gate`: exit code 1 when retrieval or answers got worse than a kept baseline."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import argparse
 import sys
 
 from app.core.settings import Settings
+from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_baseline
+from eval.answers.result import FORM as ANSWERS
+from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive, refuse_unwritable, share
 from eval.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
-from eval.result import load_result
+from eval.result import form_of, load_result
 
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "gate",
-        help="exit with 1 when retrieval got worse than a baseline",
+        help="exit with 1 when retrieval or answers got worse than a baseline",
         description="Without RESULT, this product's own documentation is indexed and measured now.",
     )
     parser.set_defaults(evaluation=_gate, passages=None, deep=False, html="", docs=None, questions=None)
-    parser.add_argument("result", nargs="?", metavar="RESULT.json", help="what eval retrieval --out kept")
+    parser.add_argument(
+        "result", nargs="?", metavar="RESULT.json", help="what eval retrieval --out kept, or answers.json of eval run"
+    )
     parser.add_argument("--baseline", required=True, metavar="FILE", help="the kept baseline")
     parser.add_argument(
         "--max-drop", type=share, default=MAX_DROP, metavar="X", help="a real drop up to X passes (default %(default)s)"
@@ -34,22 +39,45 @@ async def _gate(options: argparse.Namespace, settings: Settings, open_finder: Op
     del open_finder
     if options.update:
         refuse_unwritable(options.baseline, "--baseline")
+    if options.result and form_of(options.result) == ANSWERS:
+        return _answers(options)
     baseline = None if options.update else load_baseline(options.baseline)
     result = load_result(options.result) if options.result else await measure_docs(options, settings)
     if baseline is None:
         baseline_of(result).save(options.baseline)
-        sys.stdout.write(f"{options.baseline} has {len(result.cases)} questions now. Have the change reviewed.\n")
-        return OK
+        return _updated(options.baseline, len(result.cases))
     gate = judge(result, baseline, options.max_drop)
-    sys.stdout.write(_text(gate, result.k, options.max_drop) + "\n")
+    head = (
+        f"{gate.n} questions against the baseline, difference of MRR@{result.k} with 95 % interval,\n"
+        "of the right page, the chunk with the evidence, and that chunk with its section:"
+    )
+    sys.stdout.write(_text(head, gate, options.max_drop) + "\n")
     return OK if gate.passed and not result.failed else FAILED
 
 
-def _text(gate: Gate, k: int, max_drop: float) -> str:
-    lines = [
-        f"{gate.n} questions against the baseline, difference of MRR@{k} with 95 % interval,\nof the right page, the chunk with the evidence, and that chunk with its section:"
-    ]
-    lines += [_line(verdict) for verdict in gate.verdicts]
+def _answers(options: argparse.Namespace) -> int:
+    result = load_answers(options.result)
+    if options.update:
+        baseline = answer_baseline_of(result)
+        baseline.save(options.baseline)
+        return _updated(options.baseline, len(baseline.standings))
+    gate = judge_answers(result, load_answer_baseline(options.baseline), options.max_drop)
+    head = (
+        f"{gate.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"
+        " rows together):"
+    )
+    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again before you trust it.\n"
+    sys.stdout.write(_text(head, gate, options.max_drop) + "\n" + (lost if result.failed or result.malformed else ""))
+    return OK if gate.passed and not result.failed and not result.malformed else FAILED
+
+
+def _updated(path: str, n: int) -> int:
+    sys.stdout.write(f"{path} has {n} questions now. Have the change reviewed.\n")
+    return OK
+
+
+def _text(head: str, gate: Gate, max_drop: float) -> str:
+    lines = [head, *map(_line, gate.verdicts)]
     if gate.new or gate.gone:
         lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
     told = f"more than {max_drop:g} with an interval below 0"
@@ -59,6 +87,6 @@ def _text(gate: Gate, k: int, max_drop: float) -> str:
 
 def _line(verdict: Verdict) -> str:
     one = verdict.difference
-    name = f"{verdict.measure:<7} {verdict.language}{' cross' if verdict.cross else ''}"
+    name = f"{verdict.measure:<11} {verdict.language}{' cross' if verdict.cross else ''}"
     mark = "  DROPPED" if verdict.dropped else ""
-    return f"  {name:<18} n={verdict.n:<4} {one.mean:+.3f}  {one.low:+.3f}…{one.high:+.3f}{mark}"
+    return f"  {name:<24} n={verdict.n:<4} {one.mean:+.3f}  {one.low:+.3f}…{one.high:+.3f}{mark}"

@@ -10,8 +10,6 @@ from eval.metrics import Estimate
 from eval.space import Space, Spot
 
 WIDTH = 1000
-LABEL, VALUE, LETTER = 190, 150, 7
-ROW, GROUP_GAP, TOP = 30, 14, 26
 COLOURS = 3
 
 
@@ -28,57 +26,30 @@ class Bar:
 
 def bars(groups: Sequence[Sequence[Bar]]) -> str:
     """Horizontal bars from 0 to 1 in groups, each with its interval and a mark where the baseline stood."""
-    longest = max((len(bar.label) for group in groups for bar in group), default=0)
-    scale = _Scale(min(max(LABEL, LETTER * longest + 20), WIDTH // 2))
-    rows, y = list[str](), TOP
-    for group in groups:
-        for bar in group:
-            rows.append(_bar(bar, y, scale))
-            y += ROW
-        y += GROUP_GAP
-    grid = "".join(
-        f'<line class="grid" x1="{scale.x(share):.1f}" x2="{scale.x(share):.1f}" y1="{TOP - 8}" y2="{y - GROUP_GAP}"/>'
-        f'<text class="soft" x="{scale.x(share):.1f}" y="{TOP - 12}" text-anchor="middle">{share:g}</text>'
-        for share in (0, 0.2, 0.4, 0.6, 0.8, 1)
-    )
-    return _chart(y, grid + "".join(rows))
+    ticks = "".join(f"<span>{share:g}</span>" for share in (0, 0.2, 0.4, 0.6, 0.8, 1))
+    axis = f'<span></span><div class="axis">{ticks}</div><span></span><span></span>'
+    gap = '<span class="gap"></span>'
+    return f'<div class="bars">{axis}{gap.join("".join(map(_bar, group)) for group in groups)}</div>'
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Where bars begin, right of the longest label."""
-
-    left: float
-
-    def x(self, share: float) -> float:
-        return self.left + max(0.0, min(1.0, share)) * (WIDTH - self.left - VALUE)
-
-    def label(self, text: str) -> str:
-        most = int((self.left - 20) / LETTER)
-        return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _bar(bar: Bar, y: int, scale: _Scale) -> str:
-    one, middle, x = bar.estimate, y + 9, scale.x
-    left = f"{scale.left:.1f}"
-    parts = [
-        f'<text x="{scale.left - 12:.1f}" y="{middle + 5}" text-anchor="end">{escape(scale.label(bar.label))}</text>',
-        f'<rect class="track" x="{left}" y="{y}" width="{x(1) - x(0):.1f}" height="18" rx="3"/>',
-        f'<rect class="fill-{bar.colour % COLOURS}" x="{left}" y="{y}" width="{x(one.mean) - x(0):.1f}" height="18" rx="3"/>',
-        f'<line class="whisker" x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{middle}" y2="{middle}"/>',
-    ]
-    parts += [
-        f'<line class="whisker" x1="{x(end):.1f}" x2="{x(end):.1f}" y1="{middle - 4}" y2="{middle + 4}"/>'
-        for end in (one.low, one.high)
-    ]
-    told = f"{one.mean:.3f}"
+def _bar(bar: Bar) -> str:
+    one, told, before = bar.estimate, f"{bar.estimate.mean:.3f}", ""
+    low, high, mean = (100 * max(0.0, min(1.0, share)) for share in (one.low, one.high, one.mean))
     if bar.before is not None:
-        at = x(bar.before)
-        parts.append(f'<line class="before" x1="{at:.1f}" x2="{at:.1f}" y1="{y - 3}" y2="{y + 21}"/>')
+        before = f'<line class="before" x1="{100 * bar.before:.2f}" x2="{100 * bar.before:.2f}" y1="0" y2="24"/>'
         told += f" ({round(one.mean - bar.before, 3) + 0.0:+.3f})"
-    parts.append(f'<text x="{x(1) + 12:.1f}" y="{middle + 5}">{told}</text>')
-    parts.append(f'<text class="soft" x="{WIDTH}" y="{middle + 5}" text-anchor="end">{bar.n}</text>')
-    return "".join(parts)
+    ends = "".join(f'<line class="whisker" x1="{x:.2f}" x2="{x:.2f}" y1="8" y2="16"/>' for x in (low, high))
+    # stretched to the room there is: no text in it, and strokes that keep their width
+    drawn = (
+        '<svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img">'
+        '<rect class="track" width="100" y="3" height="18"/>'
+        f'<rect class="fill-{bar.colour % COLOURS}" width="{mean:.2f}" y="3" height="18"/>'
+        f'<line class="whisker" x1="{low:.2f}" x2="{high:.2f}" y1="12" y2="12"/>{ends}{before}</svg>'
+    )
+    return (
+        f'<span class="label">{escape(bar.label)}</span>{drawn}<span class="told">{told}</span>'
+        f'<span class="told soft">{bar.n}</span>'
+    )
 
 
 @dataclass(frozen=True, slots=True)

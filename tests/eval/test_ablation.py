@@ -55,7 +55,9 @@ def scored(
     for number, rank in enumerate(ranks):
         pages = tuple(f"https://x/{'right' if place == rank else 'other'}-{number}" for place in range(1, 6))
         case = Case(f"{language}{number}", language, "?", f"right-{number}", variant="1")
-        answer = Answer(name, case.id, pages=pages, calls=2, tokens=100, ms=5.0, failed_steps=failed)
+        answer = Answer(
+            name, case.id, pages=pages, calls=2, prompt_tokens=60, completion_tokens=40, ms=5.0, failed_steps=failed
+        )
         rows.append(Scored(case, answer, {}))
     none = Case(f"none-{language}", language, "?", "", variant="near")
     return [*rows, Scored(none, Answer(name, none.id, refused=refused), {})]

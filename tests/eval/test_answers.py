@@ -14,6 +14,7 @@ from app.core.models.openai import Endpoint
 from app.core.prompts import load_prompts
 from eval.answers.collect import collect
 from eval.answers.contestants import Remote, without_links
+from eval.answers.effort import efforts
 from eval.answers.evidently_report import evidently_page
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
@@ -184,6 +185,16 @@ async def test_failures_are_told(tmp_path):
     assert "FAILED: 1 answers, 1 judgements" in answers_text(result)
 
 
+def test_time_and_tokens_are_told_by_contestant():
+    """Failed answers are left out; where nobody counted tokens there is no figure, not a zero."""
+    ours = [Answer("us", "a", "x", ms=ms, prompt_tokens=100, completion_tokens=n) for ms, n in ((10, 5), (30, 15))]
+    late = Answer("us", "c", ms=60_000, error="ModelTimeout: late")
+    us, old = efforts([*ours, late, Answer("old", "a", "x", ms=7)])
+    assert (us.n, us.ms_median, us.prompt_tokens, us.completion_tokens) == (2, 20, 100, 10)
+    assert (old.contestant, old.ms_p95, old.prompt_tokens, old.completion_tokens) == ("old", 7, None, None)
+    assert efforts([late]) == ()
+
+
 async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):
     """Its failure is an answer with an error, which a later run asks again; the rest comes from the file."""
     async with fake_llm() as llm:
@@ -198,6 +209,7 @@ async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):
             with Cache(tmp_path / "a.jsonl") as cache:
                 first, second = await collect([remote], [case("a"), case("b")], cache, parallel=1)
             assert first.text == "Ten GiB."
+            assert (first.prompt_tokens, first.completion_tokens) == (11, 7)
             assert bool(second.error) == (run == 0)
         await remote.endpoint.close()
         assert len(llm.calls) == 3

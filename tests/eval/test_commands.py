@@ -182,6 +182,11 @@ async def test_conversations_are_measured_without_and_with_a_scripted_model(benc
     kept = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in kept["settings"]] == ["without a model", "with a scripted model"]
     assert "Follow-ups" in (tmp_path / "c.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert await bench("conversations", write_jsonl("d.jsonl", row, {**row, "id": "b"}), "--json") == 0
+    printed = capsys.readouterr()
+    assert [one["name"] for one in json.loads(printed.out)["settings"]] == ["without a model"]
+    assert "2 of 2 conversations end with the same words" in printed.err
     assert await bench("conversations", write_jsonl("q.jsonl", *ROWS)) == 2
 
 

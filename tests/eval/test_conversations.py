@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import lxml.html
 import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Message
 from eval.cases import Case, load_cases
-from eval.conversations import follow, follow_ups, ideal_script
+from eval.conversations import follow, follow_ups, ideal_script, told_apart
 from eval.errors import EvaluationError
 from eval.page import conversations_page
 from eval.result import load_result
@@ -72,12 +74,16 @@ async def test_the_page_shows_the_conversation_of_what_was_lost(conversations, l
 
 
 def test_the_ideal_model_says_the_question_spelled_out(conversations):
-    """To the follow-up and to the spelled out form alike; two that end alike can't be told apart."""
+    """To the follow-up and to the spelled out form alike."""
     prompts = load_prompts(["en", "cs"])
     script = ideal_script(conversations, prompts)
     line = script.find("<conversation>\nuser: what is the claim\n</conversation>\n\nhow big can it be")
     assert line == script.find("claim size")
     assert line is not None
     assert (line.refined, line.keywords) == ("claim size", {"en": ("claim size",)})
-    with pytest.raises(EvaluationError, match="end with"):
-        ideal_script([conversations[0], conversations[0]], prompts)
+
+
+def test_conversations_that_end_alike_are_not_told_apart(conversations):
+    """A scripted model knows the last question only, so both are left out."""
+    same = replace(conversations[0], id="other", standalone="something else")
+    assert told_apart([*conversations, same]) == tuple(conversations[1:])

@@ -27,7 +27,7 @@ from tests.fake_llm import Reply, fake_llm
 
 
 def leg(*ids: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate(id_, f"u/{id_}", "en", 1 - rank / 50) for rank, id_ in enumerate(ids))
+    return tuple(Candidate(id_, f"u/page-{id_}", "en", 1 - rank / 50) for rank, id_ in enumerate(ids))
 
 
 def label(n: int, relevant: bool, by: str = "model") -> Label:

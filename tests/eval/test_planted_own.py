@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from app.assistant import opened
 from app.core.settings import Settings
-from eval.cases import load_cases
+from eval.cases import Case, load_cases
 from eval.commands.docs import Finder
-from eval.own import own_assistants, own_set
+from eval.own import indexed_docs, own_set
 from eval.result import RetrievalResult
 from eval.retrieval import Plan, evaluate
 from tests.eval.planted import alarms, dropped, lose_headings
@@ -23,38 +25,52 @@ from tests.eval.planted import alarms, dropped, lose_headings
 pytestmark = pytest.mark.server
 
 
-def measure(**settings: Any) -> RetrievalResult:
-    """Our documentation indexed anew and our questions asked."""
+def measure(*searches: Mapping[str, Any]) -> list[RetrievalResult]:
+    """Our documentation indexed anew, and our questions asked with each of these settings of the search."""
 
-    async def run() -> RetrievalResult:
+    async def run() -> list[RetrievalResult]:
         with own_set() as path:
-            async with own_assistants(Settings.load(env_file=None, **settings)) as assistants:
-                return await evaluate(Finder(assistants), load_cases(path), Plan())
+            cases = load_cases(path)
+        async with indexed_docs(Settings.load(env_file=None)) as settings:
+            return [await ask(settings.model_copy(update=dict(one)), cases) for one in searches or ({},)]
 
     return asyncio.run(run())
 
 
+async def ask(settings: Settings, cases: Sequence[Case]) -> RetrievalResult:
+    async with opened(settings) as assistants:
+        return await evaluate(Finder(assistants), cases, Plan())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One index, asked as it is set and by vectors alone."""
+
+    sound: RetrievalResult
+    wordless: RetrievalResult
+
+
 @pytest.fixture(scope="module")
-def sound() -> Iterator[RetrievalResult]:
+def measured() -> Iterator[Measured]:
     logging.getLogger("app").setLevel(logging.ERROR)
-    yield measure()
+    yield Measured(*measure({}, {"vector_weight": {"*": 1.0}}))
     logging.getLogger("app").setLevel(logging.NOTSET)
 
 
-def test_without_a_change_twenty_random_halves_pass(sound: RetrievalResult):
+def test_without_a_change_twenty_random_halves_pass(measured: Measured):
     """Indexed anew and asked anew, half of the questions at a time: no false alarm."""
-    assert alarms(measure(), sound) == []
+    assert alarms(measure()[0], measured.sound) == []
 
 
-def test_lost_words_are_caught(sound: RetrievalResult):
+def test_lost_words_are_caught(measured: Measured):
     """Vectors alone: both languages lose the chunk with the evidence."""
     # swapped weights cost .03 here, which is inside the noise of so few pages; the shared set shows them
-    found = dropped(measure(vector_weight={"*": 1.0}), sound)
+    found = dropped(measured.wordless, measured.sound)
     assert {("page", "mean"), ("chunk", "cs"), ("chunk", "en")} <= found
 
 
-def test_lost_heading_paths_are_caught(sound: RetrievalResult, monkeypatch):
+def test_lost_heading_paths_are_caught(measured: Measured, monkeypatch):
     """Pages are found as before, but no link leads to the right section."""
     lose_headings(monkeypatch)
-    found = dropped(measure(), sound)
+    found = dropped(measure()[0], measured.sound)
     assert ("section", "mean") in found

@@ -48,10 +48,11 @@ def test_a_better_weight_is_found():
 
 
 def test_gains_inside_the_noise_are_refused(monkeypatch):
-    """Both legs are as good and weigh the same, which nothing beats: of 40 draws hardly one is taken for a gain."""
+    """Both legs are as good and weigh the same, which nothing beats: of 24 draws hardly one is taken for a gain."""
+    monkeypatch.setattr("eval.tune.VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
     monkeypatch.setattr("eval.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
-    found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(40)]
-    assert sum(one.flattered >= LEAST_GAIN for one in found) > 20  # without cross-validation half would look better
+    found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(24)]
+    assert sum(one.flattered >= LEAST_GAIN for one in found) > 12  # without cross-validation half would look better
     assert sum(one.accepted for one in found) <= 2  # the interval itself errs once in 40
 
 

@@ -1,0 +1,135 @@
+"""The gate for answers: real drops fail, the noise of models doesn't, and nothing incomparable is compared."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from app.core.settings import Settings
+from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_baseline
+from eval.answers.result import AnswerResult, load_answers
+from eval.answers.score import MEASURES, Scored
+from eval.answers.types import Answer
+from eval.cases import Case
+from eval.commands import add_commands, run
+from eval.errors import EvaluationError
+from eval.judge import Judgement
+
+JUDGED = {"set": "s.jsonl", "judge": "j", "criteria": {"faithful": "own"}}
+
+
+def one(i: int, values: Mapping[str, float], *, doc: bool = True, contestant: str = "us") -> Scored:
+    language = "cs" if i % 2 else "en"
+    case = Case(f"q{i}", language, f"question {i}", f"{language}/p{i % 24}" if doc else "", "1")
+    answer = Answer(contestant, case.id, "Ten.", ("p",), ("http://l",), 12.0, prompt_tokens=90, completion_tokens=7)
+    judgements = (Judgement(f"{contestant}\0{case.id}", "faithful", bool(values.get("faithful", 1))),)
+    return Scored(case, answer, {**dict.fromkeys(MEASURES), **values}, judgements)
+
+
+def result(*faithful: float, **more: float) -> AnswerResult:
+    """Answers about 24 pages, faithful as told, and 12 questions without an answer, all declined."""
+    answered = [one(i, {"language": 1.0, "faithful": value, **more}) for i, value in enumerate(faithful)]
+    declined = [one(1000 + i, {"language": 1.0, "refusal": 1.0}, doc=False) for i in range(12)]
+    return AnswerResult((*answered, *declined), JUDGED)
+
+
+def dropped(after: AnswerResult, before: AnswerResult) -> set[tuple[str, str]]:
+    return {(v.measure, v.language) for v in judge_answers(after, answer_baseline_of(before)).verdicts if v.dropped}
+
+
+def test_the_same_answers_pass():
+    """Not a single difference, in no language and no measure."""
+    before = result(*[1.0, 1.0, 0.0] * 40, correctness=0.7)
+    gate = judge_answers(before, answer_baseline_of(before))
+    assert gate.passed
+    assert {v.difference.mean for v in gate.verdicts} == {0.0}
+    assert {(v.measure, v.language) for v in gate.verdicts} == {
+        *((m, lang) for m in ("language", "faithful", "correctness") for lang in ("cs", "en", "mean")),
+        ("language", "unanswerable"), ("refusal", "unanswerable"),
+    }  # fmt: skip
+
+
+def test_less_faithful_answers_fail():
+    """A fifth of the answers, one about each page, isn't faithful any more; what is in order isn't blamed."""
+    assert dropped(result(*[1.0, 1.0, 0.0, 1.0, 1.0] * 24), result(*[1.0] * 120)) == {
+        ("faithful", "cs"), ("faithful", "en"), ("faithful", "mean"),
+    }  # fmt: skip
+
+
+def test_answers_to_what_no_page_answers_fail():
+    """It answers now what it declined before."""
+    before = result(*[1.0] * 40)
+    after = replace(before, scored=tuple(
+        s if s.answerable else replace(s, values={**s.values, "refusal": 0.0}) for s in before.scored
+    ))  # fmt: skip
+    assert dropped(after, before) == {("refusal", "unanswerable")}
+
+
+def test_the_noise_of_a_model_passes():
+    """Two runs of the same model that differ by chance in a third of the answers, in six measures: alarms are rare."""
+    names = ("language", "faithful", "complete", "answers", "refusal", "correctness")
+
+    def noisy(dice: random.Random) -> AnswerResult:
+        own = [one(i, {name: float(dice.random() < 0.8) for name in names}) for i in range(120)]
+        return AnswerResult(tuple(own), JUDGED)
+
+    alarms = [seed for seed in range(20) if dropped(noisy(random.Random(seed)), noisy(random.Random(seed + 99)))]
+    assert len(alarms) <= 2
+
+
+def test_only_the_first_contestant_is_judged():
+    """Others are there to compare with."""
+    before = result(*[1.0] * 40)
+    others = tuple(one(i, {"language": 0.0, "faithful": 0.0}, contestant="old") for i in range(40))
+    both = replace(before, scored=(*before.scored, *others))
+    assert judge_answers(both, answer_baseline_of(before)).passed
+
+
+def test_another_judge_or_set_is_refused():
+    """Their figures say nothing about each other."""
+    before = result(*[1.0] * 40)
+    baseline = answer_baseline_of(before)
+    with pytest.raises(EvaluationError, match="judged by j own, the answers by nobody"):
+        judge_answers(replace(before, config={"set": "s.jsonl"}), baseline)
+    with pytest.raises(EvaluationError, match="another set"):
+        judge_answers(replace(before, scored=before.scored[:9]), baseline)
+
+
+async def test_the_command_tells_answers_from_retrieval(tmp_path, capsys):
+    """`--update` keeps a question a line; the same passes with 0, a drop and a failed answer fail with 1."""
+
+    async def gate(*words: str) -> int:
+        parser = argparse.ArgumentParser()
+        add_commands(parser.add_subparsers(required=True))
+        options = parser.parse_args(["gate", *words, "--baseline", str(tmp_path / "base.json")])
+        return await run(options, Settings.load(env_file=None), NotImplemented)
+
+    kept = str(tmp_path / "answers.json")
+    before = result(*[1.0] * 40)
+    before.save(kept)
+    assert load_answers(kept) == before
+    assert await gate(kept, "--update") == 0
+    assert sum(line.startswith('  "q') for line in (tmp_path / "base.json").read_text("utf-8").splitlines()) == 52
+    assert load_answer_baseline(tmp_path / "base.json") == answer_baseline_of(before)
+    assert await gate(kept) == 0
+    result(*[1.0, 1.0, 0.0, 0.0] * 10).save(kept)
+    assert await gate(kept) == 1
+    first, *others = before.scored
+    broken = replace(first, answer=replace(first.answer, error="ModelTimeout: late"))
+    replace(before, scored=(broken, *others)).save(kept)
+    capsys.readouterr()
+    assert await gate(kept) == 1
+    assert "1 answers and 0 judgements failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "nothing", '{"form": "docs-assistant answers baseline 1"}'])
+def test_other_files_are_refused(tmp_path, text):
+    """The message names the file."""
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    for load in (load_answer_baseline, load_answers):
+        with pytest.raises(EvaluationError, match=r"x\.json"):
+            load(tmp_path / "x.json")

@@ -195,3 +195,25 @@ def test_hosts_compare_without_the_usual_port() -> None:
     """Port 80 of http goes without saying; names don't care for case or user."""
     assert host("http://Docs.example.org:80/x") == host("http://user@docs.example.org/") == "docs.example.org"
     assert host("https://docs.example.org:8443/") == "docs.example.org:8443"
+
+
+async def test_unchanged_pages_share_a_connection() -> None:
+    """A night in which nothing changed asks for thousands of pages: each with a handshake of its own took twice as long."""
+    connections = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            writer.write(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n')
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Fetcher(Settings.load(None, crawl_timeout=5)) as made:
+        made.allow([url])
+        for number in range(3):
+            assert (await made.get(Wanted(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+    assert connections == 1

@@ -217,6 +217,7 @@ class Fetcher:
         if status in MOVED and headers.get("location"):
             return urljoin(url, headers["location"]).partition("#")[0]
         if status == 304:
+            await response.aread()  # it has no body, but only at its end the connection is free for the next page
             return Fetched(url, 304, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
         if status in (404, 410):
             raise PageGone(f"answered {status}", status)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from app.core.analysis import ANALYZER
-from app.core.errors import NoIndex, NotPublished, RunRefused, StoreBusy
+from app.core.errors import IndexMismatch, NoIndex, NotPublished, RunRefused, StoreBusy
 from app.core.masking import masked
 from app.core.models.base import Embedder
 from app.core.settings import Settings
-from app.core.store.base import Draft, Generation, Store
+from app.core.store.base import Draft, Store
 from app.core.types import Page, Recipe
-from ingestion.addresses import own_address
+from ingestion.base import Base
 from ingestion.convert import VERSION
 from ingestion.dates import without_build_dates
 from ingestion.embed import Counting, Embedding
@@ -25,9 +25,8 @@ from ingestion.fetch import Fetcher
 from ingestion.flow import Flow
 from ingestion.listing import list_pages
 from ingestion.losses import Losses
-from ingestion.prepare import Prepared
 from ingestion.progress import Progress, Silent
-from ingestion.read import Change, Reader
+from ingestion.read import Reader
 from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
@@ -63,34 +62,80 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    began, progress = time.monotonic(), progress or Silent()
-    given = as_sources(sites)
-    sources = tuple(source.without_password() for source in given)
-    report = Report(tuple(source.directory or source.url for source in sources), dry_run=dry_run)
-    begin = TrialDraft.begin if dry_run else partial(_draft, wait=wait)
-    async with AsyncExitStack() as stack:
-        stack.callback(progress.close)
-        client = fetcher if fetcher is not None else await stack.enter_async_context(Fetcher(settings))
-        progress.stage("Reading sitemaps", 0)
-        listed = await _listed(given, client)
-        report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
-        draft = await stack.enter_async_context(await begin(store, await recipe_for(embedder, settings)))
-        base = await _Base.read(draft, store)
-        entries = without_build_dates(listed.entries)
-        kind = Counting if dry_run else Embedding
-        embedding = kind(embedder, settings.embedding_batch, settings.embedding_parallel)
-        reader = await stack.enter_async_context(base.reader(client, settings, embedding, entries, dry=dry_run))
+    request = _Request(sites, store, embedder, settings, progress or Silent(), fetcher, only, force, dry_run)
+    until, ask = time.monotonic() + wait, force
+    try:
+        while True:
+            try:
+                return await request.run(ask=ask, until=until)
+            except IndexMismatch:
+                if ask:
+                    raise
+                ask = True  # the embedder's name is the same, its vectors aren't: a rebuild, then
+            except StoreBusy:
+                if time.monotonic() >= until:
+                    raise  # else another run wrote while this one read: what it read is compared anew
+    finally:
+        request.progress.close()
 
-        losses = Losses(_covered(base, sources, listed, settings), settings)
-        writer = Writer(draft, embedding, partial(_written, report, progress), losses.put)
-        flow = Flow(reader, writer, Twins.of(entries, base.states.values()))
-        run = _Run(draft, base, flow, losses, report, progress)
-        try:
-            await run.over(entries, partial(_gone, _known(base, sources, settings), listed, only=only), force=force)
-        finally:
-            _complete(report, flow, client)
-            report.seconds = time.monotonic() - began
-    return report
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a run is asked to do; see `ingest`."""
+
+    sites: Sequence[str | Source]
+    store: Store
+    embedder: Embedder
+    settings: Settings
+    progress: Progress
+    fetcher: Fetcher | None
+    only: bool
+    force: bool
+    dry_run: bool
+
+    async def run(self, *, ask: bool, until: float) -> Report:
+        """One try, begun until then. With `ask` the embedder tells how long its vectors are, else the live index does."""
+        began, settings = time.monotonic(), self.settings
+        given = as_sources(self.sites)
+        sources = tuple(source.without_password() for source in given)
+        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
+        async with AsyncExitStack() as stack:
+            client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
+            self.progress.stage("Reading sitemaps", 0)
+            listed = await _listed(given, client)
+            report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
+            draft = await stack.enter_async_context(await self._draft(ask=ask, until=until))
+            base = await Base.read(draft, self.store)
+            entries = without_build_dates(listed.entries)
+            kind = Counting if self.dry_run else Embedding
+            embedding = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            reader = await stack.enter_async_context(
+                base.reader(client, settings, embedding, entries, dry=self.dry_run)
+            )
+            losses = Losses(_covered(base, sources, listed, settings), settings)
+            writer = Writer(draft, embedding, partial(_written, report, self.progress), losses.put)
+            flow = Flow(reader, writer, Twins.of(entries, base.states.values()))
+            run = _Run(draft, base, flow, losses, report, self.progress)
+            gone = partial(_gone, _known(base, sources, settings), listed, only=self.only)
+            try:
+                await run.over(entries, gone, force=self.force)
+            finally:
+                _complete(report, flow, client)
+                report.seconds = time.monotonic() - began
+        return report
+
+    async def _draft(self, *, ask: bool, until: float) -> Draft:
+        """Raises `StoreBusy` when another run still writes at that time."""
+        live = None if ask else await _live_recipe(self.store)
+        recipe = await recipe_for(self.embedder, self.settings, live)
+        while True:
+            try:
+                return await (TrialDraft.begin(self.store, recipe) if self.dry_run else self.store.draft(recipe))
+            except StoreBusy:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+                await asyncio.sleep(min(left, TRY_AGAIN))
 
 
 async def _listed(given: Sequence[Source], client: Fetcher) -> Sitemaps:
@@ -113,35 +158,33 @@ def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
 
 
-async def _draft(store: Store, recipe: Recipe, *, wait: float) -> Draft:
-    """Raises `StoreBusy` when another run still writes after so many seconds."""
-    until = time.monotonic() + wait
-    while True:
-        try:
-            return await store.draft(recipe)
-        except StoreBusy:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise
-            await asyncio.sleep(min(left, TRY_AGAIN))
+async def _live_recipe(store: Store) -> Recipe | None:
+    try:
+        return (await store.live()).info.recipe
+    except NoIndex:
+        return None
 
 
-def _known(base: _Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
+def _known(base: Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
     """Pages of the collections that these sources fill."""
     collections = {source.within(settings).collection for source in sources}
     return [page for page in base.states.values() if page.collection in collections]
 
 
-def _covered(base: _Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
+def _covered(base: Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
     """Pages that these sources brought: whose loss would be this run's doing."""
     return [page for page in _known(base, sources, settings) if page.source in listed.sources]
 
 
-async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
-    """How an index is made with these settings: another recipe builds it anew."""
+async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
+    """How an index is made with these settings: another recipe builds it anew.
+
+    An embedder of the name in the `live` recipe isn't asked for the length of its vectors: that costs a call.
+    """
+    known = live.dimension if live is not None and live.embedder == embedder.name else 0
     return Recipe(
         embedder=embedder.name,
-        dimension=await embedder.dimension(),
+        dimension=known or await embedder.dimension(),
         splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
         summaries=summaries_name(settings),
@@ -149,48 +192,11 @@ async def recipe_for(embedder: Embedder, settings: Settings) -> Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class _Base:
-    """What the run starts from. `rebuilds` when the draft can't share the live generation: all must be put anew."""
-
-    states: Mapping[str, Page]
-    rebuilds: bool
-    live: Generation | None
-
-    @classmethod
-    async def read(cls, draft: Draft, store: Store) -> _Base:
-        try:
-            live = await store.live()
-        except NoIndex:
-            return cls({}, rebuilds=True, live=None)
-        if not draft.rebuilds:
-            return cls(await draft.page_states(), rebuilds=False, live=live)
-        return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
-
-    def reader(
-        self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
-    ) -> Reader:
-        listed = frozenset(own_address(entry) for entry in entries)
-        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
-
-    async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
-        """Put the pages that this run didn't read, from the Markdown that the live generation has."""
-        if self.live is None or not self.rebuilds:
-            return
-        done = {p.url for p in report.pages if p.outcome == "removed" or p.read}
-        for url in self.states:
-            page = await self.live.page(url) if url not in done else None
-            if page is not None:
-                put = Prepared(page) if page.same_as else await reader.finished(Prepared(page))
-                await writer.write(Change(None, put=put))
-        await writer.flush()
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     """All that one run works with."""
 
     draft: Draft
-    base: _Base
+    base: Base
     flow: Flow
     losses: Losses
     report: Report

@@ -19,6 +19,9 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 
 BACKLOG = 2048
+IDLE = 120
+"""Seconds that a connection without a request stays open: longer than clients and proxies keep theirs (httpx 5, aiohttp 15,
+nginx and AWS 60, Go 90). Whoever closes first must be the client, or its next request meets a closing connection."""
 INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
@@ -52,7 +55,14 @@ def serve(arguments: argparse.Namespace) -> int:
     if settings.rerank_url:
         asyncio.run(_prove(settings))
     app = create_app(build(settings), settings, ingest_command=INGEST)
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=10,
+    )
     # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
     gc.collect()
     gc.freeze()

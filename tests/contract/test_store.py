@@ -352,6 +352,30 @@ async def test_a_second_draft_is_refused_while_one_is_open(store, open_store):
         assert list(await draft.page_states()) == [SITE + "/a"]
 
 
+@pytest.mark.parametrize("writes", ["puts", "removes", "touches"])
+async def test_of_two_writers_only_one_publishes(store, open_store, writes):
+    """The second is refused when it begins, or with its first write; it never undoes what the first one did."""
+    await publish(store, {"/one": ["one"], "/two": ["two"]})
+    async with await store.draft(RECIPE) as first:
+        with pytest.raises(StoreBusy):
+            async with await (await open_store()).draft(RECIPE) as second:
+                await put(first, SITE + "/one", "one more")
+                await first.publish()
+                if writes == "puts":
+                    await put(second, SITE + "/one", "another one")
+                elif writes == "removes":
+                    await second.remove(SITE + "/one")
+                else:
+                    await second.touch([replace(page, status=500) for page in (await second.page_states()).values()])
+                await second.publish()
+        if not (await store.live()).info.id > 1:
+            await put(first, SITE + "/one", "one more")
+            await first.publish()
+    live = await store.live()
+    assert sorted(await found(live, "one two more another")) == ["one more", "two"]
+    assert {page.status for page in await live.pages()} != {500}
+
+
 async def test_a_finished_draft_refuses_more(store):
     async with await store.draft(RECIPE) as published:
         await put(published, SITE + "/a", "one")

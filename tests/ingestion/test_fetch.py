@@ -217,3 +217,25 @@ async def test_a_connection_that_the_site_closed_is_known_to_be_closed() -> None
                 await asyncio.sleep(0.01)
         await stream.aclose()
         assert stream.get_extra_info("is_readable")
+
+
+async def test_unchanged_pages_share_a_connection() -> None:
+    """A night in which nothing changed asks for thousands of pages: each with a handshake of its own took twice as long."""
+    connections = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            writer.write(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n')
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Fetcher(Settings.load(None, crawl_timeout=5)) as made:
+        made.allow([url])
+        for number in range(3):
+            assert (await made.get(Wanted(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+    assert connections == 1

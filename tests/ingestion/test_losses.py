@@ -243,3 +243,19 @@ async def test_the_guard_counts_pages_that_leave_as_stale(ten: Ten) -> None:
         ten.site.put(path, "", status=500)
     await since(ten, 15, *ten.paths[:4])
     await ten.refused("4 of 10 pages", "answered 500, ever since")
+
+
+async def test_a_refused_run_marks_nothing_as_stale(ten: Ten) -> None:
+    """An outage brings no page nearer to its end; one that was stale before stays so since then."""
+    ten.site.put("/a", "", status=500)
+    await since(ten, 10, "/a")
+    before = await (await ten.store.live()).pages()
+    for path in ten.paths[1:7]:
+        ten.site.put(path, "", status=500)
+    await ten.refused("7 of 10 pages could not be read")
+    assert await (await ten.store.live()).pages() == before
+    for name in NAMES[1:]:
+        ten.site.page(f"/{name}", f"Page {name * 6}", *words(name))
+    assert (await ten.run()).exit_code == EXIT_WITH_FAILURES
+    stale = {page.url: page.stale_since for page in await (await ten.store.live()).pages() if page.stale_since}
+    assert stale == {page.url: page.stale_since for page in before if page.url.endswith("/a")}

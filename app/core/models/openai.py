@@ -216,6 +216,12 @@ def _usage(parsed: Mapping[str, Any]) -> Usage:
     return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
 
 
+def _recorded(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
+    """What an index remembers: the model, and the settings by which it makes other vectors."""
+    length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
+    return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
+
+
 class OpenAIEmbedder:
     """An embedding model behind `<url>/embeddings`. Prefixes and length limit belong to the model."""
 
@@ -228,7 +234,8 @@ class OpenAIEmbedder:
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = name
+        self.name = _recorded(name, prefixes[1], extra_body or {})
+        self._model = name
         self._endpoint = endpoint
         self._query_prefix, self._passage_prefix = prefixes
         self._max_chars = max_chars
@@ -252,7 +259,7 @@ class OpenAIEmbedder:
         return await self._embed([self._passage_prefix + text for text in texts])
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
-        body = {"model": self.name, "input": [text[: self._max_chars] for text in texts], **self._extra}
+        body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
             answer = await response.read()
         try:

@@ -112,7 +112,8 @@ class Store(Protocol):
         """Begin the next generation, first clearing what an aborted run left. Use it as `async with await store.draft(...)`.
 
         Another recipe than the live one's means a full rebuild beside the live generation. Raises
-        `StoreBusy` while another draft is open, in any process.
+        `StoreBusy` while another draft is written, in any process. A store may let two drafts begin as long as
+        nothing was written: the second to write then raises it, so that it never publishes over the first.
         """
         ...
 

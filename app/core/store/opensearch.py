@@ -11,7 +11,7 @@ from typing import Any
 
 from app.core.errors import IndexMismatch, NoIndex, SettingsError, StoreError
 from app.core.store.lift import Summarised, absent, lifted
-from app.core.store.opensearch_catalog import Catalog, Published, pages_of
+from app.core.store.opensearch_catalog import Catalog, Published, State, pages_of
 from app.core.store.opensearch_connection import Connection
 from app.core.store.opensearch_draft import OpenSearchDraft, Plan
 from app.core.store.opensearch_lock import WriterLock
@@ -168,12 +168,20 @@ class OpenSearchStore:
         return await asyncio.shield(self._looking)
 
     async def draft(self, recipe: Recipe) -> OpenSearchDraft:
-        """Begin the next generation. Raises `StoreBusy` while another draft is open, in any process."""
+        """Begin the next generation. Raises `StoreBusy` while another draft is written, in any process.
+
+        Where it can, the draft takes the writer's lock with its first write only: a run without a change writes nothing.
+        """
         await self._catalog.prepare()
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        await lock.acquire()
+        found = await self._catalog.live() if await lock.is_free() else None
         try:
-            draft = OpenSearchDraft(self._connection, self._catalog, lock, await self._plan(recipe), self._forget)
+            if found is not None and found[0].info.id == found[1].last_id and _shares(found[0], recipe):
+                plan = self._plan(*found, recipe)
+            else:  # something is to be made or cleared first
+                await lock.acquire()
+                plan = await self._begun(recipe)
+            draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
         except BaseException:
             await lock.release()
@@ -234,20 +242,22 @@ class OpenSearchStore:
             self._until = time.monotonic() + self._notice_seconds
         return self._pinned
 
-    async def _plan(self, recipe: Recipe) -> Plan:
-        """Number the next generation, clear what an aborted run left, and make the indices for a rebuild.
-
-        The number is given out for good as soon as something is written.
-        """
+    async def _begun(self, recipe: Recipe) -> Plan:
+        """Clear what an aborted run left, and make the indices for a rebuild."""
         found = await self._catalog.live()
         live, state = found or (None, replace(await self._catalog.state(), kept=(), fading=()))
-        base = live if live is not None and (live.info.recipe, live.layout) == (recipe, VERSION) else None
-        state = replace(state, last_id=state.last_id + 1, last_index=state.last_index + (base is None))
-        await discard(self._connection, self._catalog, state)
+        plan = self._plan(live, state, recipe)
+        await discard(self._connection, self._catalog, plan.state)
+        if plan.base is None:
+            await self._catalog.write(plan.state)
+            await self._make(plan.target.chunks, recipe)
+        return plan
+
+    def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
+        """Number the next generation. The number is given out for good as soon as something is written."""
+        base = live if live is not None and _shares(live, recipe) else None
+        state = replace(state.numbered(), last_index=state.last_index + (base is None))
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
-        if base is None:
-            await self._catalog.write(state)
-            await self._make(chunks, recipe)
         info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
 
@@ -263,3 +273,8 @@ class OpenSearchStore:
                     f"OpenSearch at {self._connection.url} made the index {name}, but no node took it. "
                     "See its cluster health: disks may be full."
                 )
+
+
+def _shares(live: Published, recipe: Recipe) -> bool:
+    """Whether a draft of this recipe can start from the live generation."""
+    return (live.info.recipe, live.layout) == (recipe, VERSION)

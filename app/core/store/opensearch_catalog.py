@@ -52,6 +52,10 @@ class State:
         """The generation of this id."""
         return next((p for p in (*self.kept, *self.fading) if p.info.id == generation), None)
 
+    def numbered(self) -> State:
+        """With the next generation's number given out."""
+        return replace(self, last_id=self.last_id + 1)
+
     def upto(self, generation: int) -> State:
         """Without what was published after this generation: drafts that came to nothing, and what was rolled back."""
         return replace(
@@ -142,7 +146,8 @@ class Catalog:
                 f"{self.name} at {self._connection.url} is an index of something else: ours is an alias. "
                 "Choose another index name in DOCS_STORE."
             )
-        await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
+        if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
+            await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
 
     async def delete_others(self, state: State) -> None:
         """Delete the indices of ours that no generation in the state uses."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import IndexMismatch, NoIndex, StoreError
+from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
 from app.core.store.opensearch_catalog import Catalog, Published, State
 from app.core.store.opensearch_connection import Connection
 from app.core.store.opensearch_lock import WriterLock
@@ -192,8 +192,23 @@ class OpenSearchDraft:
     async def _number(self) -> None:
         """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
         if not self._numbered:
+            await self._own()
             await self._catalog.write(self._plan.state)
             self._numbered = True
+
+    async def _own(self) -> None:
+        """Become the one writer, if nobody else wrote since this draft began. Raises `StoreBusy`."""
+        if self._lock.held:
+            return
+        await self._lock.acquire()
+        found = await self._catalog.live()
+        if found is None or (found[0], found[1].numbered()) != (self._plan.live, self._plan.state):
+            await self._lock.release()
+            raise StoreBusy(
+                f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
+                "published; start it again."
+            )
+        await discard(self._connection, self._catalog, self._plan.state)
 
     def _check_vectors(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         for chunk in chunks:
@@ -260,6 +275,7 @@ class OpenSearchDraft:
         if self._plan.live is None:
             raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
         if self._plan.base is not None and self._touched:
+            await self._own()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
         self._done = "published"

@@ -36,6 +36,18 @@ class WriterLock:
         self._heart: asyncio.Task[None] | None = None
         self._renewing = asyncio.Lock()
 
+    @property
+    def held(self) -> bool:
+        """Whether it was acquired and not released since."""
+        return self._heart is not None
+
+    async def is_free(self) -> bool:
+        """True when nobody has it, False when a dead writer left it; writes nothing. Raises `StoreBusy` while one has it."""
+        found = await self._connection.call("GET", self._path, allow=(404,))
+        if found:
+            self._refuse_living(found["_source"])
+        return not found
+
     async def acquire(self) -> None:
         """Take the lock and keep renewing it. Raises `StoreBusy` while another writer has it."""
         _held.add(self._token)
@@ -113,12 +125,14 @@ class WriterLock:
         if found is None:
             condition: dict[str, Any] = {"op_type": "create"}
         else:
-            owner = found["_source"]
-            if owner["expires"] > time.time() and not _is_dead(owner):
-                raise self._busy(owner)
+            self._refuse_living(found["_source"])
             condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         if not await self._write(condition):
             raise self._busy(found["_source"] if found else {})
+
+    def _refuse_living(self, owner: dict[str, Any]) -> None:
+        if owner["expires"] > time.time() and not _is_dead(owner):
+            raise self._busy(owner)
 
     def _busy(self, owner: dict[str, Any]) -> StoreBusy:
         return StoreBusy(

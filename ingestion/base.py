@@ -1,0 +1,58 @@
+"""What a run starts from: the pages that the live generation has, and what becomes of those that it doesn't read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.core.errors import NoIndex
+from app.core.settings import Settings
+from app.core.store.base import Draft, Generation, Store
+from app.core.types import Page
+from ingestion.addresses import own_address
+from ingestion.embed import Embedding
+from ingestion.fetch import Fetcher
+from ingestion.prepare import Prepared
+from ingestion.read import Change, Reader
+from ingestion.report import Report
+from ingestion.sitemap import Entry
+from ingestion.write import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the run starts from. `rebuilds` when the draft can't share the live generation: all must be put anew."""
+
+    states: Mapping[str, Page]
+    rebuilds: bool
+    live: Generation | None
+
+    @classmethod
+    async def read(cls, draft: Draft, store: Store) -> Base:
+        """What this draft and the live generation of its store know."""
+        try:
+            live = await store.live()
+        except NoIndex:
+            return cls({}, rebuilds=True, live=None)
+        if not draft.rebuilds:
+            return cls(await draft.page_states(), rebuilds=False, live=live)
+        return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
+
+    def reader(
+        self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
+    ) -> Reader:
+        """A reader that compares with it; `dry` for one that asks no language model."""
+        listed = frozenset(own_address(entry) for entry in entries)
+        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
+
+    async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
+        """Put the pages that this run didn't read, from the Markdown that the live generation has."""
+        if self.live is None or not self.rebuilds:
+            return
+        done = {p.url for p in report.pages if p.outcome == "removed" or p.read}
+        for url in self.states:
+            page = await self.live.page(url) if url not in done else None
+            if page is not None:
+                put = Prepared(page) if page.same_as else await reader.finished(Prepared(page))
+                await writer.write(Change(None, put=put))
+        await writer.flush()

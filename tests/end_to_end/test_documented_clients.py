@@ -18,7 +18,7 @@ from mcp import Client
 from tests.end_to_end.asking import SOURCES
 from tests.end_to_end.program import Program, environment, free_port, program, service
 from tests.node import run_node
-from tests.test_docs import LANGUAGES, blocks, page, section
+from tests.test_docs import LANGUAGES, ROOT, blocks, page, section
 
 LOCAL = "http://localhost:8000"
 CURLS = [
@@ -152,13 +152,18 @@ def test_the_service_for_open_webui_starts_as_shown(indexed: Path, language: str
         assert httpx.get(f"{running.url}/health").status_code == 200
 
 
-def test_open_webui_is_set_up_alike_in_both_languages():
-    """The same variables with the same values, but for the word that stands for a key; their JSON can be read."""
+def test_open_webui_is_set_up_alike_everywhere():
+    """Both languages and the compose file have the same variables with the same values, but for address and key."""
     given = []
     for language in LANGUAGES:
         text = section(page(language, "clients"), "open-webui")
-        found = dict(re.findall(r"-e ([A-Z_]+)=('[^']*'|\S+)", text))
-        found.pop("OPENAI_API_KEY")
-        given.append(found)
-    assert given[0] == given[1]
-    assert json.loads(given[0]["OPENAI_API_CONFIGS"].strip("'"))["0"]["headers"] == {"X-OWUI-Task": "{{TASK}}"}
+        found = re.findall(r"-e ([A-Z_]+)=('[^']*'|\S+)", text)
+        given.append({name: value.strip("'") for name, value in found})
+    compose = yaml.safe_load((ROOT / "deploy/compose.open-webui.yaml").read_text("utf-8"))
+    given.append(compose["services"]["open-webui"]["environment"])
+    assert compose["services"]["open-webui"]["image"].endswith(":v0.12.4")
+    for settings in given:
+        assert settings.pop("OPENAI_API_BASE_URL").endswith(":8000/v1")
+        assert settings.pop("OPENAI_API_KEY")
+    assert given[0] == given[1] == given[2]
+    assert json.loads(given[0]["OPENAI_API_CONFIGS"])["0"]["headers"]["X-OWUI-Task"] == "{{TASK}}"

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev install-eval run test test-fast test-eval check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install install-dev install-eval run test test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -20,6 +20,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) -e '.[embedded,mcp,llamaindex,dev]'
+	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7; \
+	else echo "No npm: tests with the official client for JavaScript will skip."; fi
 	@touch $@
 
 # judges and Evidently's reports; make eval itself needs none of it
@@ -72,6 +74,19 @@ format: install-dev
 # Thousands of requests made up from our own /openapi.json, each answer compared with it; minutes
 fuzz: install-dev
 	$(BIN)/python -m bench.fuzz 300
+
+# The real Open WebUI (770 MB, once, outside of this directory) in a Chromium; pictures of it in results/open-webui
+OPEN_WEBUI_VENV ?= $(HOME)/.cache/docs-assistant/open-webui-0.12.4
+$(OPEN_WEBUI_VENV)/.installed:
+	@echo "Installing Open WebUI into $(OPEN_WEBUI_VENV) (770 MB, minutes, once) ..."
+	$(PYTHON) -m venv $(OPEN_WEBUI_VENV)
+	$(OPEN_WEBUI_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps open-webui==0.12.4
+	$(OPEN_WEBUI_VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r $(OPEN_WEBUI_VENV)/lib/python3.*/site-packages/requirements-slim.txt
+	@touch $@
+
+test-openwebui: install-dev $(OPEN_WEBUI_VENV)/.installed
+	$(PIP) -e '.[embedded,mcp,browser,dev]'
+	OPEN_WEBUI=$(OPEN_WEBUI_VENV)/bin/open-webui OPEN_WEBUI_PICTURES=$(CURDIR)/results/open-webui $(BIN)/python -m pytest tests/open_webui
 
 # Fetches, starts and stops a real OpenSearch for development and tests
 opensearch:

@@ -38,6 +38,7 @@ class FakeLLM:
         self.calls: list[dict[str, Any]] = []
         self.embedded: list[list[str]] = []
         self.cancelled = 0
+        self.open = 0  # chat calls under way
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
         self.embedding_hook: Callable[[], None] = lambda: None
@@ -48,11 +49,14 @@ class FakeLLM:
         body = await request.json()
         self.calls.append(body)
         reply = self.reply(body)
+        self.open += 1
         try:
             return await self._stream(request, reply) if body.get("stream") else await self._whole(reply)
         except (asyncio.CancelledError, ConnectionResetError):
             self.cancelled += 1
             raise
+        finally:
+            self.open -= 1
 
     async def _whole(self, reply: Reply) -> web.Response:
         await asyncio.sleep(reply.delay)

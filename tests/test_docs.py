@@ -307,7 +307,7 @@ def test_compose_files_say_which_of_their_variables_can_be_set():
     """Variables of the compose files are in env.example, and the files are YAML that builds from our Dockerfile."""
     example = set(re.findall(r"^#?([A-Z_]+)=", read(ROOT / "deploy/env.example"), re.MULTILINE))
     files = {file.name: yaml.safe_load(read(file)) for file in DEPLOY if file.match("compose*.yaml")}
-    assert set(files) == {"compose.yaml", "compose.opensearch.yaml"}
+    assert set(files) == {"compose.yaml", "compose.opensearch.yaml", "compose.open-webui.yaml"}
     for name in files:
         assert set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", read(ROOT / "deploy" / name))) <= example
     services = files["compose.yaml"]["services"]
@@ -315,6 +315,7 @@ def test_compose_files_say_which_of_their_variables_can_be_set():
         (ROOT / "deploy" / s["build"]["context"] / s["build"]["dockerfile"]).resolve() for s in services.values()
     } == {ROOT.resolve() / "deploy/Dockerfile"}
     assert set(files["compose.opensearch.yaml"]["services"]) == {*services, "opensearch"}
+    assert set(files["compose.open-webui.yaml"]["services"]) == {"open-webui"}
 
 
 def test_the_image_is_built_from_files_that_exist():

@@ -53,7 +53,7 @@ class SourceObject(BaseModel):
     url: str = Field(description="Of the section, where its anchor is known.")
     section: str = Field(description="The section's heading; empty at the start of a page.")
     language: str
-    snippet: str = Field(description="The passage's first 300 characters.")
+    snippet: str = Field(description="How the section in the passage begins, about 300 characters.")
     score: float = Field(description="0 to 1, relative to the other passages of this answer.")
     translated_from: str = Field(description="Language of the page where the answer read a translation; else empty.")
 

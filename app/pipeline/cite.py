@@ -149,6 +149,7 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
     chunk = hit.chunk
     section = best_section(chunk, wanted)
     title, url, language = chunk.title, chunk.link_to(section), chunk.language
+    snippet = _beginning(chunk.text[section.offset if section else 0 :].strip())
     if other:
         section = other.section(section)
         anchor = f"#{section.anchor}" if section and section.anchor else ""
@@ -160,10 +161,15 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
         url=url,
         section="" if name == title else name,
         language=language,
-        snippet=chunk.text[:SNIPPET],
+        snippet=snippet,
         score=hit.fused,
         translated_from="" if other else chunk.translated_from,
     )
+
+
+def _beginning(text: str) -> str:
+    """The text, cut behind a word where it is long."""
+    return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rsplit(maxsplit=1)[0]} …"
 
 
 def source_list(sources: tuple[Source, ...], language: Language) -> str:

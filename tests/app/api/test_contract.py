@@ -63,7 +63,7 @@ REFUSED = {
     "modalities": [["text", "audio"]],
 }
 ACCEPTED = {"n": 1, "response_format": {"type": "text"}, "modalities": ["text"]}
-ELSEWHERE = {"model", "messages", "stream", "stream_options"}
+ELSEWHERE = {"model", "messages", "stream", "stream_options", "trace"}
 QUESTION = [{"role": "user", "content": "How?"}]
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
 SCRIPT = (Text("Ah"), Text("oj [1]"), Usage(7, 2), SOURCE, Done())
@@ -91,7 +91,7 @@ def table(language):
 
 @pytest.mark.parametrize("language", ["en", "cs"])
 def test_the_table_has_every_field_of_the_official_client(language):
-    known = {*CompletionCreateParamsBase.__annotations__, "stream"}
+    known = {*CompletionCreateParamsBase.__annotations__, "stream", "trace"}
     assert set(table(language)) == known
 
 

@@ -85,10 +85,19 @@ async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> No
     chunk = replace(
         hit(1).chunk,
         text="## Disks\n\nTen GB.\n\n## Memory\n\nYou can get 4 GB.\n",
-        sections=(Section(0, ("Limits", "Disks"), "disks"), Section(21, ("Limits", "Memory"), "memory")),
+        sections=(Section(0, ("Limits", "Disks"), "disks"), Section(19, ("Limits", "Memory"), "memory")),
     )
     events = await say(["Four [1]."], hits=(replace(hit(1), chunk=chunk),))
     assert "1. [Page 1 – Memory](https://docs.example.org/page-1#memory)" in text_of(events)
+    (source,) = (event for event in events if isinstance(event, Source))
+    assert source.snippet == "## Memory\n\nYou can get 4 GB."
+
+
+async def test_a_snippet_is_cut_behind_a_word() -> None:
+    events = await say(["Four [1]."], hits=(hit(1, "gigabytes " * 100),))
+    (source,) = (event for event in events if isinstance(event, Source))
+    assert source.snippet.endswith("gigabytes …")
+    assert len(source.snippet) <= 302
 
 
 async def test_quoted_text_is_left_alone() -> None:

@@ -161,21 +161,24 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, mon
         verdict = '{"category": "UNKNOWN", "reasoning": "?"}'
         llm.reply = lambda body: Reply("Ask somebody." if body["model"] == "old-bot" else verdict)
         monkeypatch.setenv("DOCS_STORE", settings.store)
+        answering = settings.model_copy(update={"llm_url": llm.url, "llm_model": "ours"})
         with own_set() as path, own_set("docs_unanswerable.jsonl") as none:
             words = [
                 "run", path, "--unanswerable", none, "--limit", "20", "--assistant", "docs-assistant",
                 "--url", f"old={llm.url},old-bot", "--judge-url", llm.url, "--judge-model", "judge",
                 "--own-criteria", "--out", tmp_path / "out",
             ]  # fmt: skip
-            assert await command(settings, *words) == 0
+            assert await command(answering, *words) == 0
             asked = len(llm.calls)
-            assert await command(settings, *words) == 0
+            assert await command(answering, *words) == 0
     assert len(llm.calls) == asked
     assert sum(call["model"] == "old-bot" for call in llm.calls) == 20
     assert "Against docs-assistant" in capsys.readouterr().out
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
     assert {row["contestant"] for row in kept["rows"]} == {"docs-assistant", "old"}
     assert kept["failed_judgements"] == kept["failed_answers"] == 0
+    tokens = {one["contestant"]: one["prompt_tokens"] for one in kept["efforts"]}
+    assert tokens["docs-assistant"] > tokens["old"] == 11  # helper calls count as well
     assert (tmp_path / "out/answers.html").is_file()
     with own_set() as path:
         same = Settings.load(env_file=None, llm_url="http://127.0.0.1:9/v1", llm_model="judge")

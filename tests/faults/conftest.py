@@ -32,7 +32,9 @@ def llm() -> Iterator[FakeLLM]:
 def rig(request: pytest.FixtureRequest, tmp_path: Path, llm: FakeLLM) -> Iterator[Rig]:
     """A site, an embedder, and an empty store."""
     with PLACES[request.param](tmp_path) as place, local_site() as site:
-        yield Rig(site, llm, place, tmp_path)
+        made = Rig(site, llm, place, tmp_path)
+        yield made
+        made.end()
 
 
 @pytest.fixture

@@ -93,16 +93,11 @@ class Server:
         self._http = httpx.Client(base_url=url, timeout=60)
 
     def writes(self) -> Mapping[str, Any]:
-        """Operations so far in each index of chunks and pages, and in the catalog but for the writer's lock."""
+        """Operations so far in each index, the catalog with the writer's lock among them."""
         params = {"level": "shards", "filter_path": "indices.*.shards.*.seq_no.max_seq_no"}
         found = self._http.get(f"/{self.name}-*/_stats", params=params).json().get("indices", {})
-        counted = {
-            index: value["shards"]["0"][0]["seq_no"]["max_seq_no"]
-            for index, value in found.items()
-            if not index.endswith("-meta")
-        }
-        state = self._http.get(f"/{self.name}-meta/_doc/state").json()
-        return counted | {"state": state.get("_seq_no"), "alias": self._http.get(f"/_alias/{self.name}").text}
+        counted = {index: value["shards"]["0"][0]["seq_no"]["max_seq_no"] for index, value in found.items()}
+        return counted | {"alias": self._http.get(f"/_alias/{self.name}").text}
 
     def break_down(self) -> None:
         """Open connections die, new ones are refused."""

@@ -3,63 +3,29 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
-import time
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.core.models import open_embedder
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.types import LexicalText, Query
+from app.core.types import GenerationInfo, LexicalText, Page, Query
 from ingestion.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
-from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM
 from tests.faults.places import Place, opened
+from tests.faults.process import Started
 from tests.ingestion.local_site import Answer, LocalSite
 
 PAGES = 12
-COMMAND = """
-import sys, time
-from pathlib import Path
-import app.core.models.openai, app.core.store.embedded_draft, app.core.store.opensearch_writing, ingestion.run, lancedb
-from app.cli import main
-app.core.store.embedded_draft.BATCH = app.core.store.opensearch_writing.BATCH_ROWS = 12
-gate = Path(sys.argv.pop(1))
-print("ready", flush=True)
-while not gate.exists():
-    time.sleep(0.005)
-sys.exit(main())
-"""
-"""The program with small batches; it has all imported when it waits for its gate, so that time counts from there."""
 
 
 def text(number: int, marker: str) -> str:
     """What a page says; the marker tells the state of the site in every chunk."""
     return f"Gauge number {number} of {marker} measures the pressure in boiler {number} and shows it on the panel."
-
-
-@dataclass(frozen=True)
-class Started:
-    """A run in a process of its own that waits to be let go."""
-
-    gate: Path
-    program: Program
-
-    def ready(self) -> float:
-        """Returns, with the time, when it could begin."""
-        self.program.wait_for("ready")
-        return time.monotonic()
-
-    def go(self) -> Program:
-        """Let it run."""
-        self.gate.touch()
-        return self.program
 
 
 @dataclass(repr=False)
@@ -71,6 +37,7 @@ class Rig:
     place: Place
     folder: Path
     pages: int = PAGES
+    _started: list[Started] = field(default_factory=list)
 
     def write_site(self, marker: str) -> None:
         """Bring all pages of the site to this state."""
@@ -106,25 +73,36 @@ class Rig:
         }
         return {f"DOCS_{name.upper()}": value for name, value in values.items()}
 
-    async def run(self, **changes: object) -> Report:
+    async def run(self, *, wait: float = 0.0, force: bool = False, **changes: object) -> Report:
         """A run in this process, with short waits between tries."""
         values = {name.removeprefix("DOCS_").lower(): value for name, value in self.settings.items()}
         settings = Settings.load(None, **(values | changes))
         store, embedder = opened(self.place), open_embedder(settings)
         try:
             async with Fetcher(settings, retry_wait=0.01) as fetcher:
-                return await ingest([self.sitemap], store=store, embedder=embedder, settings=settings, fetcher=fetcher)
+                return await ingest(
+                    [self.sitemap],
+                    store=store,
+                    embedder=embedder,
+                    settings=settings,
+                    fetcher=fetcher,
+                    wait=wait,
+                    force=force,
+                )
         finally:
             await store.close()
             await embedder.close()
 
     def process(self, *, limit: int | None = None) -> Started:
-        """A run as `docs-assistant ingest`, in small batches; `limit` is the largest file it may write, in blocks."""
-        gate = self.folder / f"gate-{uuid.uuid4().hex}"
-        command = [sys.executable, "-P", "-c", COMMAND, str(gate), "ingest", self.sitemap]
-        if limit is not None:
-            command = ["bash", "-c", 'ulimit -f "$0" && exec "$@"', str(limit), *command]
-        return Started(gate, Program(self.folder / "runs", command=command, **self.settings))
+        """A run as `docs-assistant ingest`, in small batches; `limit` is the largest file it may write, in bytes."""
+        started = Started(self.folder / "runs", ["ingest", self.sitemap], self.settings, limit)
+        self._started.append(started)
+        return started
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for started in self._started:
+            started.kill()
 
     async def content(self) -> dict[str, tuple[str, ...]]:
         """Every page with the texts of its chunks, of the live generation as another process sees it."""
@@ -136,6 +114,15 @@ class Rig:
             assert len(chunks) == live.info.chunks
             assert len(pages) == live.info.pages
             return {page.url: tuple(chunks[id_] for id_ in page.chunk_ids) for page in pages}
+        finally:
+            await store.close()
+
+    async def records(self) -> tuple[GenerationInfo, tuple[Page, ...]]:
+        """The live generation and its page records, with ETags, dates and since when they are stale."""
+        store = opened(self.place)
+        try:
+            live = await store.live()
+            return live.info, await live.pages()
         finally:
             await store.close()
 

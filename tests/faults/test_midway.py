@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import suppress
 
 import pytest
 
 from app.core.errors import AssistantError, ModelUnavailable, StoreBusy, StoreError, StoreUnavailable
-from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK
+from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, Report
 from tests.faults.places import Directory, opened
 from tests.faults.rig import Rig, markers
+from tests.ingestion.local_site import Answer
 
 pytestmark = pytest.mark.usefixtures("small_batches")
 
@@ -76,14 +79,14 @@ async def test_a_disk_that_is_full(rig: Rig):
     before = await rig.content()
     rig.write_site("state2")
     if isinstance(rig.place, Directory):
-        program, says = rig.process(limit=4).go(), "Make room on its disk"
+        run, says = rig.process(limit=4096).go(), "Make room on its disk"
     else:
         rig.after(4, rig.place.fill)
-        program, says = rig.process().go(), "make room"
-    code = await asyncio.to_thread(program.process.wait, 60)
-    assert code == EXIT_NOT_PUBLISHED, program.err
-    assert says in program.err
-    assert "Traceback" not in program.err
+        run, says = rig.process().go(), "make room"
+    code = await asyncio.to_thread(run.wait)
+    assert code == EXIT_NOT_PUBLISHED, run.err
+    assert says in run.err
+    assert "Traceback" not in run.err
     assert await rig.answers() == {"state1"}
     if not isinstance(rig.place, Directory):
         await _fails(rig, StoreError, "make room")
@@ -98,11 +101,65 @@ async def test_two_runs_at_once(rig: Rig):
     rig.write_site("state2")
     asked, go_on = rig.hold("/gauge-7")
     first = asyncio.create_task(rig.run())
+    begun = len(rig.llm.embedded)
     assert await asyncio.to_thread(asked.wait, 20)
+    async with asyncio.timeout(20):
+        while len(rig.llm.embedded) < begun + 2:  # so that something was written
+            await asyncio.sleep(0.01)
     with pytest.raises(StoreBusy, match=r"Another run is writing to .*index"):
         await rig.run()
     assert await rig.answers() == {"state1"}
     go_on.set()
     assert (await first).exit_code == EXIT_OK
     assert await rig.answers() == {"state2"}
+    assert rig.place.left_over() == []
+
+
+@pytest.mark.parametrize("wait", [0.0, 60.0], ids=["leaves", "waits"])
+async def test_two_runs_that_begin_at_once(rig: Rig, wait: float, monkeypatch: pytest.MonkeyPatch):
+    """Both read the site before either writes: one publishes, the other leaves with a message or does its part after."""
+    monkeypatch.setattr("ingestion.run.TRY_AGAIN", 0.1)
+    rig.write_site("state1")
+    await rig.run()
+    rig.write_site("state2")
+    page, both = rig.site.answers["/gauge-7"], threading.Barrier(2)
+    assert isinstance(page, Answer)
+
+    def together() -> Answer:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(3)
+        return page
+
+    rig.site.answers["/gauge-7"] = together
+    runs = [asyncio.create_task(rig.run(wait=wait, embedding_batch=50)) for _ in range(2)]
+    for run in runs:
+        run.add_done_callback(lambda _: both.abort())
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    left = [end for end in ended if isinstance(end, BaseException)]
+    assert len(left) == (0 if wait else 1)
+    assert all(isinstance(error, StoreBusy) and "Another run" in str(error) for error in left)
+    changed = sorted(end.counts["changed"] for end in ended if isinstance(end, Report))
+    assert changed == ([0, rig.pages] if wait else [rig.pages])
+    assert await rig.answers() == {"state2"}
+    assert rig.place.left_over() == []
+
+
+async def test_vectors_of_another_length_under_the_same_name_rebuild_the_index(rig: Rig):
+    """A run that embeds nothing asks the embedder nothing; the first new text shows it, or --force."""
+    rig.write_site("state1")
+    first = (await rig.run()).published
+    rig.llm.dimension = 5
+    asked = len(rig.llm.embedded)
+    assert not (await rig.run()).changed
+    assert len(rig.llm.embedded) == asked
+    rig.write_page(3, "state2")
+    second = (await rig.run()).published
+    assert first is not None
+    assert second is not None
+    assert (first.recipe.dimension, second.recipe.dimension) == (8, 5)
+    assert (second.pages, second.chunks) == (first.pages, first.chunks)
+    rig.llm.dimension = 6
+    forced = (await rig.run(force=True)).published
+    assert forced is not None
+    assert forced.recipe.dimension == 6
     assert rig.place.left_over() == []

@@ -38,6 +38,12 @@ def _pages(body: str, status: int = 200) -> Callable[[Rig], None]:
     return put
 
 
+def _mixed(rig: Rig) -> None:
+    """Some leave, some become stale, one is changed: nothing of that is kept of a run that is refused."""
+    for number in range(1, rig.pages):
+        rig.site.put(f"/gauge-{number}", "", status=404 if number % 2 else 500)
+
+
 SITES = {
     "sitemap 500": SiteFault(_sitemap("", status=500), SitemapError, r"sitemap\.xml can't be read: answered 500"),
     "sitemap without a body": SiteFault(_sitemap(""), SitemapError, "Nothing was changed"),
@@ -48,6 +54,7 @@ SITES = {
     ),
     "pages are one soft 404": SiteFault(_pages(HTML), RunRefused, "12 pages .*the same"),
     "pages 404": SiteFault(_pages("", 404), NotPublished, "answered 404"),
+    "half of the pages 404, others 500": SiteFault(_mixed, RunRefused, "of 12 pages .*answered 404"),
     "pages 500": SiteFault(_pages("", 500), NotPublished, "answered 500"),
 }
 
@@ -57,12 +64,13 @@ async def test_a_site_that_fails_changes_nothing(rig: Rig, fault: SiteFault):
     """The run ends with an error that names it, and the index answers as before."""
     rig.write_site("state1")
     await rig.run()
-    before = await rig.content()
+    before, records = await rig.content(), await rig.records()
     rig.write_site("state2")
     fault.breaks(rig)
     with pytest.raises(fault.error, match=fault.says):
         await rig.run()
     assert await rig.content() == before
+    assert await rig.records() == records
     assert await rig.answers() == {"state1"}
     rig.write_site("state2")
     assert (await rig.run()).exit_code == EXIT_OK

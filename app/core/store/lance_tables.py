@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import re
 import shutil
@@ -24,7 +25,10 @@ ROWS_FOR_VECTOR_INDEX = 20_000
 FRAGMENTS = 12
 VERSIONS = 40
 UNINDEXED_SHARE = 0.1
+NEVER = timedelta(days=36500)
 SLACK = timedelta(seconds=1)  # LanceDB counts from its own, later, now
+
+log = logging.getLogger(__name__)
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
@@ -138,10 +142,17 @@ async def merge(table: Any, oldest: int) -> None:
     LanceDB refuses a cleaning that would take any tagged version, so those in between stay until then.
     """
     with lance_errors("merge the files of a table"):
-        if await _worth_merging(table, oldest):
-            committed = {v["version"]: v["timestamp"] for v in await table.list_versions()}
-            age = datetime.now(committed[oldest].tzinfo) - committed[oldest] + SLACK
+        if not await _worth_merging(table, oldest):
+            return
+        await table.optimize(cleanup_older_than=NEVER)  # apart, as an age is counted from the end of the merging
+        committed = {v["version"]: v["timestamp"] for v in await table.list_versions()}
+        age = datetime.now(committed[oldest].tzinfo) - committed[oldest] + SLACK
+        try:
             await table.optimize(cleanup_older_than=age, delete_unverified=True)
+        except RuntimeError as error:
+            if "tagged version" not in str(error):
+                raise
+            log.warning("Old versions of a table stay until the next run: %s", error)
 
 
 async def index_chunks(table: Any) -> None:

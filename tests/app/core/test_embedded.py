@@ -305,6 +305,19 @@ async def test_many_small_changes_keep_the_index_small_and_right(store, tmp_path
 
 
 @pytest.mark.server
+async def test_a_slow_machine_that_cleans_too_late_publishes_all_the_same(store, monkeypatch, caplog):
+    """LanceDB counts the age of versions when it gets to them: a tagged one may be old by then, which only defers cleaning."""
+    await publish(store, {0: ("common 2",), 1: ("common same",)})
+    monkeypatch.setattr("app.core.store.lance_tables.SLACK", timedelta(seconds=-1))
+    await asyncio.sleep(1.2)
+    await publish(store, {0: ("common 3",)})
+    assert "Old versions of a table stay until the next run" in caplog.text
+    assert sorted(await texts_of(await store.live())) == ["common 3", "common same"]
+    await store.rollback()
+    assert sorted(await texts_of(await store.live())) == ["common 2", "common same"]
+
+
+@pytest.mark.server
 async def test_a_big_index_searches_approximately_and_exactly(store):
     """From 20,000 chunks on there is an index of vectors; its best five are those of the exhaustive search."""
     rng = random.Random(3)

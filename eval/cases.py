@@ -21,6 +21,7 @@ from app.core.turn import Message
 from eval.errors import EvaluationError
 
 LIMIT_SEED = 0
+HALVES = {"even": 0, "odd": 1}
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no", ""})
 
@@ -83,6 +84,11 @@ def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
         return tuple(cases)
     chosen = random.Random(LIMIT_SEED).sample(range(len(cases)), limit)  # noqa: S311 — a sample, no secret
     return tuple(cases[i] for i in sorted(chosen))
+
+
+def half(cases: Sequence[Case], name: str) -> tuple[Case, ...]:
+    """Every second of the cases, counted from 0: the even or the odd ones. What is chosen on one is judged on the other."""
+    return tuple(cases[HALVES[name] :: 2])
 
 
 def read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eval.cases import Case
+from eval.cases import Case, half
 from eval.errors import EvaluationError
 from eval.metrics import Estimate, as_values, estimate
 from eval.result import CaseResult, RetrievalResult, groups, parts_of
@@ -69,16 +69,18 @@ class Comparison:
         return asdict(self)
 
 
-def compare(a: RetrievalResult, b: RetrievalResult, *, common: bool = False) -> Comparison:
+def compare(a: RetrievalResult, b: RetrievalResult, *, common: bool = False, only: str = "") -> Comparison:
     """Paired differences B - A. Raises `EvaluationError` when the two asked different questions.
 
     With `common`, questions that only one of them has are left out instead; those with the same id must
-    still be the same.
+    still be the same. `only` is "even" or "odd": every second question of A.
     """
     if a.k != b.k:
         raise EvaluationError(f"A was measured at k = {a.k}, B at k = {b.k}: measure both with the same --k.")
     left_out = _refuse_different_sets(a, b, common=common)
-    both = frozenset(one.case.id for one in a.cases) & frozenset(one.case.id for one in b.cases)
+    asked = [one.case for one in a.cases]
+    of_a = frozenset(case.id for case in (half(asked, only) if only else asked))
+    both = of_a & frozenset(one.case.id for one in b.cases)
     a, b = a.only(both), b.only(both)
     of_b = {one.case.id: one for one in b.cases}
     pairs = [(one, of_b[one.case.id]) for one in a.cases]

@@ -114,6 +114,12 @@ class Settings(BaseSettings):
     min_evidence: float = Field(
         0.34, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
     )
+    tail: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Passages below this share of the best one's score, times its evidence, are left out; 0 keeps all.",
+    )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion

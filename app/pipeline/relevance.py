@@ -1,4 +1,4 @@
-"""Whether the passages say anything of what was asked: decided on raw evidence, never on fused scores.
+"""Whether the passages say anything of what was asked, decided on raw evidence, and how many of them are worth reading.
 
 Fused scores are relative to the question, so a best hit of 1.0 says nothing. The evidence is the share of the
 question's words, weighted by how rare they are in the index, that the best passage has.
@@ -16,6 +16,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Turn
+from app.core.types import Hit
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
@@ -24,7 +25,7 @@ Word = tuple[str, ...]  # the tokens of one word, any of which a passage may hav
 
 @dataclass(frozen=True)
 class Relevance:
-    """Puts hits aside as merely related when even the best has too little of the question."""
+    """Puts hits aside as merely related when even the best has too little of the question, else leaves out weak ones."""
 
     prompts: Prompts
     settings: Settings
@@ -35,7 +36,7 @@ class Relevance:
     optional = False
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The evidence of 0..1; below `min_evidence` no hits are left."""
+        """The evidence of 0..1; below `min_evidence` no hits are left, else those that aren't far behind the best."""
         if turn.smalltalk:  # nothing was asked, so no passage is an answer
             return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
@@ -47,9 +48,17 @@ class Relevance:
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
         evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
-        if evidence >= self.settings.min_evidence:
-            return {"evidence": evidence}
-        return {"evidence": evidence, "hits": (), "related": turn.hits}
+        if evidence < self.settings.min_evidence:
+            return {"evidence": evidence, "hits": (), "related": turn.hits}
+        kept = without_tail(turn.hits, self.settings.tail * evidence)
+        return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
+
+
+def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
+    """The hits whose fused score is at least this share of the first one's; what a reranker ordered stays whole."""
+    if any(hit.rerank is not None for hit in hits):
+        return tuple(hits)
+    return tuple(hit for hit in hits if hit.fused >= share * hits[0].fused)
 
 
 @dataclass(frozen=True, slots=True)

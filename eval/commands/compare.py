@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from app.core.settings import Settings
+from eval.cases import HALVES
 from eval.commands.types import OK, Commands, OpenFinder, as_json
 from eval.compare import compare
 from eval.report import comparison_text
@@ -19,12 +20,13 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("a", metavar="A.json", help="the result before")
     parser.add_argument("b", metavar="B.json", help="the result after")
     parser.add_argument("--common", action="store_true", help="only the questions that both have")
+    parser.add_argument("--half", choices=HALVES, default="", help="only every second question of A, counted from 0")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def _compare(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings, open_finder
-    comparison = compare(load_result(options.a), load_result(options.b), common=options.common)
+    comparison = compare(load_result(options.a), load_result(options.b), common=options.common, only=options.half)
     text = as_json(comparison.summary()) if options.json else comparison_text(comparison)
     sys.stdout.write(text + "\n")
     return OK

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from eval.cases import Case, load_cases
+from eval.cases import HALVES, Case, half, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.retrieval import add_documents_option
 from eval.commands.types import OK, Commands, OpenFinder, as_json, positive
@@ -32,6 +32,9 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
     parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
     parser.add_argument("--no-model", action="store_true", help="search without the configured language model")
+    parser.add_argument(
+        "--half", choices=HALVES, default="", help="by every second question only, counted from 0; the others can judge"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_documents_option(parser)
 
@@ -39,6 +42,7 @@ def add_command(commands: Commands) -> None:
 async def _tune(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings
     cases = load_cases(options.file)
+    cases = half(cases, options.half) if options.half else cases
     overrides = {"llm_url": "", "llm_class": ""} if options.no_model else {}
     with quiet_pipeline():
         async with open_finder(overrides) as finder:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from eval.cases import Case, load_cases, sample
+from eval.cases import Case, half, load_cases, sample
 from eval.errors import EvaluationError
 
 ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
@@ -127,3 +127,9 @@ def test_the_shared_set_is_read_whole(shared_eval):
         ("cs", True): 60,
     }
     assert {case.variant for case in cases} == {"1", "2", "3", "4"}
+
+
+def test_halves_have_every_case_once():
+    """Even and odd, counted from 0."""
+    cases = tuple(Case(str(i), "en", "?", "d") for i in range(5))
+    assert [[case.id for case in half(cases, name)] for name in ("even", "odd")] == [["0", "2", "4"], ["1", "3"]]

@@ -53,6 +53,14 @@ def test_differences_are_b_minus_a_of_the_same_questions():
     assert row_of(compare(b, a), "en").measures["rr"].estimate.mean == -0.5
 
 
+def test_a_half_is_every_second_question():
+    """What was chosen on the odd ones is judged on the even ones."""
+    a, b = result([2] * 20), result([1, 2] * 10)
+    gains = {half: row_of(compare(a, b, only=half), "en").measures["rr"].estimate.mean for half in ("even", "odd", "")}
+    assert gains == {"even": 0.5, "odd": 0.0, "": 0.25}
+    assert compare(a, b, only="odd").n == 10
+
+
 def test_pairing_sees_a_gain_that_unpaired_means_hide():
     """Ranks spread widely, but 15 of 60 questions move up by one: outside the noise only when paired."""
     rng = np.random.default_rng(3)

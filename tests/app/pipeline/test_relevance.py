@@ -1,5 +1,6 @@
 """Nothing relevant is said when the best passage has too little of the question, on evidence of a real index."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ async def test_keywords_in_the_page_s_language_are_evidence_too(hits: tuple) -> 
     question = "Kolik grafických karet dostane sešit?"
     assert (await judge(hits, question, "cs"))["hits"] == ()
     assert "hits" not in await judge(hits, question, "cs", keywords={"en": "NVIDIA card, notebooks"})
+
+
+async def test_the_surer_the_best_passage_the_fewer_others(hits: tuple) -> None:
+    """Passages far behind the best are left out; where it has little of the question itself, they stay."""
+    generation, (storage, gpu, ulozeni) = hits
+    scored = (replace(storage, fused=1.0), replace(ulozeni, fused=0.6), replace(gpu, fused=0.3))
+    sure = await judge((generation, scored), "How large is the storage quota of a project?")
+    assert sure["hits"] == scored[:2]
+    assert "hits" not in await judge((generation, scored), "storage quota of a mongodb")
+    all_kept = replace(STEP, settings=SETTINGS.model_copy(update={"tail": 0.0}))
+    asked = turn("How large is the storage quota of a project?", "en", hits=scored, generation=generation)
+    assert "hits" not in await all_kept(asked)
+    reranked = tuple(replace(hit, rerank=0.5) for hit in scored)
+    assert "hits" not in await judge((generation, reranked), "How large is the storage quota of a project?")
 
 
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:

@@ -114,6 +114,14 @@ class Settings(BaseSettings):
     min_evidence: float = Field(
         0.34, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
     )
+    clusters: int = Field(
+        0,
+        ge=0,
+        description="Clusters of vectors in the embedded store; 0: none below 20,000 chunks, then 8 times their root.",
+    )
+    clusters_searched: int = Field(
+        20, ge=1, le=100, description="Share of the clusters, in percent, that are searched."
+    )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion

@@ -120,6 +120,14 @@ class Settings(BaseSettings):
         le=1,
         description="Passages below this share of the best one's score, times its evidence, are left out; 0 keeps all.",
     )
+    clusters: int = Field(
+        0,
+        ge=0,
+        description="Clusters of vectors in the embedded store; 0: none below 20,000 chunks, then 8 times their root.",
+    )
+    clusters_searched: int = Field(
+        20, ge=1, le=100, description="Share of the clusters, in percent, that are searched."
+    )
     exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
 
     # ingestion

@@ -110,7 +110,7 @@ SMALL = '[[model]]\nid = "small"\nurl = "http://127.0.0.1:9/v1"\nmodel = "s"\n'
         ('[[index]]\nid = "i"\n' + ASSISTANT + STEPS, "index 'i' needs a store"),
         (ASSISTANT + 'index = "i"\n' + STEPS, "uses the index 'i'"),
         ('[model]\nid = "x"\n' + ASSISTANT + STEPS, r"write each model as \[\[model\]\]"),
-        ('[[modell]]\nid = "x"\n' + ASSISTANT + STEPS, "unknown modell"),
+        ('[[gadget]]\nid = "x"\n' + ASSISTANT + STEPS, "unknown gadget"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_at_the_start(tmp_path: Path, text: str, said: str) -> None:

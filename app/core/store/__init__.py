@@ -33,9 +33,11 @@ def open_store(settings: Settings) -> Store:
     module, colon, name = address.partition(":")
     if colon and name.isidentifier() and "/" not in module:
         return _own(module, name, settings)
+    from app.core.store.clusters import Clusters
     from app.core.store.embedded import EmbeddedStore
 
-    return EmbeddedStore(address, keep=settings.generations)
+    clusters = Clusters(settings.clusters, settings.clusters_searched)
+    return EmbeddedStore(address, keep=settings.generations, clusters=clusters)
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from app.core.errors import StoreError
 from app.core.store import embedded_pointer
+from app.core.store.clusters import Clusters
 from app.core.store.embedded_draft import EmbeddedDraft, Start
 from app.core.store.embedded_generation import EmbeddedGeneration
-from app.core.store.lance_tables import Tables, load_lancedb
+from app.core.store.lance_tables import ANY, Tables, load_lancedb
 from app.core.types import GenerationInfo, Recipe
 
 log = logging.getLogger(__name__)
@@ -24,15 +25,15 @@ class EmbeddedStore:
     """An index in a directory, for one writer and any number of readers, in any processes of one machine.
 
     `keep` is the number of generations kept. `grace` is how many seconds a generation that was dropped
-    can still be read by requests under way.
+    can still be read by requests under way. `clusters` says how vectors are searched in two stages.
     """
 
-    def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0) -> None:
+    def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0, clusters: Clusters = ANY) -> None:
         load_lancedb()
         self._directory = Path(path)
         self._keep = keep
         self._grace = grace
-        self._tables = Tables(self._directory)
+        self._tables = Tables(self._directory, clusters)
         self._opening = asyncio.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._live: EmbeddedGeneration | None = None

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from io import BufferedWriter
 from types import TracebackType
 from typing import Self
@@ -223,7 +224,10 @@ class EmbeddedDraft:
 
     async def _next_generation(self) -> Pointer:
         await self._flush()
-        chunks, texts = await self._chunks.finish(index_chunks), await self._texts.finish()
+        chunks, texts = (
+            await self._chunks.finish(partial(index_chunks, clusters=self._tables.clusters)),
+            await self._texts.finish(),
+        )
         info = GenerationInfo(
             id=self._start.pointer.last_id + 1,
             recipe=self._recipe,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.analysis import analyse
+from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Entry
 from app.core.store.lance_rows import condition, quoted, to_chunk, to_page, unit
-from app.core.store.lance_tables import Tables, lance_errors
+from app.core.store.lance_tables import ANY, Tables, lance_errors
 from app.core.store.lift import PAGES, Summarised, absent, best_of_each, lifted
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 
@@ -29,13 +30,15 @@ class EmbeddedGeneration:
     texts: Any
     records: Any
     summaries: Any = None
+    clusters: Clusters = ANY
     _counts: Counter[str] = field(default_factory=Counter)
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
         """The generation of this entry."""
-        return cls(entry.info, *[await tables.at(table) for table in entry.tables])
+        opened = [await tables.at(table) for table in entry.tables]
+        return replace(cls(entry.info, *opened), clusters=tables.clusters)
 
     async def search(self, query: Query) -> Legs:
         """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
@@ -114,7 +117,7 @@ class EmbeddedGeneration:
         if not any(vector):
             return ()
         search = _near(self.chunks, vector, CANDIDATE, where).limit(query.depth)
-        search = search.bypass_vector_index() if query.exact else search.nprobes(_probes(self.info.chunks))
+        search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
         leg = await _cosines(search)
         if self.summaries is None:
             return leg
@@ -129,11 +132,6 @@ class EmbeddedGeneration:
 
 def _count(texts: Sequence[str]) -> Counter[str]:
     return Counter(token for text in texts for token in set(text.split()))
-
-
-def _probes(rows: int) -> int:
-    """A fifth of the index's partitions (there are about the root of the rows)."""
-    return max(1, int(rows**0.5 / 5))
 
 
 def _near(table: Any, vector: Sequence[float], columns: list[str], where: str) -> Any:

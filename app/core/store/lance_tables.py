@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import SettingsError, StoreError
+from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Pinned, sync
 
-# Below this many rows comparing with every vector is quicker than keeping an index of them.
-ROWS_FOR_VECTOR_INDEX = 20_000
 # Each write makes one file (fragment) and version more, and rows that the word index doesn't hold yet
 # are searched one by one. Merging copies rows, so it waits until there is enough of any of them.
 FRAGMENTS = 12
@@ -30,6 +29,7 @@ SLACK = timedelta(seconds=1)  # LanceDB counts from its own, later, now
 
 log = logging.getLogger(__name__)
 
+ANY = Clusters()
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 _OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
@@ -49,8 +49,9 @@ def lance_errors(what: str) -> Iterator[None]:
 class Tables:
     """The tables of one directory. Names are never used twice, so a leftover is never mistaken for a table."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clusters: Clusters = ANY) -> None:
         self.directory = directory
+        self.clusters = clusters
         self._connection: Any = None
 
     async def connection(self) -> Any:
@@ -155,14 +156,13 @@ async def merge(table: Any, oldest: int) -> None:
             log.warning("Old versions of a table stay until the next run: %s", error)
 
 
-async def index_chunks(table: Any) -> None:
+async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
     """Make the indices that the table lacks."""
     with lance_errors("index the chunks"):
         present = {index.columns[0] for index in await table.list_indices()}
         await _index_words(table, present)
-        rows = await table.count_rows()
-        if rows >= ROWS_FOR_VECTOR_INDEX and "vector" not in present:
-            await _index_vectors(table, rows)
+        if "vector" not in present and (count := clusters.of(await table.count_rows())):
+            await _index_vectors(table, count)
 
 
 async def _index_words(table: Any, present: set[str]) -> None:
@@ -182,10 +182,10 @@ async def _index_words(table: Any, present: set[str]) -> None:
         await table.create_index("tokens", config=words)
 
 
-async def _index_vectors(table: Any, rows: int) -> None:
+async def _index_vectors(table: Any, clusters: int) -> None:
     from lancedb.index import IvfFlat
 
-    await table.create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=round(rows**0.5)))
+    await table.create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=clusters))
 
 
 async def _worth_merging(table: Any, oldest: int) -> bool:

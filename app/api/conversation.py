@@ -103,7 +103,7 @@ def _check_question(question: str, param: str, longest: int) -> None:
         raise RequestError(f"{param}: the question is empty.", param=param)
     if len(question) > longest:
         raise RequestError(
-            f"{param}: the question has {len(question)} characters, at most {longest} are taken. Shorten it.",
+            f"The question has {len(question)} characters, at most {longest} are taken. Shorten it.",
             param=param,
             code="too_long",
         )
@@ -120,7 +120,7 @@ def _part(part: ContentPart | InputPart, param: str, *, asked: bool) -> str:
     if placeholder := PLACEHOLDERS.get(part.type):
         if asked:
             raise RequestError(
-                f"{param}: this assistant reads text only; describe what {placeholder} shows in words.",
+                f"This assistant reads text only: say in words what {placeholder} in the question shows ({param}).",
                 param=param,
                 code="unsupported_content",
             )

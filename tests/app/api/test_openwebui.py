@@ -183,6 +183,16 @@ async def test_a_question_of_open_webui_is_answered_with_events(service, name, p
     assert next(c for c in chunks if c.get("sources"))["sources"][0]["url"] == f"{URL}{page}#create"
 
 
+@pytest.mark.parametrize("name", sorted(set(RECORDED) - set(TASKS)))
+async def test_every_recorded_question_is_searched(service, name):
+    """As it was sent, with its own headers."""
+    assert len(RECORDED) == len(TASKS) + 4
+    response = await post(service, name)
+    assert response.status_code == 200
+    assert service.searches >= 1
+    assert "[DONE]" in response.text or content(response)
+
+
 async def test_the_status_is_in_the_language_of_the_question(service):
     question = [{"role": "user", "content": "Jak vytvořím persistent volume claim?"}]
     chunks = events(await post(service, "chat_first_tools", messages=question))

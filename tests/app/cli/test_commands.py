@@ -36,7 +36,7 @@ COMMANDS = paths(_parser())
 def test_the_commands_are_known():
     """The parametrised tests below would pass over nothing."""
     names = {path[0] for path in COMMANDS if path}
-    assert names == {"run", "serve", "ask", "ingest", "pages", "generations", "rollback", "check", "eval"}
+    assert names == {"run", "serve", "ask", "assistants", "ingest", "pages", "generations", "rollback", "check", "eval"}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "itself")

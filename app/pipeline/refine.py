@@ -1,4 +1,4 @@
-"""A clearer wording of the question, for the synthesis only: retrieval does better with the original."""
+"""A clearer wording of the question: for the synthesis, and for the search where a conversation went before."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Settings(BaseSettings):
         0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."
     )
     min_evidence: float = Field(
-        0.34, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
+        0.32, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
     )
     tail: float = Field(
         0.5,

@@ -1,13 +1,15 @@
 """Whether the passages say anything of what was asked, decided on raw evidence, and how many of them are worth reading.
 
 Fused scores are relative to the question, so a best hit of 1.0 says nothing. The evidence is the share of the
-question's words, weighted by how rare they are in the index, that the best passage has.
+question's words, weighted by how rare they are in the index, that the best passage has. A name that the index doesn't
+have weighs most: who asks for a product that no page mentions isn't answered by the rest of the words.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.analysis import PREFIX_MARK, analyse
@@ -20,7 +22,19 @@ from app.core.types import Hit
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
-Word = tuple[str, ...]  # the tokens of one word, any of which a passage may have
+UNKNOWN_NAME = 3.0  # times what another unknown word counts
+MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
+FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_CLAUSE = re.compile(r"(?<=[,;:])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the question: its tokens, any of which a passage may have, and whether it is written as a name."""
+
+    tokens: tuple[str, ...]
+    name: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,10 +54,9 @@ class Relevance:
         if turn.smalltalk:  # nothing was asked, so no passage is an answer
             return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
-        asked = f"{turn.referred} {turn.question}".strip()
-        texts = [_words(without_stopwords(asked, self.prompts.language(turn.language)), turn.language)]
-        texts += [_words(text, language) for language, text in turn.keywords.items()]
-        tokens = list(dict.fromkeys(token for words in texts for word in words for token in word))
+        texts = self._asked(turn)
+        texts += [_words(text.split(), language) for language, text in turn.keywords.items()]
+        tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
@@ -52,6 +65,42 @@ class Relevance:
             return {"evidence": evidence, "hits": (), "related": turn.hits}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
         return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
+
+    def _asked(self, turn: Turn) -> list[list[Word]]:
+        whole = f"{turn.referred} {turn.question}".strip()
+        telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
+        named = names(turn.referred) | names(turn.question)
+        texts = [whole, *(f"{turn.referred} {end}" for end in ends(turn.question))]
+        words = [[word for word in text.split() if word in telling] for text in texts]
+        return [
+            _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
+        ]
+
+
+def ends(question: str) -> list[str]:
+    """Where the question proper may be: the sentence with the question mark, else the last, and its ends from each clause on.
+
+    People greet, say who they are and what they work with, and then ask.
+    """
+    sentences = _SENTENCE.split(question.strip())
+    asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
+    clauses = [_CLAUSE.split(sentence) for sentence in asking]
+    found = (" ".join(each[i:]) for each in clauses for i in range(len(each)))
+    return [end for end in dict.fromkeys(found) if end != question.strip()]
+
+
+def names(text: str) -> frozenset[str]:
+    """The words with a capital letter that isn't owed to the beginning of a sentence, to a title or to shouting."""
+    found, inner, begins = set(), [], True
+    for word in text.split():
+        letters = [letter for letter in word if letter.isalpha()]
+        capital = any(letter.isupper() for letter in (letters[1:] if begins else letters))
+        if capital and len(letters) > 1:
+            found.add(word)
+        if not begins and len(letters) > 1:  # the English I is no name
+            inner.append(capital)
+        begins = word.endswith((".", "!", "?", ":"))
+    return frozenset(found) if sum(inner) <= MOST_NAMES * len(inner) else frozenset()
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
@@ -69,13 +118,14 @@ class Rarity:
     chunks: int
 
     def of(self, word: Word) -> float:
-        """Above 0, most for a word that the index doesn't have."""
-        count = max((self.counts.get(token, 0) for token in word if not token.endswith(PREFIX_MARK)), default=0)
-        return math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
+        """Above 0, most for a word that the index doesn't have, more still when it is a name."""
+        count = max((self.counts.get(token, 0) for token in word.tokens if not token.endswith(PREFIX_MARK)), default=0)
+        rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
+        return UNKNOWN_NAME * rarity if word.name and not count else rarity
 
 
-def _words(text: str, language: str) -> list[Word]:
-    return [tokens for word in dict.fromkeys(text.split()) if (tokens := tuple(analyse(word, language)))]
+def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
+    return [Word(tokens, word in named) for word in dict.fromkeys(text) if (tokens := tuple(analyse(word, language)))]
 
 
 def coverage(words: Sequence[Word], passage: frozenset[str], rarity: Rarity) -> float:
@@ -86,7 +136,7 @@ def coverage(words: Sequence[Word], passage: frozenset[str], rarity: Rarity) -> 
 
 
 def _share(word: Word, passage: frozenset[str]) -> float:
-    found = passage.intersection(word)
+    found = passage.intersection(word.tokens)
     if not found:
         return 0.0
     return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in found) else 1.0

@@ -9,7 +9,7 @@ from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit, Page, Recipe
-from app.pipeline.relevance import Rarity, Relevance, coverage
+from app.pipeline.relevance import Rarity, Relevance, Word, coverage, ends, names
 from tests.app.pipeline.turns import SETTINGS, turn
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)
@@ -61,6 +61,64 @@ async def test_a_question_about_something_else_leaves_no_hits(hits: tuple, quest
     assert changes["evidence"] < SETTINGS.min_evidence
 
 
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Hello, Novak here. I'm a student of Masaryk University in Brno. How large is the storage quota?", "en"),
+        ("In my Firefox on Fedora, how large is the storage quota?", "en"),
+        ("How large is the storage quota? Thanks, Novak of Masaryk University", "en"),
+        ("Dobrý den, tady Novák z Masarykovy univerzity. Jakou má projekt kvótu?", "cs"),
+    ],
+)
+async def test_what_is_said_around_the_question_does_not_count(hits: tuple, question: str, language: str) -> None:
+    """Who introduces themselves, or says what they work with, is answered as if they hadn't."""
+    alone = {"en": "How large is the storage quota?", "cs": "Jakou má projekt kvótu?"}[language]
+    assert (await judge(hits, question, language))["evidence"] == (await judge(hits, alone, language))["evidence"] > 0.7
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["The storage quota of my project is 5 TB. Who won the football cup?", "Storage quota, project: who won the cup?"],
+)
+async def test_what_is_said_before_is_not_asked(hits: tuple, question: str) -> None:
+    """Words of the index around a question about something else don't make it answerable."""
+    assert (await judge(hits, question))["evidence"] < 0.6
+
+
+async def test_a_name_that_no_page_has_weighs_most(hits: tuple) -> None:
+    """The rest of the words doesn't answer a question about a product; a known name is a word like any other."""
+    plain, named = [(await judge(hits, f"What storage quota has {name}?"))["evidence"] for name in ("kafka", "Kafka")]
+    assert named < SETTINGS.min_evidence < plain
+    lower, upper = [(await judge(hits, f"Which card is {name}?"))["evidence"] for name in ("nvidia", "NVIDIA")]
+    assert lower == upper == 1.0
+
+
+async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple) -> None:
+    """The end of a follow-up question alone would leave out what it is about."""
+    follow_up = "Thanks. And the storage quota of it, of a project?"
+    alone = (await judge(hits, follow_up))["evidence"]
+    assert alone == 1.0
+    assert (await judge(hits, follow_up, referred="What is MongoDB?"))["evidence"] < 0.6
+
+
+def test_the_question_proper_is_the_sentence_with_the_question_mark() -> None:
+    """Else the last one; and each of its ends from a clause on. A question of one clause has no other ends."""
+    assert ends("Hi. With Helm, how do I install it? Thanks.") == [
+        "With Helm, how do I install it?",
+        "how do I install it?",
+    ]
+    assert ends("I run Helm. Tell me about quotas") == ["Tell me about quotas"]
+    assert ends(" How large is it? ") == []
+    assert ends("") == []
+
+
+def test_names_are_words_with_a_capital_of_their_own() -> None:
+    """Not the first of a sentence; a title or a shout tells nothing of names."""
+    assert names("How do I use MongoDB with Kafka? Because redis is slow") == {"MongoDB", "Kafka?"}
+    assert names("MongoDB for a project") == {"MongoDB"}
+    assert names("How Do I Restore A Replica Set") == names("HOW LARGE IS IT") == names("") == frozenset()
+
+
 async def test_keywords_in_the_page_s_language_are_evidence_too(hits: tuple) -> None:
     """A Czech question about an English page is answered when its English keywords are covered."""
     question = "Kolik grafických karet dostane sešit?"
@@ -91,7 +149,7 @@ async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
 def test_rare_words_weigh_more() -> None:
     """A passage with the rare word covers more than one with the common word; a shared beginning counts half."""
     rarity = Rarity({"quota": 1, "project": 90}, 100)
-    words = [("quota", "quota*"), ("project", "proje*")]
+    words = [Word(("quota", "quota*")), Word(("project", "proje*"))]
     rare, common = coverage(words, frozenset({"quota"}), rarity), coverage(words, frozenset({"project"}), rarity)
     assert rare > 0.9
     assert common < 0.1

@@ -12,9 +12,10 @@ from datetime import datetime
 import pytest
 
 from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
+from app.core.filters import Filters
 from app.core.store.base import Draft, Store
 from app.core.store.search import search
-from app.core.types import Chunk, Filters, LexicalText, Page, Query, Recipe, Section, Vector
+from app.core.types import Chunk, LexicalText, Page, Query, Recipe, Section, Vector
 
 DIMENSION = 16
 RECIPE = Recipe(embedder="words-16", dimension=DIMENSION, splitter="one-line-1", analyzer="test-1")

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request, Source, Text

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
+from app.core.filters import Filters
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.store.join import joined
-from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
+from app.core.types import Boost, Candidate, Legs, Page, Query
 from app.pipeline.associate import Associate, sections
 from app.pipeline.associate import parse as picked
 from app.pipeline.hyde import HypotheticalAnswer

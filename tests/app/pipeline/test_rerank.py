@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.assistant import opened
+from app.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.models import open_reranker
 from app.core.models.openai import Endpoint, OpenAIModel

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request
 from tests.app.cli.stored_index import page_with, stored

@@ -18,7 +18,7 @@ from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.pipeline.answer_language import AnswerLanguage
 from tests.app.cli.stored_index import SITE, page_with, stored
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 QUESTIONS = {
@@ -73,12 +73,6 @@ def misbehaving(language: str, chance: random.Random) -> tuple[str, Reply]:
             ("thinks apart", Reply(right + INVENTED, reasoning="https://invented.io/secret")),
         ]
     )
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import httpx
 from fastapi import FastAPI
 
 from app.api.site import Site, find_docs
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.models import open_embedder
 from app.core.settings import Settings
 from app.core.store import open_store

@@ -10,10 +10,11 @@ from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
 from app.core.types import Page
 from ingestion.addresses import own_address
+from ingestion.change import Change
 from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher
 from ingestion.prepare import Prepared
-from ingestion.read import Change, Reader
+from ingestion.read import Reader
 from ingestion.report import Report
 from ingestion.sitemap import Entry
 from ingestion.write import Writer

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.store.base import Draft
+from ingestion.change import Change
 from ingestion.fetch import host
-from ingestion.read import Change, Reader
+from ingestion.read import Reader
 from ingestion.report import Report
 from ingestion.sitemap import Entry
 from ingestion.twins import Twins

@@ -15,6 +15,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from ingestion.addresses import Addresses, own_address
 from ingestion.anchors import Anchors
+from ingestion.change import Change
 from ingestion.chunking import Chunking
 from ingestion.convert import ConversionError, Document, MadeByScript
 from ingestion.convert.links import public_url
@@ -33,21 +34,6 @@ from ingestion.split import open_splitter
 from ingestion.summaries import Summariser, open_summariser
 from ingestion.translate import Translator, open_translator
 from ingestion.workers import Workers
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one address means for the index: pages to put or touch, and an address to remove. `report` tells people.
-
-    `page` is what the index will have at the listed `entry`, where that is known for certain.
-    """
-
-    report: PageReport | None
-    put: Prepared | None = None
-    touch: Page | None = None
-    remove: str = ""
-    page: Page | None = None
-    entry: Entry | None = None
 
 
 @dataclass

@@ -107,9 +107,10 @@ class _Straight(httpx.AsyncHTTPTransport):
     """httpx's own transport, with its errors and its streams, on connections of ours."""
 
     def __init__(self, guard: Guard) -> None:
-        super().__init__()
+        context = httpx.create_ssl_context()  # reading the authorities takes longer than all else here
+        super().__init__(verify=context)
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
+            ssl_context=context,
             max_connections=None,
             max_keepalive_connections=64,
             network_backend=GuardedBackend(guard),

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
+from ingestion.change import Change
 from ingestion.prepare import Prepared
-from ingestion.read import Change
 from ingestion.report import PageReport
 from ingestion.sitemap import Entry
 

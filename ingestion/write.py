@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from app.core.store.base import Draft
 from app.core.types import Chunk, Page
+from ingestion.change import Change
 from ingestion.embed import Embedding
-from ingestion.read import Change
 from ingestion.report import PageReport
 
 

@@ -21,7 +21,7 @@ LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
 from app.api.site import find_docs
 from app.api.sitepages import Pages
-from app.assistant import build
+from app.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 

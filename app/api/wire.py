@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.core.errors import RequestError
-from app.core.types import Filters
+from app.core.filters import Filters
 
 MAX_INT = 2**31 - 1
 

@@ -40,7 +40,7 @@ def assistants(arguments: argparse.Namespace) -> int:
 
 
 async def _described(settings: Settings) -> list[dict[str, Any]]:
-    from app.assistant import opened
+    from app.assembly import opened
 
     async with opened(settings) as made:
         return [_of(one) for one in made.by_id.values()]

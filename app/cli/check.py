@@ -43,7 +43,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 async def _look(settings: Settings) -> dict[str, Any]:
-    from app.assistant import opened
+    from app.assembly import opened
     from app.core.models.base import CallOptions
     from app.core.turn import Message
 

@@ -49,7 +49,7 @@ class _Finder:
 
 @asynccontextmanager
 async def _open_finder(overrides: Mapping[str, Any], model: Model | None = None) -> AsyncIterator[_Finder]:
-    from app.assistant import opened
+    from app.assembly import opened
 
     async with opened(Settings.load(**overrides), model=model) as assistants:
         yield _Finder(assistants)

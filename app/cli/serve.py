@@ -50,7 +50,7 @@ def serve(arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from app.api.server import create_app
-    from app.assistant import build
+    from app.assembly import build
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
@@ -72,7 +72,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
 async def _prove(settings: Settings) -> None:
     """With connections of its own: those of the service belong to the loop it runs in."""
-    from app.assistant import opened
+    from app.assembly import opened
 
     async with opened(settings):
         pass

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from app.core.types import Boost, Filters, Hit, Legs, Query, Recency, Vector
+from app.core.filters import Filters
+from app.core.types import Boost, Hit, Legs, Query, Recency, Vector
 
 # ---- a conversation --------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.assistants_file import AssistantsFile, read_assistants
 from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts

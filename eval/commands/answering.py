@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.models.base import Model
 from app.core.models.openai import Endpoint
 from app.core.settings import Settings

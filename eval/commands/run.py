@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.settings import Settings

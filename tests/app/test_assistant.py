@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import Assistant, build
+from app.assembly import build
+from app.assistant import Assistant
 from app.core.errors import SettingsError
+from app.core.filters import Filters
 from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Store
 from app.core.turn import Done, Message, Request, Text
-from app.core.types import Chunk, Filters, Page, Recipe
+from app.core.types import Chunk, Page, Recipe
 from app.pipeline.registry import Tools, make_plan
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 from tests.fakes import DIMENSION, FakeEmbedder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import build, opened
+from app.assembly import build, opened
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.store import open_store

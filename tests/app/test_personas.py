@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import build, opened
+from app.assembly import build, opened
 from app.core.errors import RequestError, SettingsError
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import build
+from app.assembly import build
 from app.core.settings import Settings
 from eval.ablation import BASE, Variant, variants
 from eval.answers.score import Scored

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from app.assistant import opened
+from app.assembly import opened
 from app.core.models import open_embedder
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore

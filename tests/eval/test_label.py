@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.assistant import opened
+from app.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Candidate, Legs, LexicalText, Query
 from eval.commands import add_commands, run

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.assistant import opened
+from app.assembly import opened
 from app.core.settings import Settings
 from eval.cases import Case, load_cases
 from eval.commands.docs import Finder

@@ -38,7 +38,8 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path, llm: FakeLLM) -> Iterato
 
 
 @pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a small site written in several pieces, as a large one is."""
+def small_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a small site embedded and written in several pieces, as a large one is."""
+    rig.batch = 2
     monkeypatch.setattr("app.core.store.embedded_draft.BATCH", 6)
     monkeypatch.setattr("app.core.store.opensearch_writing.BATCH_ROWS", 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import threading
 import uuid
@@ -236,4 +237,9 @@ PLACES = {"embedded": directory, "opensearch": server}
 
 def opened(place: Place) -> Store:
     """The store, as another process opens it."""
-    return open_store(Settings.load(None, store=place.address, store_timeout=30))
+    return open_store(_settings(place.address))
+
+
+@functools.cache
+def _settings(address: str) -> Settings:
+    return Settings.load(None, store=address, store_timeout=30)

@@ -30,13 +30,14 @@ def text(number: int, marker: str) -> str:
 
 @dataclass(repr=False)
 class Rig:
-    """Everything that a nightly run touches. `settings` are also those of processes."""
+    """Everything that a nightly run touches. `settings` are also those of processes; `batch` texts are embedded at once."""
 
     site: LocalSite
     llm: FakeLLM
     place: Place
     folder: Path
     pages: int = PAGES
+    batch: int = 50
     _started: list[Started] = field(default_factory=list)
 
     def write_site(self, marker: str) -> None:
@@ -66,7 +67,7 @@ class Rig:
             "store_timeout": "10",
             "embedding_url": self.llm.url,
             "embedding_model": "eight",
-            "embedding_batch": "2",
+            "embedding_batch": str(self.batch),
             "embedding_parallel": "1",
             "crawl_timeout": "20",
             "crawl_max_bytes": "20000",

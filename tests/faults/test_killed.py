@@ -13,6 +13,7 @@ POINTS = 10
 
 async def test_killed_at_ten_points(rig: Rig):
     """The points are spread at random over the time that such a run takes."""
+    rig.batch = 2  # so that there are many moments in a run
     rig.write_site("state0")
     await rig.run()
     rig.write_site("state1")
@@ -37,7 +38,7 @@ async def test_killed_at_ten_points(rig: Rig):
         assert len(serving) == rig.pages
         assert len(await rig.answers()) == 1
         rig.write_site(f"state{number}2")
-        report = await rig.run()
+        report = await rig.run(embedding_batch=50)
         assert (report.exit_code, report.counts["changed"]) == (EXIT_OK, rig.pages)
         assert await rig.answers() == {f"state{number}2"}
         assert rig.place.left_over() == []

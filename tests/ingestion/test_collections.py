@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import RunRefused, SettingsError
+from app.core.filters import Filters
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
-from app.core.types import Filters, LexicalText, Query
+from app.core.types import LexicalText, Query
 from ingestion.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest

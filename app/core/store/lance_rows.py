@@ -14,7 +14,8 @@ import orjson
 
 from app.core.analysis import analyse
 from app.core.errors import IndexMismatch, StoreError
-from app.core.types import Chunk, Filters, Page, Section, Vector
+from app.core.filters import Filters
+from app.core.types import Chunk, Page, Section, Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.analysis import analyse
+from app.core.filters import Filters
 from app.core.store.lift import PAGES, Summarised
 from app.core.store.opensearch_connection import to_lines
 from app.core.store.opensearch_rows import alive
-from app.core.types import Candidate, Filters, LexicalText, Query
+from app.core.types import Candidate, LexicalText, Query
 
 SHOWN = ("chunk", "metadata.url", "metadata.language", "metadata.modified")
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"

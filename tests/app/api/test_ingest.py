@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from app.api import answers
 from app.api.server import create_app
-from app.assistant import build
+from app.assembly import build
 from app.cli.serve import INGEST, bind
 from app.core.settings import Settings
 from app.core.store import open_store

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.pipeline.answer_language import AnswerLanguage
 from tests.app.cli.stored_index import SITE, page_with, stored
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 QUESTIONS = {
@@ -72,12 +73,6 @@ def misbehaving(language: str, chance: random.Random) -> tuple[str, Reply]:
             ("thinks apart", Reply(right + INVENTED, reasoning="https://invented.io/secret")),
         ]
     )
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture

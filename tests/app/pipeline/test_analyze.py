@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Usage
 from app.pipeline.analyze import Analyze, parse
@@ -15,23 +13,10 @@ from app.pipeline.keywords import Keywords
 from app.pipeline.refine import Refine
 from app.pipeline.step import run
 from tests.app.pipeline.turns import SETTINGS, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 READ = ("Kolik paměti mám?", {"cs": "paměť, limit", "en": "memory"})
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 async def test_one_call_gives_both(llm: FakeLLM, model: OpenAIModel) -> None:

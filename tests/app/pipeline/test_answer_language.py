@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,7 +12,7 @@ from app.core.turn import Done, Event, Message, Request, Text, Turn
 from app.pipeline.answer_language import AnswerLanguage
 from app.pipeline.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 CZECH = AnswerLanguage("cs", PROMPTS.languages)
@@ -89,12 +88,6 @@ def test_what_is_not_czech_is_noticed(text: str) -> None:
 def test_what_is_not_english_is_noticed(text: str) -> None:
     """The same for the other language."""
     assert verdict(ENGLISH, text) == "wrong"
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 async def answer(llm: FakeLLM, given: Turn, **settings: object) -> list[Event]:

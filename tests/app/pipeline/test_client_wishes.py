@@ -1,6 +1,5 @@
 """What clients send beside the question: wishes of style, attached material, their own numbering."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -11,16 +10,10 @@ from app.core.turn import Message, Request, Source
 from app.pipeline.cite import Cite
 from app.pipeline.synthesize import LONGEST_STYLE, Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 HITS = (hit(1, "Each notebook gets 4 GB."), hit(2, "Nothing about it."))
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 async def events(llm, given):

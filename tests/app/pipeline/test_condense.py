@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.pipeline.condense import Condense, faithful, parse
 from app.pipeline.synthesize import numbered
 from tests.app.pipeline.turns import SETTINGS, hit, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 LONG = "A project may have 64 GB of memory. Ask with `kubectl get quota`. " + "Other things follow. " * 300
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 async def test_short_passages_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StoreUnavailable
+from app.core.filters import Filters
 from app.core.prompts import load_prompts
 from app.core.store.base import Generation, Store
 from app.core.turn import Done, Events, Request, Source, Text
-from app.core.types import Chunk, Filters, Hit, Page, Recipe, Section
+from app.core.types import Chunk, Hit, Page, Recipe, Section
 from app.pipeline.cite import Cite
 from app.pipeline.counterparts import counterparts
 from tests.app.pipeline.turns import text_of, turn

@@ -1,34 +1,19 @@
 """Detect, refine and keywords: what they ask the model and what they make of its answers."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
 from app.pipeline.detect import Detect
 from app.pipeline.keywords import Keywords, parse
 from app.pipeline.refine import Refine
 from tests.app.pipeline.turns import SETTINGS, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 async def detect(*messages: tuple[str, str]) -> dict:

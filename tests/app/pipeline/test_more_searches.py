@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.filters import Filters
+from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.store.join import joined
-from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
+from app.core.types import Boost, Candidate, Legs, Page, Query
 from app.pipeline.associate import Associate, sections
 from app.pipeline.associate import parse as picked
 from app.pipeline.hyde import HypotheticalAnswer
 from app.pipeline.multi_query import MultiQuery, parse
 from tests.app.pipeline.turns import SETTINGS, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 class Recording:

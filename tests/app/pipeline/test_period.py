@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncIterator
 
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.types import Boost, Recency
 from app.pipeline.period import AskedPeriod, parse
 from app.pipeline.periods import Period, open_rules
 from tests.app.pipeline.turns import SETTINGS, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 RULES = open_rules(PROMPTS)
 TODAY = dt.date(2025, 3, 14)
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 async def asked(question: str, model: OpenAIModel | None = None, **settings) -> dict:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.assistant import opened
+from app.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.models import open_reranker
 from app.core.models.openai import Endpoint, OpenAIModel
@@ -21,7 +21,7 @@ from app.core.types import Candidate, Legs, Query
 from app.pipeline.helpful import Helpful, by_score, parse
 from app.pipeline.rerank import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 
@@ -158,19 +158,6 @@ def scored(*scores: float | None) -> tuple:
 def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[float, ...], kept: int) -> None:
     """0.20 where three or more reach it, else 0.10, both included."""
     assert len(by_score(scored(*scores))) == kept
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as running:
-        yield running
-
-
-@pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
-    yield opened
-    await opened.close()
 
 
 @pytest.mark.parametrize(("best", "calls"), [(0.3, 0), (0.2999, 1)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from app.core.errors import SettingsError
@@ -17,7 +15,7 @@ from app.pipeline.step import run
 from tests.app.pipeline.test_registry import names, tools
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -26,12 +24,6 @@ TEXTS = {
     "login": "Sign in with your password, a token expires daily.",
 }
 ORDER = ["detect", "keywords", "retrieve", "relevance", "second_search", "synthesize"]
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture

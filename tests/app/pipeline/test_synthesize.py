@@ -1,6 +1,5 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,7 @@ from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
 from app.pipeline.synthesize import Synthesize, numbered
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 HITS = (
@@ -23,12 +22,6 @@ HITS = (
     ),
     hit(2, "Nothing about it."),
 )
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 async def answer(llm: FakeLLM | None, given: Turn, settings: Settings = SETTINGS) -> list[Event]:

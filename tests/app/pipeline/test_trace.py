@@ -8,19 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.assistant import Assistants, opened
+from app.assembly import opened
+from app.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request
 from tests.app.cli.stored_index import page_with, stored
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 QUESTION = "How do I resize a volume?"
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,0 +1,284 @@
+"""A draft: what it writes, and that one which comes to nothing leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from app.core.errors import StoreBusy, StoreError
+from app.core.types import Section
+from tests.contract.pages import (
+    RECIPE,
+    SITE,
+    chunks_of,
+    found,
+    near,
+    page_of,
+    publish,
+    put,
+    put_chunks,
+    semantic,
+    vector,
+)
+
+# ---- a draft that comes to nothing -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["left", "raised", "cancelled"])
+async def test_an_aborted_draft_leaves_nothing(store, how):
+    first = await publish(store, {"/a": ["kept one"], "/b": ["kept two"]})
+
+    async def abort() -> None:
+        async with await store.draft(RECIPE) as draft:
+            await put(draft, SITE + "/a", "aborted text")
+            await put(draft, SITE + "/z", "aborted too")
+            await draft.remove(SITE + "/b")
+            if how == "raised":
+                raise RuntimeError("on purpose")
+            if how == "cancelled":
+                asyncio.current_task().cancel()
+                await asyncio.sleep(1)
+
+    if how == "left":
+        await abort()
+    else:
+        with pytest.raises(RuntimeError if how == "raised" else asyncio.CancelledError):
+            await asyncio.create_task(abort())
+    assert (await store.live()).info == first
+    assert await store.generations() == (first,)
+    async with await store.draft(RECIPE) as draft:
+        assert sorted(await draft.page_states()) == [SITE + "/a", SITE + "/b"]
+        aborted = chunks_of(SITE + "/a", "aborted text")
+        assert await draft.missing(aborted) == aborted
+        await put(draft, SITE + "/c", "kept three")
+        await draft.publish()
+    live = await store.live()
+    assert sorted(await found(live, "kept aborted")) == ["kept one", "kept three", "kept two"]
+    assert len(await near(live, vector("kept"))) == 3
+
+
+async def test_a_second_draft_is_refused_while_one_is_open(store, open_store):
+    other = await open_store()
+    async with await store.draft(RECIPE) as draft:
+        with pytest.raises(StoreBusy):
+            await store.draft(RECIPE)
+        with pytest.raises(StoreBusy):
+            await other.draft(RECIPE)
+        await put(draft, SITE + "/a", "one")
+        await draft.publish()
+    async with await other.draft(RECIPE) as draft:
+        assert list(await draft.page_states()) == [SITE + "/a"]
+
+
+@pytest.mark.parametrize("writes", ["puts", "removes", "touches"])
+async def test_of_two_writers_only_one_publishes(store, open_store, writes):
+    """The second is refused when it begins, or with its first write; it never undoes what the first one did."""
+    await publish(store, {"/one": ["one"], "/two": ["two"]})
+    async with await store.draft(RECIPE) as first:
+        with pytest.raises(StoreBusy):
+            async with await (await open_store()).draft(RECIPE) as second:
+                await put(first, SITE + "/one", "one more")
+                await first.publish()
+                if writes == "puts":
+                    await put(second, SITE + "/one", "another one")
+                elif writes == "removes":
+                    await second.remove(SITE + "/one")
+                else:
+                    await second.touch([replace(page, status=500) for page in (await second.page_states()).values()])
+                await second.publish()
+        if not (await store.live()).info.id > 1:
+            await put(first, SITE + "/one", "one more")
+            await first.publish()
+    live = await store.live()
+    assert sorted(await found(live, "one two more another")) == ["one more", "two"]
+    assert {page.status for page in await live.pages()} != {500}
+
+
+async def test_a_finished_draft_refuses_more(store):
+    async with await store.draft(RECIPE) as published:
+        await put(published, SITE + "/a", "one")
+        await published.publish()
+        with pytest.raises(StoreError):
+            await put(published, SITE + "/b", "two")
+        with pytest.raises(StoreError):
+            await published.publish()
+    async with await store.draft(RECIPE) as left:
+        pass
+    with pytest.raises(StoreError):
+        await left.remove(SITE + "/a")
+    assert await found(await store.live(), "one two") == ["one"]
+
+
+# ---- what is written ---------------------------------------------------------------------------
+
+
+async def test_only_new_chunks_are_missing(store):
+    await publish(store, {"/a": ["one", "two"]})
+    old = chunks_of(SITE + "/a", "one", "two")
+    new = chunks_of(SITE + "/a", "three")
+    async with await store.draft(RECIPE) as draft:
+        assert not draft.rebuilds
+        assert await draft.missing(old + new) == new
+
+
+async def test_a_missing_vector_is_refused(store):
+    chunks = chunks_of(SITE + "/a", "one")
+    async with await store.draft(RECIPE) as draft:
+        with pytest.raises(StoreError, match=chunks[0].id):
+            await draft.put(page_of(SITE + "/a", chunks), chunks, {})
+
+
+async def test_an_unchanged_chunk_is_not_written_again(store):
+    """`position` is of the first writing, so a chunk that moved but stayed the same shows its old one."""
+    await publish(store, {"/a": ["one", "two"]})
+    moved = chunks_of(SITE + "/a", "zero", "one", "two")
+    async with await store.draft(RECIPE) as draft:
+        await put_chunks(draft, moved)
+        await draft.publish()
+    live = await store.live()
+    assert [c.position for c in await live.fetch([c.id for c in moved])] == [0, 0, 1]
+    assert (await live.page(SITE + "/a")).chunk_ids == tuple(c.id for c in moved)
+
+
+async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store):
+    await publish(store, {"/a": ["one text", "two text"]})
+    old = chunks_of(SITE + "/a", "one text", "two text")
+    shown = {"title": "Renamed", "modified": "2025-05-05", "sections": (Section(0, ("Top", "Deep"), "deep"),)}
+    changed = (replace(old[0], **shown), old[1])
+    async with await store.draft(RECIPE) as draft:
+        assert await draft.missing(changed) == ()
+        await draft.put(page_of(SITE + "/a", changed), changed, {})
+        info = await draft.publish()
+    assert info.chunks == 2
+    live = await store.live()
+    assert await live.fetch([old[0].id]) == (changed[0],)
+    leg = (await live.search(semantic(vector("one text")))).vector
+    assert leg[0].id == old[0].id
+    assert leg[0].score == pytest.approx(1.0, abs=1e-3)
+    assert leg[0].modified == "2025-05-05"
+    assert len(leg) == 2
+    assert await found(live, "renamed") == ["one text"]
+
+
+async def test_chunks_that_left_the_page_leave_both_legs(store):
+    await publish(store, {"/a": ["stays here", "goes away"], "/b": ["other page"]})
+    await publish(store, {"/a": ["stays here"]})
+    live = await store.live()
+    assert live.info.chunks == 2
+    assert await found(live, "stays goes") == ["stays here"]
+    assert sorted(await near(live, vector("goes away"))) == ["other page", "stays here"]
+
+
+async def test_the_last_put_of_a_page_counts(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/a", "first try", "common")
+        await put(draft, SITE + "/a", "second try", "common")
+        await put(draft, SITE + "/b", "taken back")
+        await draft.remove(SITE + "/b")
+        await draft.remove(SITE + "/c")
+        await put(draft, SITE + "/c", "put after remove")
+        info = await draft.publish()
+    assert (info.pages, info.chunks) == (2, 3)
+    live = await store.live()
+    assert sorted(await found(live, "first second taken common after try")) == [
+        "common",
+        "put after remove",
+        "second try",
+    ]
+    assert len(await near(live, vector("try"))) == 3
+
+
+async def test_a_removed_page_can_be_put_back(store):
+    """With the chunks that it had, new ones and both legs, as if it hadn't been removed."""
+    await publish(store, {"/a": ["kept"], "/b": ["other"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + "/a")
+        await put(draft, SITE + "/a", "kept", "added")
+        info = await draft.publish()
+    live = await store.live()
+    assert (info.pages, info.chunks) == (2, 3)
+    assert sorted(await found(live, "kept added")) == ["added", "kept"]
+    assert "kept" in await near(live, vector("kept"))
+
+
+async def test_removed_pages_leave_and_unknown_ones_are_no_error(store):
+    await publish(store, {"/a": ["one"], "/b": ["two"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + "/a")
+        await draft.remove(SITE + "/unknown")
+        info = await draft.publish()
+    live = await store.live()
+    assert (info.pages, info.chunks) == (1, 1)
+    assert [p.url for p in await live.pages()] == [SITE + "/b"]
+    assert await found(live, "one two") == ["two"]
+
+
+async def test_an_index_may_become_empty_and_answers_still(store):
+    await publish(store, {"/a": ["one"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + "/a")
+        info = await draft.publish()
+    live = await store.live()
+    assert (info.pages, info.chunks, info.languages) == (0, 0, ())
+    assert await found(live, "one") == []
+    assert await near(live, vector("one")) == []
+    assert await live.pages() == ()
+    await publish(store, {"/a": ["one again"]})
+    assert await found(await store.live(), "one") == ["one again"]
+
+
+async def test_pages_are_put_from_several_tasks_at_once(store):
+    async with await store.draft(RECIPE) as draft:
+        async with asyncio.TaskGroup() as tasks:
+            for i in range(40):
+                tasks.create_task(put(draft, f"{SITE}/{i}", f"common text{i}"))
+        info = await draft.publish()
+    assert (info.pages, info.chunks) == (40, 40)
+    assert len(await found(await store.live(), "common", depth=100)) == 40
+
+
+async def test_touch_replaces_records_and_writes_no_chunk(store):
+    first = await publish(store, {"/a": ["one", "two"], "/b": ["three"]})
+    before = await (await store.live()).page(SITE + "/a")
+    touched = replace(before, etag='"new"', status=500, stale_since="2025-01-01", markdown="ignored", chunk_ids=("x",))
+    async with await store.draft(RECIPE) as draft:
+        await draft.touch([touched])
+        assert await draft.publish() == first
+    live = await store.live()
+    assert live.info == first
+    assert await store.generations() == (first,)
+    expected = replace(touched, markdown=before.markdown, chunk_ids=before.chunk_ids)
+    assert await live.page(SITE + "/a") == expected
+    async with await store.draft(RECIPE) as draft:
+        states = await draft.page_states()
+        assert states[SITE + "/a"] == replace(expected, markdown="")
+        assert sorted(states) == [SITE + "/a", SITE + "/b"]
+
+
+async def test_touched_records_are_part_of_the_next_generation(store):
+    first = await publish(store, {"/a": ["one"], "/b": ["two"]})
+    page = await (await store.live()).page(SITE + "/a")
+    async with await store.draft(RECIPE) as draft:
+        await draft.touch([replace(page, etag='"new"')])
+        await put(draft, SITE + "/b", "changed")
+        second = await draft.publish()
+    assert second.id > first.id
+    stored = await (await store.live()).page(SITE + "/a")
+    assert (stored.etag, stored.markdown) == ('"new"', "one")
+
+
+async def test_touched_records_of_an_aborted_draft_are_lost(store):
+    await publish(store, {"/a": ["one"]})
+    page = await (await store.live()).page(SITE + "/a")
+    async with await store.draft(RECIPE) as draft:
+        await draft.touch([replace(page, etag='"new"')])
+    assert await (await store.live()).page(SITE + "/a") == page
+
+
+async def test_nothing_put_or_removed_is_no_new_generation(store):
+    first = await publish(store, {"/a": ["one"]})
+    async with await store.draft(RECIPE) as draft:
+        assert await draft.publish() == first
+    assert await store.generations() == (first,)

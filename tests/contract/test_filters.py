@@ -1,0 +1,124 @@
+"""Filters keep to what they name, in both legs, and take no results from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.filters import Filters
+from app.core.store.search import search
+from app.core.types import LexicalText, Query
+from tests.contract.pages import RECIPE, SITE, put, vector
+
+ODD = '/it\'s 100%_"quoted"\\*?[x]/'
+
+
+async def three_kinds(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/en/a", "common english", language="en", collection="docs")
+        await put(draft, SITE + "/cs/a", "common czech", language="cs", collection="docs")
+        await put(draft, SITE + "/en/b", "common blog", language="en", collection='blog\'s "own"')
+        await put(draft, SITE + ODD + "a", "common odd", language="en", collection="odd")
+        await draft.publish()
+    return await store.live()
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(), {"english", "czech", "blog", "odd"}),
+        (Filters(collections=("docs",)), {"english", "czech"}),
+        (Filters(collections=('blog\'s "own"', "odd")), {"blog", "odd"}),
+        (Filters(languages=("cs",)), {"czech"}),
+        (Filters(languages=("cs", "en")), {"english", "czech", "blog", "odd"}),
+        (Filters(url_prefixes=(SITE + "/en/",)), {"english", "blog"}),
+        (Filters(url_prefixes=(SITE + "/cs/", SITE + "/en/b")), {"czech", "blog"}),
+        (Filters(url_prefixes=("docs.example.org",)), set()),
+        (Filters(url_prefixes=(SITE + ODD,)), {"odd"}),
+        (Filters(url_prefixes=(SITE + "/%",)), set()),
+        (Filters(url_prefixes=(SITE + "/*",)), set()),
+        (Filters(url_prefixes=(SITE + "/.*",)), set()),
+        (Filters(collections=("docs",), languages=("en",), url_prefixes=(SITE,)), {"english"}),
+        (Filters(collections=("docs",), languages=("sk",)), set()),
+        (Filters(collections=("x' OR '1'='1",)), set()),
+    ],
+)
+async def test_filters_apply_to_both_legs(store, filters, expected):
+    live = await three_kinds(store)
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
+    legs = await live.search(query)
+    for leg in (legs.lexical, legs.vector):
+        chunks = await live.fetch([c.id for c in leg])
+        assert {c.text.removeprefix("common ") for c in chunks} == expected
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(sections=("/docs",)), {"old", "new", "latest", "plain"}),
+        (Filters(sections=("docs/2.0/",)), {"new"}),
+        (Filters(sections=("/docs/plain",)), {"plain"}),
+        (Filters(sections=("/",)), {"old", "new", "latest", "plain", "docset", "other"}),
+        (Filters(sections=("/docs", "/docset.html")), {"old", "new", "latest", "plain", "docset"}),
+        (Filters(sections=("/docs/.*", "/d(ocs")), set()),
+        (Filters(sections=("/docs",)).narrowed(Filters(sections=("/docs/v1.0",))), {"old"}),
+        (Filters(sections=("/docset.html",)).narrowed(Filters(sections=("/docs",))), set()),
+        (Filters(versions=("1.0",)), {"old"}),
+        (Filters(versions=("2.0", "latest")), {"new", "latest"}),
+        (Filters(versions=("1",)), set()),
+        (Filters(versions=("2.0",), sections=("/x",)), set()),
+        (Filters(versions=("2.0",)).narrowed(Filters(versions=("1.0",))), set()),
+        (Filters(url_prefixes=(SITE,)).narrowed(Filters(url_prefixes=("https://else.org/",))), set()),
+        (Filters().narrowed(Filters(url_prefixes=("https://else.org/",))), {"other"}),
+    ],
+)
+async def test_sections_and_versions_are_read_from_the_path(store, filters, expected):
+    """They restrict both legs, whatever characters they have."""
+    pages = {
+        f"{SITE}/docs/v1.0/a": "old",
+        f"{SITE}/docs/2.0/a": "new",
+        f"{SITE}/docs/latest/a": "latest",
+        f"{SITE}/docs/plain": "plain",
+        f"{SITE}/docset.html": "docset",
+        "https://else.org/x/docs/2x0/a": "other",
+    }
+    async with await store.draft(RECIPE) as draft:
+        for url, text in pages.items():
+            await put(draft, url, f"common {text}")
+        live = await draft.publish() and await store.live()
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
+    legs = await live.search(query)
+    for leg in (legs.lexical, legs.vector):
+        assert {pages[c.url] for c in leg} == expected
+
+
+async def test_of_a_page_in_several_versions_the_newest_is_found(store):
+    """Unless the filters or the question name another."""
+    versions = ("v1.9", "v1.10", "next")
+    async with await store.draft(RECIPE) as draft:
+        for version in versions:
+            await put(draft, f"{SITE}/{version}/quota", f"common quota of {version}")
+        await draft.publish()
+    live, query = await store.live(), Query(texts=(LexicalText("en", "common quota"),))
+
+    async def found(**values) -> set[str]:
+        return {hit.chunk.url.split("/")[3] for hit in await search(live, replace(query, **values))}
+
+    assert await found() == {"v1.10"}
+    assert await found(versions=("1.9.2",)) == {"v1.9"}
+    assert await found(filters=Filters(versions=("next", "1.9"))) == {"next", "v1.9"}
+
+
+async def test_a_filter_does_not_starve_the_legs(store):
+    """Filters apply before the cut at `depth`, not after."""
+    async with await store.draft(RECIPE) as draft:
+        for i in range(30):
+            await put(draft, f"{SITE}/many/{i}", f"common text{i}")
+        await put(draft, SITE + "/few/a", "common and much longer, so that it ranks below all of the others")
+        await draft.publish()
+    filters = Filters(url_prefixes=(SITE + "/few/",))
+    live = await store.live()
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters, depth=5)
+    legs = await live.search(query)
+    assert len(legs.lexical) == len(legs.vector) == 1

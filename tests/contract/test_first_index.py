@@ -1,0 +1,133 @@
+"""An empty store, and what a first run makes of it: what was put comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from app.core.errors import NoIndex
+from app.core.types import Chunk, Section
+from tests.contract.pages import RECIPE, SITE, chunks_of, found, page_of, publish, put, put_chunks, vector
+
+
+async def test_before_the_first_publish_there_is_no_index(store):
+    with pytest.raises(NoIndex):
+        await store.live()
+    with pytest.raises(NoIndex):
+        await store.rollback()
+    assert await store.generations() == ()
+
+
+async def test_an_open_first_draft_is_not_served(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/a", "one text")
+        with pytest.raises(NoIndex):
+            await store.live()
+
+
+async def test_a_first_draft_without_pages_is_no_index(store):
+    async with await store.draft(RECIPE) as draft:
+        with pytest.raises(NoIndex):
+            await draft.publish()
+    with pytest.raises(NoIndex):
+        await store.live()
+
+
+async def test_the_index_remembers_how_it_was_made(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/en/a", "one text", "another text")
+        await put(draft, SITE + "/cs/a", "nějaký text", language="cs")
+        info = await draft.publish()
+    assert (info.recipe, info.languages, info.pages, info.chunks) == (RECIPE, ("cs", "en"), 2, 3)
+    assert info.id >= 1
+    assert datetime.fromisoformat(info.built_at).utcoffset().total_seconds() == 0
+    assert (await store.live()).info == info
+    assert await store.generations() == (info,)
+
+
+async def test_a_chunk_comes_back_as_it_was_put(store):
+    chunk = Chunk(
+        id="a1b2",
+        collection="docs",
+        url=SITE + "/a",
+        position=0,
+        text="Tabs\t, lines\n\n\"quotes\" 'single' – „české“ \\ back 🙂",
+        language="cs",
+        title="Úvod: 'první' <kroky>",
+        sections=(Section(0, ("Úvod", "První > kroky"), "prvni-kroky"), Section(12, ("Úvod",), "")),
+        file="docs/uvod.md",
+        published="2024-01-31",
+        modified="2025-02-28T10:00:00+00:00",
+        before="…what stands before",
+        after="what stands after…",
+        translated_from="sk",
+    )
+    async with await store.draft(RECIPE) as draft:
+        await put_chunks(draft, (chunk,))
+        await draft.publish()
+    assert await (await store.live()).fetch([chunk.id]) == (chunk,)
+
+
+async def test_fetch_keeps_the_asked_order_and_leaves_out_the_unknown(store):
+    chunks = chunks_of(SITE + "/a", "one", "two", "three")
+    async with await store.draft(RECIPE) as draft:
+        await put_chunks(draft, chunks)
+        await draft.publish()
+    live = await store.live()
+    one, two, three = chunks
+    assert await live.fetch([three.id, "unknown", one.id, two.id]) == (three, one, two)
+    assert await live.fetch([]) == ()
+
+
+async def test_pages_come_back_by_address(store):
+    chunks = chunks_of(SITE + "/b", "one", "two")
+    page = page_of(
+        SITE + "/b",
+        chunks,
+        markdown="# One\n\n'two' \"three\"",
+        fetched_url=SITE + "/b.mdx",
+        canonical=SITE + "/b",
+        alternates={"cs": SITE + "/cs/b", "en": SITE + "/b"},
+        file="b.mdx",
+        published="2024-01-01",
+        modified="2024-01-02",
+        etag='W/"abc"',
+        last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
+        fetched_at="2024-02-01T00:00:00+00:00",
+        last_ok="2024-02-01T00:00:00+00:00",
+        stale_since="2024-02-02T00:00:00+00:00",
+        same_as=f"{SITE}/other",
+        reading="off\nmain",
+        translations=("cs:0123", "de:4567!"),
+    )
+    async with await store.draft(RECIPE) as draft:
+        await draft.put(page, chunks, {c.id: vector(c.text) for c in chunks})
+        await put(draft, SITE + "/a", "three")
+        await draft.publish()
+    live = await store.live()
+    stored = replace(page, chunk_ids=tuple(c.id for c in chunks))
+    assert await live.page(SITE + "/b") == stored
+    assert await live.page(SITE + "/unknown") is None
+    pages = await live.pages()
+    assert [p.url for p in pages] == [SITE + "/a", SITE + "/b"]
+    assert pages[1] == replace(stored, markdown="")
+
+
+async def test_a_page_may_have_no_chunks(store):
+    async with await store.draft(RECIPE) as draft:
+        await draft.put(page_of(SITE + "/empty"), (), {})
+        await put(draft, SITE + "/a", "one")
+        info = await draft.publish()
+    assert (info.pages, info.chunks) == (2, 1)
+    assert (await (await store.live()).page(SITE + "/empty")).chunk_ids == ()
+
+
+async def test_a_published_index_outlives_the_process(store, open_store):
+    info = await publish(store, {"/a": ["durable text"]})
+    await store.close()
+    await store.close()
+    again = await (await open_store()).live()
+    assert again.info == info
+    assert await found(again, "durable") == ["durable text"]

@@ -1,0 +1,177 @@
+"""Generations: a reader keeps the one it has, another recipe rebuilds beside it, and the last can be taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from app.core.errors import NoIndex
+from app.core.types import LexicalText, Query
+from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
+
+# ---- isolation ---------------------------------------------------------------------------------
+
+
+async def test_a_pinned_generation_does_not_change(store):
+    first = await publish(store, {"/a": ["old alpha"], "/b": ["old beta"], "/c": ["same"]})
+    pinned = await store.live()
+
+    async def unchanged() -> None:
+        assert pinned.info == first
+        assert sorted(await found(pinned, "old new same")) == ["old alpha", "old beta", "same"]
+        assert sorted(await near(pinned, vector("old alpha"))) == ["old alpha", "old beta", "same"]
+        assert [p.url for p in await pinned.pages()] == [SITE + "/a", SITE + "/b", SITE + "/c"]
+        assert (await pinned.page(SITE + "/a")).markdown == "old alpha"
+
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/a", "new alpha")
+        await put(draft, SITE + "/d", "new delta")
+        await draft.remove(SITE + "/b")
+        await unchanged()
+        assert (await store.live()).info == first
+        second = await draft.publish()
+        await unchanged()
+    assert second.id > first.id
+    live = await store.live()
+    assert sorted(await found(live, "old new same")) == ["new alpha", "new delta", "same"]
+    assert await live.page(SITE + "/b") is None
+    await store.rollback()
+    assert sorted(await found(live, "old new same")) == ["new alpha", "new delta", "same"]
+    await unchanged()
+
+
+@pytest.mark.server
+async def test_queries_during_publishing_never_fail_nor_mix(store):
+    """50 clients query while generations are published; every answer is of one generation, whole."""
+    pages = 6
+
+    async def version(number: int) -> int:
+        site = {f"/{i}": [f"common text of page{i} version{number}"] for i in range(pages)}
+        return (await publish(store, site)).id
+
+    texts = {await version(0): "version0"}
+    stop = asyncio.Event()
+    answers = 0
+
+    async def client() -> None:
+        nonlocal answers
+        while not stop.is_set():
+            live = await store.live()
+            legs = await live.search(
+                Query(texts=(LexicalText("en", "common text"),), vector=vector("common text"), depth=50)
+            )
+            for leg in (legs.lexical, legs.vector):
+                chunks = await live.fetch([c.id for c in leg])
+                assert len(chunks) == pages
+                assert len({c.text.split()[-1] for c in chunks}) == 1
+                seen.setdefault(live.info.id, set()).update(c.text.split()[-1] for c in chunks)
+            answers += 1
+
+    seen: dict[int, set[str]] = {}
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(50):
+            tasks.create_task(client())
+        for number in range(1, 6):
+            texts[await version(number)] = f"version{number}"
+        stop.set()
+    assert answers >= 50
+    assert {id_: {texts[id_]} for id_ in seen} == seen
+
+
+async def test_another_reader_notices_a_publish(store, open_store):
+    reader = await open_store()
+    first = await publish(store, {"/a": ["one"]})
+    assert (await reader.live()).info == first
+    second = await publish(store, {"/a": ["two"]})
+    assert (await reader.live()).info == second
+    await store.rollback()
+    assert (await reader.live()).info == first
+
+
+# ---- generations -------------------------------------------------------------------------------
+
+
+async def test_another_recipe_rebuilds_beside_the_live_index(store):
+    async with await store.draft(RECIPE) as draft:
+        assert draft.rebuilds
+        assert await draft.page_states() == {}
+        await put(draft, SITE + "/a", "one", "two")
+        first = await draft.publish()
+    other = replace(RECIPE, embedder="other", dimension=4)
+    chunks = chunks_of(SITE + "/a", "one")
+    async with await store.draft(other) as draft:
+        assert draft.rebuilds
+        assert await draft.page_states() == {}
+        assert await draft.missing(chunks) == chunks
+        await draft.put(page_of(SITE + "/a", chunks), chunks, {chunks[0].id: [0.0, 1.0, 0.0, 0.0]})
+        assert sorted(await found(await store.live(), "one two")) == ["one", "two"]
+        second = await draft.publish()
+    assert (second.recipe, second.chunks) == (other, 1)
+    live = await store.live()
+    assert await found(live, "one two") == ["one"]
+    assert await near(live, [0.0, 1.0, 0.0, 0.0]) == ["one"]
+    assert (await store.rollback()) == first
+    assert sorted(await found(await store.live(), "one two")) == ["one", "two"]
+    async with await store.draft(RECIPE) as draft:
+        assert not draft.rebuilds
+
+
+async def test_an_aborted_rebuild_leaves_nothing(store):
+    first = await publish(store, {"/a": ["one"]})
+    other = replace(RECIPE, splitter="other")
+    async with await store.draft(other) as draft:
+        await put(draft, SITE + "/a", "aborted")
+    assert (await store.live()).info == first
+    async with await store.draft(other) as draft:
+        assert draft.rebuilds
+        await put(draft, SITE + "/a", "one")
+        await draft.publish()
+    assert await found(await store.live(), "one aborted") == ["one"]
+
+
+async def test_an_untouched_rebuild_keeps_the_live_index(store):
+    first = await publish(store, {"/a": ["one"]})
+    async with await store.draft(replace(RECIPE, splitter="other")) as draft:
+        assert await draft.publish() == first
+    assert (await store.live()).info == first
+
+
+async def test_as_many_generations_are_kept_as_set(store):
+    infos = [await publish(store, {"/a": [f"text {n}"]}) for n in range(4)]
+    assert await store.generations() == (infos[3], infos[2])
+    assert await store.rollback() == infos[2]
+    assert await found(await store.live(), "text") == ["text 2"]
+    with pytest.raises(NoIndex):
+        await store.rollback()
+    assert (await store.live()).info == infos[2]
+
+
+async def test_after_a_rollback_the_next_draft_starts_from_what_is_live(store):
+    first = await publish(store, {"/a": ["good"], "/b": ["shared"]})
+    second = await publish(store, {"/a": ["bad"], "/c": ["bad too"]})
+    assert await store.rollback() == first
+    assert (await store.live()).info == first
+    async with await store.draft(RECIPE) as draft:
+        assert sorted(await draft.page_states()) == [SITE + "/a", SITE + "/b"]
+        bad = chunks_of(SITE + "/a", "bad")
+        assert await draft.missing(bad) == bad
+        await put(draft, SITE + "/d", "fresh")
+        third = await draft.publish()
+    assert third.id > second.id
+    live = await store.live()
+    assert sorted(await found(live, "good bad shared fresh")) == ["fresh", "good", "shared"]
+    assert [p.url for p in await live.pages()] == [SITE + "/a", SITE + "/b", SITE + "/d"]
+    assert (await store.generations())[0] == third
+    assert await store.rollback() == first
+
+
+async def test_what_a_rollback_dropped_can_come_again(store):
+    await publish(store, {"/a": ["one"]})
+    await publish(store, {"/a": ["two"]})
+    await store.rollback()
+    await publish(store, {"/a": ["two"]})
+    live = await store.live()
+    assert await found(live, "one two") == ["two"]
+    assert len(await near(live, vector("two"))) == 1

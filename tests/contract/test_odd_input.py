@@ -1,0 +1,132 @@
+"""Questions, addresses and vectors that nobody expects are answered, kept, or refused by name."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from app.core.errors import IndexMismatch
+from app.core.filters import Filters
+from app.core.types import LexicalText, Query
+from tests.contract.pages import (
+    DIMENSION,
+    RECIPE,
+    SITE,
+    axis,
+    chunks_of,
+    found,
+    lexical,
+    page_of,
+    publish,
+    semantic,
+    vector,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   \n\t",
+        "?!... -- ()",
+        "the of and a is",
+        "a se na je v",
+        "🙂",
+        '" unbalanced',
+        '+ - && || ! ( ) { } [ ] ^ " ~ * ? : \\ /',
+        "title:quota AND (NOT x) OR [a TO b] boost^9 fuzzy~2 wild* car?d",
+        "'; DROP TABLE chunks; --",
+        "{{mustache}} ${var} %s <b>html</b> \x00 \x1b",
+        "x" * 40_000,
+    ],
+)
+async def test_any_question_text_is_answered(store, text):
+    await publish(store, {"/a": ["some ordinary text about quota"]})
+    live = await store.live()
+    for language in ("en", "cs", "", "xx"):
+        legs = await live.search(Query(texts=(LexicalText(language, text),), vector=vector("quota")))
+        assert len(legs.vector) == 1
+        assert len(legs.lexical) <= 1
+
+
+async def test_a_very_long_question_is_answered(store):
+    await publish(store, {"/a": ["some ordinary text about quota"], "/b": ["unrelated"]})
+    question = " ".join(f"word{i}" for i in range(3000)) + " quota"
+    assert await found(await store.live(), "quota " + question) == ["some ordinary text about quota"]
+
+
+async def test_special_characters_are_stored_and_found(store):
+    text = 'Set title:"x" AND y* (a OR b) ~2 ^3 \\ / {"json": [1]} \'quoted\' <tag/> quota'
+    await publish(store, {"/a": [text]})
+    live = await store.live()
+    assert await found(live, text) == [text]
+    assert await found(live, "json") == [text]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" + "long/" * 100,
+        "/it's-quoted'",
+        '/double"quote',
+        "/back\\slash",
+        "/příliš/žluťoučký?q=a&b=%20#x",
+        "/{curly}[square](round)",
+        "/a b\tc",
+        "/--; DROP TABLE pages",
+        "/emoji/🙂",
+    ],
+)
+async def test_odd_addresses_are_addresses_like_others(store, path):
+    url = SITE + path
+    await publish(store, {path: ["odd page"], "/plain": ["plain page"]})
+    live = await store.live()
+    assert (await live.page(url)).url == url
+    legs = await live.search(lexical("odd", filters=Filters(url_prefixes=(url,))))
+    assert [c.url for c in legs.lexical] == [url]
+    chunks = await live.fetch([legs.lexical[0].id])
+    assert chunks[0].url == url
+    assert await live.neighbours(chunks[0], 1) == ()
+    async with await store.draft(RECIPE) as draft:
+        assert (await draft.page_states())[url].url == url
+        await draft.remove(url)
+        await draft.publish()
+    live = await store.live()
+    assert await live.page(url) is None
+    assert [p.url for p in await live.pages()] == [SITE + "/plain"]
+
+
+async def test_addresses_that_differ_late_or_in_case_are_different(store):
+    base = "/" + "x" * 400
+    await publish(store, {base + "/a": ["first"], base + "/b": ["second"], base + "/A": ["third"]})
+    async with await store.draft(RECIPE) as draft:
+        await draft.remove(SITE + base + "/a")
+        await draft.publish()
+    live = await store.live()
+    assert sorted(await found(live, "first second third")) == ["second", "third"]
+
+
+async def test_vectors_of_another_length_are_refused(store):
+    chunks = chunks_of(SITE + "/b", "two")
+    await publish(store, {"/a": ["one"]})
+    async with await store.draft(RECIPE) as draft:
+        with pytest.raises(IndexMismatch):
+            await draft.put(page_of(SITE + "/b", chunks), chunks, {chunks[0].id: [1.0] * (DIMENSION + 1)})
+    with pytest.raises(IndexMismatch):
+        await (await store.live()).search(semantic([1.0] * (DIMENSION - 1)))
+
+
+async def test_a_chunk_without_direction_is_found_by_its_words(store):
+    """A text that the embedder knows nothing of has a vector of zeros, which has no cosine."""
+    chunks = chunks_of(SITE + "/a", "ordinary words", "unknown words")
+    zeros = [0.0] * DIMENSION
+    async with await store.draft(RECIPE) as draft:
+        await draft.put(page_of(SITE + "/a", chunks), chunks, {chunks[0].id: axis(0), chunks[1].id: zeros})
+        await draft.publish()
+    live = await store.live()
+    assert sorted(await found(live, "words")) == ["ordinary words", "unknown words"]
+    leg = (await live.search(semantic(axis(0)))).vector
+    assert leg[0].id == chunks[0].id
+    assert all(c.score == pytest.approx(0.0, abs=1e-3) for c in leg[1:])
+    assert all(math.isfinite(c.score) for c in (await live.search(semantic(zeros))).vector)

@@ -1,0 +1,210 @@
+"""Searching: the two legs with their raw scores, and what becomes one ranking of them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from app.core.store.search import search
+from app.core.types import LexicalText, Query, Section
+from tests.contract.pages import (
+    DIMENSION,
+    RECIPE,
+    SITE,
+    axis,
+    chunks_of,
+    found,
+    lexical,
+    near,
+    page_of,
+    publish,
+    put,
+    put_chunks,
+    semantic,
+    vector,
+)
+
+# ---- the legs ----------------------------------------------------------------------------------
+
+
+async def test_scores_are_raw_and_the_best_come_first(store):
+    texts = {"same": axis(0), "right angle": axis(1), "opposite": axis(0, -1.0)}
+    async with await store.draft(RECIPE) as draft:
+        chunks = chunks_of(SITE + "/a", *texts)
+        await draft.put(page_of(SITE + "/a", chunks), chunks, {c.id: texts[c.text] for c in chunks})
+        await draft.publish()
+    live = await store.live()
+    legs = await live.search(semantic([3.0] + [0.0] * (DIMENSION - 1)))
+    assert legs.lexical == ()
+    assert [c.id for c in legs.vector] == [c.id for c in chunks]
+    assert [c.score for c in legs.vector] == pytest.approx([1.0, 0.0, -1.0], abs=1e-3)
+    assert {(c.url, c.language) for c in legs.vector} == {(SITE + "/a", "en")}
+
+
+async def test_the_lexical_leg_ranks_by_rare_words(store):
+    await publish(store, {"/a": ["storage common", "common words", "common things", "storage quota common"]})
+    legs = await (await store.live()).search(lexical("common storage quota"))
+    scores = [c.score for c in legs.lexical]
+    assert legs.vector == ()
+    assert (await (await store.live()).fetch([legs.lexical[0].id]))[0].text == "storage quota common"
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > scores[-1] > 0
+
+
+async def test_weights_scale_and_several_texts_are_summed(store):
+    await publish(store, {"/a": ["alpha first", "beta second", "alpha beta"], "/b": ["nothing here"]})
+    live = await store.live()
+
+    async def scores(*texts: LexicalText) -> dict[str, float]:
+        return {c.id: c.score for c in (await live.search(Query(texts=texts))).lexical}
+
+    alpha = await scores(LexicalText("en", "alpha"))
+    beta = await scores(LexicalText("en", "beta"))
+    doubled = await scores(LexicalText("en", "alpha", 2.0))
+    both = await scores(LexicalText("en", "alpha", 2.0), LexicalText("en", "beta", 0.5))
+    assert len(alpha) == len(beta) == 2
+    assert doubled == pytest.approx({id_: 2 * score for id_, score in alpha.items()}, rel=1e-3)
+    expected = {id_: 2 * alpha.get(id_, 0) + 0.5 * beta.get(id_, 0) for id_ in alpha | beta}
+    assert both == pytest.approx(expected, rel=1e-3)
+
+
+async def test_each_text_is_analysed_in_its_own_language(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/cs", "Na serverech najdete velké disky.", language="cs")
+        await put(draft, SITE + "/en", "The children were running quickly.", language="en")
+        await draft.publish()
+    live = await store.live()
+    assert await found(live, "velký server disk", "cs") == ["Na serverech najdete velké disky."]
+    assert await found(live, "run", "en") == ["The children were running quickly."]
+    both = Query(texts=(LexicalText("cs", "server"), LexicalText("en", "run")))
+    assert {c.language for c in (await live.search(both)).lexical} == {"cs", "en"}
+
+
+@pytest.mark.parametrize("question", ["úložiště", "uloziste", "ÚLOŽIŠTĚ"])
+@pytest.mark.parametrize("text", ["Zálohujte úložiště", "Zalohujte uloziste"])
+async def test_diacritics_are_folded_on_both_sides(store, question, text):
+    await publish(store, {"/a": [text], "/b": ["něco jiného"]}, language="cs")
+    assert await found(await store.live(), question, "cs") == [text]
+
+
+async def test_titles_and_headings_are_searched(store):
+    plain = chunks_of(SITE + "/a", "some text", title="Quota")[0]
+    deep = replace(chunks_of(SITE + "/b", "more text", title="Other")[0], sections=(Section(0, ("Top", "Snapshots")),))
+    async with await store.draft(RECIPE) as draft:
+        await put_chunks(draft, (plain,))
+        await put_chunks(draft, (deep,))
+        await draft.publish()
+    live = await store.live()
+    assert await found(live, "quota") == ["some text"]
+    assert await found(live, "snapshots") == ["more text"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("app.kubernetes.io/name", "Set the label app.kubernetes.io/name on it"),
+        ("kubernetes", "Set the label app.kubernetes.io/name on it"),
+        ("nvidia.com/gpu", "resources: nvidia.com/gpu: 1"),
+        ("gpu", "resources: nvidia.com/gpu: 1"),
+        ("my_var", "export my_var=1"),
+        ("--dry-run", "kubectl apply --dry-run=server"),
+        ("ERR_CONNECTION_REFUSED", "It said ERR_CONNECTION_REFUSED."),
+    ],
+)
+async def test_identifiers_are_found_whole_and_in_parts(store, question, text):
+    await publish(store, {"/a": [text], "/b": ["something else entirely"]})
+    assert await found(await store.live(), question) == [text]
+
+
+@pytest.mark.parametrize("leg", ["lexical", "vector"])
+async def test_depth_limits_each_leg(store, leg):
+    await publish(store, {f"/{i}": [f"common text{i}"] for i in range(12)})
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), depth=7)
+    assert len(getattr(await (await store.live()).search(query), leg)) == 7
+
+
+async def test_exact_search_finds_the_same_on_a_small_index(store):
+    texts = [f"word{i} word{i % 7} word{i % 3}" for i in range(60)]
+    await publish(store, {f"/{i}": [text] for i, text in enumerate(texts)})
+    live = await store.live()
+    for text in texts[:10]:
+        exact = await near(live, vector(text), exact=True, depth=60)
+        assert len(exact) == 60
+        assert set(exact[:1]) <= set(await near(live, vector(text), depth=60))
+        best = (await live.search(semantic(vector(text), exact=True))).vector[0]
+        assert best.score == pytest.approx(1.0, abs=1e-3)
+
+
+# ---- neighbours, and the whole search ----------------------------------------------------------
+
+
+async def test_neighbours_are_in_page_order_also_after_an_insert(store):
+    await publish(store, {"/a": ["one", "two", "three", "four"], "/b": ["other"]})
+    await publish(store, {"/a": ["one", "inserted", "two", "three", "four"]})
+    live = await store.live()
+    one, inserted, two, three, four = await live.fetch((await live.page(SITE + "/a")).chunk_ids)
+    assert await live.neighbours(two, 1) == (inserted, three)
+    assert await live.neighbours(two, 9) == (one, inserted, three, four)
+    assert await live.neighbours(one, 1) == (inserted,)
+    assert await live.neighbours(four, 2) == (two, three)
+    assert await live.neighbours(two, 0) == ()
+
+
+async def test_a_chunk_that_is_gone_has_no_neighbours(store):
+    await publish(store, {"/a": ["one", "two"]})
+    assert await (await store.live()).neighbours(chunks_of(SITE + "/a", "gone")[0], 2) == ()
+    assert await (await store.live()).neighbours(chunks_of(SITE + "/gone", "one")[0], 2) == ()
+
+
+async def test_the_reader_s_language_is_preferred_not_required(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, SITE + "/cs/a", "kubernetes quota", language="cs")
+        await put(draft, SITE + "/en/a", "kubernetes quota", language="en")
+        await draft.publish()
+    live = await store.live()
+    for language in ("cs", "en"):
+        query = Query(
+            texts=(LexicalText(language, "kubernetes quota"),), vector=vector("kubernetes quota"), language=language
+        )
+        hits = await search(live, query)
+        assert hits[0].chunk.language == language
+        assert len(hits) == 2
+        assert hits[1].fused < hits[0].fused
+
+
+async def test_a_search_brings_hits_with_their_raw_scores(store):
+    await publish(store, {"/a": ["storage quota", "storage limits", "storage"], "/b": ["storage of things"]})
+    live = await store.live()
+    query = Query(
+        texts=(LexicalText("en", "storage quota"),), vector=vector("storage quota"), language="en", limit=3, per_page=2
+    )
+    hits = await search(live, query)
+    legs = await live.search(query)
+    raw = {c.id: c.score for c in legs.lexical}
+    assert hits[0].chunk.text == "storage quota"
+    assert sorted(h.chunk.url for h in hits) == [SITE + "/a", SITE + "/a", SITE + "/b"]
+    assert [h.lexical for h in hits] == pytest.approx([raw[h.chunk.id] for h in hits])
+    assert hits[0].cosine == pytest.approx(1.0, abs=1e-3)
+    assert [h.fused for h in hits] == sorted((h.fused for h in hits), reverse=True)
+
+
+async def test_a_search_without_evidence_finds_nothing(store):
+    await publish(store, {"/a": ["storage"]})
+    assert await search(await store.live(), lexical("unheard")) == ()
+    assert await search(await store.live(), Query(texts=())) == ()
+
+
+async def test_frequencies_count_the_chunks_of_the_pinned_generation(store):
+    await publish(store, {"/a": ["disk quota quota", "disks and files"], "/b": ["file"]})
+    first = await store.live()
+    asked = ["disk~", "quota", "file~", "a", "nothing", 'od"d \\ (', "file~"]
+    assert await first.frequencies(asked) == {"disk~": 2, "quota": 1, "file~": 2, "a": 3, "nothing": 0, 'od"d \\ (': 0}
+    await publish(store, {"/c": ["quota"]})
+    assert (await first.frequencies(["quota"]))["quota"] == 1
+    assert (await (await store.live()).frequencies(["quota"]))["quota"] == 2
+    assert await first.frequencies([]) == {}
+    live = await store.live()
+    counts = await asyncio.gather(*(live.frequencies(["quota"]) for _ in range(5)))
+    assert all(count == {"quota": 2} for count in counts)

@@ -70,7 +70,7 @@ async def test_the_question_back_names_the_readings_and_asks_no_model() -> None:
     said = [event async for event in events]
     assert isinstance(said[0], Text)
     assert said[0].text == (
-        "Váš dotaz lze chápat různě. Co z toho máte na mysli?\n\n"
+        "Vaši otázku lze chápat různě. Co z toho máte na mysli?\n\n"
         f"- [quota]({SITE}/storage/quota)\n- [limits]({SITE}/gpu/limits)"
     )
     assert said[1:] == [Done()]

@@ -221,7 +221,7 @@ async def test_a_connection_that_the_site_closed_is_known_to_be_closed() -> None
 
 async def test_unchanged_pages_share_a_connection() -> None:
     """A night in which nothing changed asks for thousands of pages: each with a handshake of its own took twice as long."""
-    connections = 0
+    connections, ended = 0, asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
@@ -231,11 +231,15 @@ async def test_unchanged_pages_share_a_connection() -> None:
                 pass
             writer.write(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n')
         writer.close()
+        await writer.wait_closed()
+        ended.set()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Fetcher(Settings.load(None, crawl_timeout=5)) as made:
-        made.allow([url])
-        for number in range(3):
-            assert (await made.get(Wanted(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+    async with server:
+        async with Fetcher(Settings.load(None, crawl_timeout=5)) as made:
+            made.allow([url])
+            for number in range(3):
+                assert (await made.get(Wanted(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+        await ended.wait()  # a writer that outlives its loop fails a later test
     assert connections == 1

@@ -16,6 +16,8 @@ from eval.commands.retrieval import add_documents_option
 from eval.commands.types import OK, Commands, OpenFinder, as_json, positive
 from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
+from eval.halves import Swapped, halves
+from eval.metrics import Estimate
 from eval.report import as_table
 from eval.retrieval import Finder
 from eval.tune import Searched, Tuned, settings_of, tune
@@ -33,6 +35,11 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
     parser.add_argument("--no-model", action="store_true", help="search without the configured language model")
     parser.add_argument(
+        "--halves",
+        action="store_true",
+        help="choose on one half and judge on the other, both ways, against plain fusion",
+    )
+    parser.add_argument(
         "--half", choices=HALVES, default="", help="by every second question only, counted from 0; the others can judge"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -47,8 +54,13 @@ async def _tune(options: argparse.Namespace, settings: Settings, open_finder: Op
     with quiet_pipeline():
         async with open_finder(overrides) as finder:
             searched, urls = await _search(finder, cases)
+    documents = Documents(urls, parse_rules(options.doc_map))
+    if options.halves:
+        ways = halves(searched, documents, options.k)
+        sys.stdout.write((as_json([asdict(way) for way in ways]) if options.json else _halves_text(ways)) + "\n")
+        return OK
     with progress_bar("Trying") as progress:
-        tuned = tune(searched, Documents(urls, parse_rules(options.doc_map)), options.k, progress)
+        tuned = tune(searched, documents, options.k, progress)
     sys.stdout.write((as_json([asdict(one) for one in tuned]) if options.json else _text(tuned, options.k)) + "\n")
     return OK
 
@@ -66,6 +78,27 @@ async def _search(finder: Finder, cases: Sequence[Case]) -> tuple[list[Searched]
     return searched, urls
 
 
+def _halves_text(ways: Sequence[Swapped]) -> str:
+    lines = []
+    for way in ways:
+        chosen = ", ".join(
+            f"{code}: vector {one.vector_weight:g}, other language {one.other_language:g}, {one.fusion}"
+            for code, one in way.best.items()
+        )
+        code, variant, gain = way.worst
+        lines += [
+            f"Chosen on the {way.chosen_on} questions ({chosen}), judged on the other {way.n}:",
+            f"  over plain fusion (rrf, no preference for a language) {_cell(way.over_plain)}",
+            f"  over the settings in force                            {_cell(way.over_now)}",
+            f"  least gain over plain fusion: {code} {variant} {gain:+.3f}",
+        ]
+    return "\n".join(lines)
+
+
+def _cell(gain: Estimate) -> str:
+    return f"{gain.mean:+.3f} {gain.low:+.3f}…{gain.high:+.3f}"
+
+
 def _text(tuned: Sequence[Tuned], k: int) -> str:
     header = ["question language", "n", f"MRR@{k} now", "best", "gain, cross-validated", "gain it was chosen by", ""]
     rows = [
@@ -74,7 +107,7 @@ def _text(tuned: Sequence[Tuned], k: int) -> str:
             str(one.n),
             f"{one.before:.3f}",
             f"vector {one.best.vector_weight:g}, other language {one.best.other_language:g}, {one.best.fusion}",
-            f"{one.gain.mean:+.3f} {one.gain.low:+.3f}…{one.gain.high:+.3f}",
+            _cell(one.gain),
             f"{one.flattered:+.3f}",
             "better" if one.accepted else "inside the noise: keep what is set",
         ]

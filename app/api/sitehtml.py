@@ -121,7 +121,7 @@ def _document(frame: _Frame, pages: PagesByName) -> str:
         skip=labels.skip,
         pages_label=labels.pages,
         languages_label=labels.languages,
-        pages="\n".join(_entry(frame, page) for page in pages.values() if page.language == frame.language),
+        pages="\n".join(_entry(frame, page) for page in pages.values() if _in_navigation(page, frame)),
         switch="\n".join(_switch(frame, pages)),
         article=frame.article,
         footer=frame.footer,
@@ -131,6 +131,10 @@ def _document(frame: _Frame, pages: PagesByName) -> str:
 def _entry(frame: _Frame, page: DocPage) -> str:
     mark = ' aria-current="page"' if page is frame.page else ""
     return f'<li><a href="{escape(frame.root + link(page))}"{mark}>{escape(page.title)}</a></li>'
+
+
+def _in_navigation(page: DocPage, frame: _Frame) -> bool:
+    return page.language == frame.language and (page.listed or page == frame.page)
 
 
 def _switch(frame: _Frame, pages: PagesByName) -> list[str]:

@@ -34,7 +34,10 @@ _PAGE_LINK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DocPage:
-    """One page of the documentation; `markdown` is the file as it is, `html` the article alone."""
+    """One page of the documentation; `markdown` is the file as it is, `html` the article alone.
+
+    One that isn't `listed` is left out of the navigation: others lead to it.
+    """
 
     language: str
     name: str
@@ -44,6 +47,7 @@ class DocPage:
     markdown: str
     html: str
     modified: datetime
+    listed: bool = True
 
     @property
     def path(self) -> str:
@@ -114,6 +118,7 @@ def read_page(file: Path, language: str, name: str) -> DocPage:
         markdown=text,
         html=html,
         modified=datetime.fromtimestamp(int(file.stat().st_mtime), UTC),
+        listed=meta.get("listed") is not False,
     )
 
 

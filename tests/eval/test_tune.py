@@ -55,7 +55,9 @@ def test_gains_inside_the_noise_are_refused(monkeypatch):
     monkeypatch.setattr("eval.tune.VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
     monkeypatch.setattr("eval.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
     found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(24)]
-    assert sum(one.flattered >= LEAST_GAIN for one in found) >= 6  # without cross-validation a quarter would look better
+    assert (
+        sum(one.flattered >= LEAST_GAIN for one in found) >= 6
+    )  # without cross-validation a quarter would look better
     assert sum(one.accepted for one in found) <= 2  # the interval itself errs once in 40
 
 

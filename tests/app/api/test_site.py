@@ -87,6 +87,16 @@ async def test_the_navigation_lists_the_pages_of_the_language_home_first(client)
     ]
 
 
+async def test_a_page_that_isnt_listed_is_in_the_navigation_of_its_own_only():
+    """The shipped steps: the page that they belong to leads there."""
+    async with client_of(create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))) as shipped:
+        for own, listed in (("step-hyde", {"step-hyde"}), ("settings", set())):
+            tree = await page(shipped, f"/docs/en/{own}")
+            entries = {href.rpartition("/")[2] for href in tree.xpath("//nav[@class='pages']//a/@href")}
+            assert {entry for entry in entries if entry.startswith("step-")} == listed
+        assert "/docs/en/step-hyde</loc>" in (await shipped.get("/docs/sitemap.xml")).text
+
+
 async def test_every_link_of_the_site_leads_somewhere(client):
     seen, todo = set(), ["http://docs.test/docs/en/", "http://docs.test/docs/cs/", "http://docs.test/docs/xx/none"]
     while todo:

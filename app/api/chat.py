@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.conversation import to_request
 from app.api.inbox import Inbox
-from app.api.keys import Keys
 from app.api.openwebui import Display, display, numbers_taken
 from app.api.requestlog import RequestInfo, info_of, log_error
 from app.api.responses import Json
@@ -37,7 +35,7 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """An answer to the last question of the conversation."""
-        admin = self._admins.shown(request) > 0
+        admin = self.service.admins.shown(request) > 0
         if not admin:
             self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
@@ -69,22 +67,12 @@ class Chat:
         number = self.service.keys.shown(request)
         return self.service.settings.key_sources.get(str(number), assistant.sources)
 
-    @cached_property
-    def _admins(self) -> Keys:
-        return Keys(self.service.settings.admin_keys)
-
     def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
         """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
         if not chat.trace:
             return False
-        if not self._admins.required:
-            raise RequestError(
-                "Traces aren't shown over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service "
-                "again, or ask with `docs-assistant ask --trace`.",
-                param="trace",
-                code="admin_disabled",
-            )
-        self._admins.check(request)
+        instead = ", or ask with `docs-assistant ask --trace`"
+        self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
         return True
 
 

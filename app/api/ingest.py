@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.chat import read_body
-from app.api.keys import Keys
 from app.api.responses import Json
 from app.api.runs import Run, Runs
 from app.api.service import Service
@@ -25,7 +24,6 @@ class Ingest:
     """The handlers of the routes; all of them need an admin key."""
 
     service: Service
-    keys: Keys
     runs: Runs
 
     async def start(self, request: Request) -> Response:
@@ -51,14 +49,8 @@ class Ingest:
 
     def _admin(self, request: Request) -> str:
         """Who asks, without the key itself."""
-        if not self.keys.required:
-            raise RequestError(
-                "Runs can't be started over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service "
-                "again.",
-                code="admin_disabled",
-            )
-        self.keys.check(request)
-        return f"key {self.keys.shown(request)} from {request.client.host if request.client else 'unknown'}"
+        self.service.check_admin(request, "Runs can't be started")
+        return f"key {self.service.admins.shown(request)} from {request.client.host if request.client else 'unknown'}"
 
     def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
         """Only what is configured is ever fetched, whoever has the key."""

@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from starlette.requests import Request as HttpRequest
+
 from app.api.keys import Keys
+from app.core.errors import RequestError
 from app.core.models.base import Model
 from app.core.settings import Settings
 from app.core.turn import Event, Request, Turn
@@ -125,5 +128,16 @@ class Service:
     assistants: Assistants
     settings: Settings
     keys: Keys
+    admins: Keys
     patience: float = 10.0
     keep_alive: float = 10.0
+
+    def check_admin(self, request: HttpRequest, refused: str, *, instead: str = "", param: str | None = None) -> None:
+        """Raises `RequestError` without a right admin key, and where none is set; that says what is `refused` then."""
+        if not self.admins.required:
+            raise RequestError(
+                f"{refused} over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service again{instead}.",
+                param=param,
+                code="admin_disabled",
+            )
+        self.admins.check(request)

@@ -13,10 +13,11 @@ from app.core.errors import ModelError
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
+from app.pipeline.history import prompted
 from app.pipeline.keywords import LONGEST as LONGEST_KEYWORDS
+from app.pipeline.keywords import codes_of, names_of
 from app.pipeline.keywords import parse as parse_lines
 from app.pipeline.refine import LONGEST as LONGEST_QUESTION
 from app.pipeline.step import Changes
@@ -43,16 +44,15 @@ class Analyze:
         """What can be read of the two; `ModelError` when it is nothing."""
         if turn.smalltalk:
             return {}
-        codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
+        codes = codes_of(turn, self.prompts)
         lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
         system = self.prompts.render(
             turn.language,
             "analyze",
-            languages=", ".join(f"{self.prompts.language(code).name} ({code})" for code in codes),
+            languages=names_of(codes, self.prompts),
             form="{\n" + ",\n".join(lines) + "\n}",
         )
-        history = earlier(turn.request.messages, self.prompts)
-        messages = [Message("system", system), Message("user", conversation(turn.question, history))]
+        messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         question, keywords = parse(answer, codes)
         if len(question) > max(LONGEST_QUESTION, 2 * len(turn.question)):

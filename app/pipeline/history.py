@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.core.analysis import fold
 from app.core.prompts import Language, Prompts
-from app.core.turn import Message
+from app.core.turn import Message, Turn
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
@@ -40,6 +40,12 @@ def referred(messages: Sequence[Message], language: Language) -> str:
     telling = [word for word in words if word not in language.stopwords]
     refers = (words[:1] and words[0] in language.openers) or language.references.intersection(words)
     return questions[-2] if refers or len(telling) < FEWEST_TELLING else ""
+
+
+def prompted(system: str, turn: Turn, prompts: Prompts) -> list[Message]:
+    """What a helper is asked: its prompt, and the question below the conversation that it may refer to."""
+    history = earlier(turn.request.messages, prompts)
+    return [Message("system", system), Message("user", conversation(turn.question, history))]
 
 
 def conversation(question: str, history: Sequence[Message]) -> str:

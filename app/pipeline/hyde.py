@@ -12,10 +12,10 @@ from app.core.models.base import Embedder, Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.core.types import Legs
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
+from app.pipeline.history import prompted
 from app.pipeline.retrieve import query_for
 from app.pipeline.step import Changes
 
@@ -41,8 +41,7 @@ class HypotheticalAnswer:
         if turn.smalltalk:
             return {}
         system = self.prompts.render(turn.language, "hyde")
-        asked = conversation(turn.question, earlier(turn.request.messages, self.prompts))
-        messages = [Message("system", system), Message("user", asked)]
+        messages = prompted(system, turn, self.prompts)
         text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()
         if not text:
             raise ModelError("The language model imagined no answer: the question alone is searched.")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.errors import ModelError
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
+from app.pipeline.history import prompted
 from app.pipeline.step import Changes
 
 LONGEST = 400
@@ -34,20 +35,34 @@ class Keywords:
         """Keywords by language code; `ModelError` when the answer has none that can be read."""
         if turn.smalltalk:
             return {}
-        codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
+        codes = codes_of(turn, self.prompts)
         system = self.prompts.render(
             turn.language,
             "refine_keywords",
-            languages=", ".join(f"{self.prompts.language(code).name} ({code})" for code in codes),
-            form="\n".join(f"{code}: …, …, …" for code in codes),
+            languages=names_of(codes, self.prompts),
+            form=form_of(codes),
         )
-        history = earlier(turn.request.messages, self.prompts)
-        messages = [Message("system", system), Message("user", conversation(turn.question, history))]
+        messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         keywords = parse(answer, codes)
         if not keywords:
             raise ModelError(f"No keywords can be read from {answer[:200]!r}: the question alone is searched.")
         return {"keywords": keywords}
+
+
+def codes_of(turn: Turn, prompts: Prompts) -> list[str]:
+    """All languages that keywords are wanted in, the question's first."""
+    return [turn.language, *(code for code in prompts.languages if code != turn.language)]
+
+
+def names_of(codes: Sequence[str], prompts: Prompts) -> str:
+    """The languages as a prompt names them."""
+    return ", ".join(f"{prompts.language(code).name} ({code})" for code in codes)
+
+
+def form_of(codes: Sequence[str]) -> str:
+    """The lines that `parse` reads, as a prompt shows them."""
+    return "\n".join(f"{code}: …, …, …" for code in codes)
 
 
 def parse(answer: str, codes: list[str]) -> dict[str, str]:

@@ -15,10 +15,10 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.store.join import joined
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.core.types import Vector
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
+from app.pipeline.history import prompted
 from app.pipeline.retrieve import query_for
 from app.pipeline.step import Changes
 
@@ -57,8 +57,7 @@ class MultiQuery:
 
     async def _wordings(self, turn: Turn) -> list[str]:
         system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
-        asked = conversation(turn.question, earlier(turn.request.messages, self.prompts))
-        messages = [Message("system", system), Message("user", asked)]
+        messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         if not (found := parse(answer)):
             raise ModelError(f"No other wordings can be read from {answer[:200]!r}: the question alone is searched.")

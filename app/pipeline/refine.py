@@ -8,9 +8,9 @@ from app.core.errors import ModelError
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
+from app.pipeline.history import prompted
 from app.pipeline.step import Changes
 
 LONGEST = 600
@@ -33,11 +33,7 @@ class Refine:
         """The rewritten question; `ModelError` for an answer that can't be one."""
         if turn.smalltalk:
             return {}
-        history = earlier(turn.request.messages, self.prompts)
-        messages = [
-            Message("system", self.prompts.render(turn.language, "refine_question")),
-            Message("user", conversation(turn.question, history)),
-        ]
+        messages = prompted(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
         answer = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip().strip('"„“”').strip()
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
             raise ModelError(

@@ -67,10 +67,11 @@ class Retrieve:
         legs, vector = turn.legs, turn.vector
         if legs is None:
             vector = await _embed(turn, self.embedder)
-        query = query_for(turn, self, vector, turn.keywords)
+        asked = _spelled_out(turn)
+        query = query_for(asked, self, vector, turn.keywords)
         if legs is None:
             legs = await generation.search(query)
-        elif turn.keywords or _spelled_out(turn):
+        elif turn.keywords or asked is not turn:
             again = await generation.search(replace(query, vector=None))
             legs = Legs(again.lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
@@ -112,23 +113,23 @@ class Searching(Protocol):
         ...
 
 
-def _spelled_out(turn: Turn) -> str:
-    """The question of a conversation as the language model made it stand alone; empty where there is none.
+def _spelled_out(turn: Turn) -> Turn:
+    """The turn as if the question of a conversation had been asked the way the language model made it stand alone.
 
     A question that nothing went before is searched as it was asked: retrieval does better with the original.
     """
     in_conversation = sum(message.role == "user" for message in turn.request.messages) > 1
-    return turn.refined if in_conversation else ""
+    return replace(turn, question=turn.refined, referred="") if turn.refined and in_conversation else turn
 
 
 def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
     """The search for the turn's question, or for keywords together with it."""
     settings = step.settings
-    question = without_stopwords(_spelled_out(turn) or turn.question, step.prompts.language(turn.language))
+    question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
         texts += [LexicalText(code, text) for code, text in keywords.items()]
-    elif turn.referred and not _spelled_out(turn):  # what a model wrote, it wrote with the conversation in view
+    elif turn.referred:  # keywords were written with the conversation in view, so they say it already
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
     share = settings.vector_share(turn.language)

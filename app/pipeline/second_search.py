@@ -8,10 +8,10 @@ from app.core.errors import ModelError
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.pipeline.calls import ask_helper
-from app.pipeline.history import conversation, earlier
-from app.pipeline.keywords import parse
+from app.pipeline.history import prompted
+from app.pipeline.keywords import codes_of, form_of, names_of, parse
 from app.pipeline.relevance import Relevance
 from app.pipeline.retrieve import Retrieve
 from app.pipeline.step import Changes
@@ -46,17 +46,16 @@ class SecondSearch:
         return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
 
     async def _keywords(self, turn: Turn) -> dict[str, str]:
-        codes = [turn.language, *(code for code in self.prompts.languages if code != turn.language)]
+        codes = codes_of(turn, self.prompts)
         tried = "; ".join(turn.keywords.values()) or turn.question
         system = self.prompts.render(
             turn.language,
             "second_keywords",
-            languages=", ".join(f"{self.prompts.language(code).name} ({code})" for code in codes),
-            form="\n".join(f"{code}: …, …, …" for code in codes),
+            languages=names_of(codes, self.prompts),
+            form=form_of(codes),
             tried=tried,
         )
-        asked = conversation(turn.question, earlier(turn.request.messages, self.prompts))
-        messages = [Message("system", system), Message("user", asked)]
+        messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         if not (found := parse(answer, codes)):
             raise ModelError(f"No keywords can be read from {answer[:200]!r}: it stays with the first search.")

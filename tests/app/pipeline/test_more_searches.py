@@ -13,6 +13,7 @@ from app.core.filters import Filters
 from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.store.join import joined
+from app.core.turn import Message
 from app.core.types import Boost, Candidate, Legs, Page, Query
 from app.pipeline.associate import Associate, sections
 from app.pipeline.associate import parse as picked
@@ -69,6 +70,17 @@ async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: Fak
     assert [c.id for c in found["variants"].lexical] == ["maximum RAM", "RAM quota", "memory limit"]
     assert len(found["variants"].vector) == 3
     assert "5 other ways" in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_in_a_conversation_each_wording_is_still_searched_as_itself(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The question spelled out takes the place of the question, never that of its other wordings."""
+    llm.reply = lambda _: Reply("memory limit\nRAM quota")
+    generation = Recording()
+    asked = turn(generation=generation, refined="How much memory do notebooks get?")
+    earlier = (Message("user", "What are notebooks?"), Message("assistant", "Pages that run code."))
+    asked = replace(asked, request=replace(asked.request, messages=(*earlier, *asked.request.messages)))
+    await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(asked)
+    assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota"]
 
 
 async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(llm: FakeLLM, model: OpenAIModel) -> None:

@@ -84,20 +84,7 @@ CS_BEFORE = [
     "listopadem",
     "prosincem",
 ]
-CS_IN = [
-    "lednu",
-    "únoru",
-    "březnu",
-    "dubnu",
-    "květnu",
-    "červnu",
-    "červenci",
-    "srpnu",
-    "září",
-    "říjnu",
-    "listopadu",
-    "prosinci",
-]
+CS_IN = CS_AFTER  # the locative of months is their dative
 
 FORMS: list[tuple[str, str, str, str]] = []
 for n, (en, of, after, before, within) in enumerate(

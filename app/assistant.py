@@ -77,9 +77,14 @@ class Assistant:
         return await run(upto(self.lookup, "search"), await self.begin(request))
 
     async def page(self, url: str) -> Page | None:
-        """The page with its Markdown; None where there is none in this assistant's collections."""
-        page = await (await self.store.live()).page(url)
-        return page if page and (not self.collections or page.collection in self.collections) else None
+        """The page with its Markdown; None where there is none within this assistant's limits."""
+        live = await self.store.live()
+        page = await live.page(url)
+        if page is None:
+            return None
+        # a page is found in its translations' languages, too
+        languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
+        return page if self.limits.within(self.collections).admits(page.url, page.collection, languages) else None
 
     async def begin(self, request: Request) -> Turn:
         """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""

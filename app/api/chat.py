@@ -60,7 +60,7 @@ class Chat:
         asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
         first = numbers_taken(asked.attached) + 1 if shown.events else 1
-        return replace(asked, links=shown.links, first_number=first, persona=chat.persona or "")
+        return replace(asked, links=shown.links, first_number=first)
 
     def _sources(self, request: Request, assistant: Assistant) -> str:
         """How this client or this assistant wants sources; empty where nobody says."""

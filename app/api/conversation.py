@@ -47,6 +47,7 @@ def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request
         id=id,
         sampling=_sampling(chat),
         filters=chat.filters.filters,
+        persona=chat.persona or "",
         whole=not chat.stream,
     )
 
@@ -66,6 +67,7 @@ def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> tur
         id=id,
         sampling=turn.Sampling(body.temperature, body.max_output_tokens),
         filters=body.filters.filters,
+        persona=body.persona or "",
         whole=not body.stream,
     )
 

@@ -62,11 +62,10 @@ def numbers_taken(attached: Iterable[str]) -> int:
 
 def source_event(source: Source) -> dict[str, Any]:
     """A source as Open WebUI takes it. `external` keeps it from asking Google for an icon of the host."""
-    name = " – ".join(part for part in (source.title, source.section) if part) or source.url
     data = {
-        "source": {"id": source.url, "name": name, "url": source.url},
+        "source": {"id": source.url, "name": source.name, "url": source.url},
         "document": [source.snippet],
-        "metadata": [{"source": source.url, "name": name, "external": True}],
+        "metadata": [{"source": source.url, "name": source.name, "external": True}],
         "distances": [source.score],
     }
     return {"type": "source", "data": data}

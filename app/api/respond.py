@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -42,9 +42,7 @@ class Responses:
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
         form = ResponsesForm(info.id, int(time.time()), assistant.id, body)
-        return Answer(
-            self.service, info, form, assistant.answer(replace(asked, persona=body.persona or "")), stream=stream
-        )
+        return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
             "start_index": match.start(),
             "end_index": match.end(),
             "url": source.url,
-            "title": " – ".join(name for name in (source.title, source.section) if name) or source.url,
+            "title": source.name,
         }
         for match, source in places
         if source

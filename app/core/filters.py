@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -18,6 +20,26 @@ class Filters:
     url_prefixes: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
+
+    @property
+    def address_patterns(self) -> tuple[str, ...]:
+        """What sections and versions ask of an address: expressions of RE2 and Python, each to be found in it."""
+        patterns = []
+        # a path begins after the site's name, whatever that is
+        if self.sections and all(section.strip("/") for section in self.sections):
+            patterns.append(_in_path("", [section.strip("/") for section in self.sections], "($|[/.?])"))
+        if self.versions:
+            patterns.append(_in_path("(.*/)?v?", self.versions, "($|/)"))
+        return tuple(patterns)
+
+    def admits(self, url: str, collection: str, languages: Collection[str]) -> bool:
+        """Whether a search could return something of the page at this address with texts in these languages."""
+        return (
+            (not self.collections or collection in self.collections)
+            and (not self.languages or not set(self.languages).isdisjoint(languages))
+            and (not self.url_prefixes or url.startswith(self.url_prefixes))
+            and all(re.search(pattern, url) for pattern in self.address_patterns)
+        )
 
     def within(self, collections: tuple[str, ...]) -> Filters:
         """The same, never reaching beyond these collections; where both have none in common, nothing is found."""
@@ -36,6 +58,10 @@ class Filters:
 
 NOTHING = (" ",)
 """Restricts to nothing, since no page has such a name or address; an empty tuple wouldn't restrict at all."""
+
+
+def _in_path(before: str, values: Collection[str], after: str) -> str:
+    return f"^[^/]+//[^/]+/{before}({'|'.join(map(re.escape, values))}){after}"
 
 
 def _common(asked: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:

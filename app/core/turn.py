@@ -107,6 +107,11 @@ class Source:
     score: float
     translated_from: str = ""
 
+    @property
+    def name(self) -> str:
+        """What readers are shown of it: page and section, or the address of a page without a title."""
+        return " – ".join(part for part in (self.title, self.section) if part) or self.url
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -175,9 +175,7 @@ def _beginning(text: str) -> str:
 def source_list(sources: tuple[Source, ...], language: Language) -> str:
     """The Markdown list of links at the end of an answer; translations and pages in another language are told."""
     lines = [f"\n\n**{language.sources}**\n"]
-    for source in sources:
-        name = " – ".join(part for part in (source.title, source.section) if part) or source.url
-        lines.append(f"{source.number}. {markdown_link(name, source.url)}{_told(source, language)}")
+    lines += [f"{one.number}. {markdown_link(one.name, one.url)}{_told(one, language)}" for one in sources]
     return "\n".join(lines)
 
 

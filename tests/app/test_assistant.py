@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,27 @@ async def test_a_request_can_narrow_an_assistant(assistants):
 async def test_a_request_cannot_widen_an_assistant(assistants):
     """What the assistant isn't for stays closed, whatever the request says."""
     assert await found(assistants("docs", "blog"), "blog", "wiki") == {"blog"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "readable"),
+    [
+        (Filters(), {"docs", "blog"}),
+        (Filters(sections=("/blog",)), {"blog"}),
+        (Filters(sections=("blo",)), set()),
+        (Filters(url_prefixes=("https://example.org/do",)), {"docs"}),
+        (Filters(url_prefixes=("https://elsewhere.example.org/",)), set()),
+        (Filters(languages=("cs",)), set()),
+        (Filters(versions=("1.2",)), set()),
+    ],
+)
+async def test_pages_that_may_not_be_found_may_not_be_read_either(assistants, limits, readable):
+    """Reading a page by its address goes by the limits that searching goes by."""
+    limited = replace(assistants("docs", "blog"), limits=limits)
+    assert await found(limited) == readable
+    urls = {name: f"https://example.org/{name}/volumes" for name in TEXTS}
+    assert {name for name, url in urls.items() if await limited.page(url)} == readable
+    assert await limited.page("https://example.org/none") is None
 
 
 @pytest.mark.parametrize("wanted", [("wiki",), ("wiki", "unknown"), ("",)])

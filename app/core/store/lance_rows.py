@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -170,17 +169,8 @@ def condition(filters: Filters) -> str:
     ]
     if filters.url_prefixes:
         parts.append("(" + " OR ".join(f"starts_with(url, {quoted([p])})" for p in filters.url_prefixes) + ")")
-    # a path begins after the site's name, whatever that is
-    if filters.sections and all(section.strip("/") for section in filters.sections):
-        parts.append(_matches("", [section.strip("/") for section in filters.sections], "($|[/.?])"))
-    if filters.versions:
-        parts.append(_matches("(.*/)?v?", filters.versions, "($|/)"))
+    parts += [f"regexp_like(url, {quoted([pattern])})" for pattern in filters.address_patterns]
     return " AND ".join(parts)
-
-
-def _matches(before: str, values: Sequence[str], after: str) -> str:
-    expression = f"^[^/]+//[^/]+/{before}({'|'.join(map(re.escape, values))}){after}"
-    return f"regexp_like(url, {quoted([expression])})"
 
 
 def quoted(values: Sequence[str]) -> str:

@@ -87,7 +87,7 @@ def parse(answer: str, question: str) -> Period | None:
         if operator in (None, "", "none", "null"):
             return None
         day = dt.date.fromisoformat(said["date"]).isoformat()
-        last = dt.date.fromisoformat(said.get("last") or day).isoformat()
+        last = dt.date.fromisoformat((operator == "eq" and said.get("last")) or day).isoformat()
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(unread) from error
     if operator not in OPERATORS or last < day:

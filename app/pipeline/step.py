@@ -29,7 +29,8 @@ class Step(Protocol):
     """One box of the pipeline. It gets a `Turn` and returns only what it changes of it.
 
     `reads` must have been written before; `uses` are read when an earlier step wrote them; a step whose
-    failure must not fail the answer is `optional`: the turn then goes on without its changes.
+    failure must not fail the answer is `optional`: the turn then goes on without its changes, or with those of
+    a `Fallback`.
     """
 
     @property

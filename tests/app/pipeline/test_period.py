@@ -104,6 +104,10 @@ async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAI
         ),
         ('{"operator": "gte", "date": "2024-01-01", "question": "q"}', Period("gte", "2024-01-01", "2024-01-01", "q")),
         ('Sure: {"operator": "eq", "date": "2024-01-01"}.', Period("eq", "2024-01-01", "2024-01-01", "asked")),
+        (
+            '{"operator": "gte", "date": "2024-01-01", "last": ""}',
+            Period("gte", "2024-01-01", "2024-01-01", "asked"),
+        ),
         ('{"operator": "none"}', None),
     ],
 )

@@ -13,7 +13,9 @@ MONTHS = {"month": 1, "quarter": 3, "half_year": 6, "year": 12, "year_and_a_half
 
 
 def relative(name: str, today: dt.date) -> Span:
-    """The days of "today", "yesterday", or of "this_" or "last_" and a unit of the calendar."""
+    """The days of "today", "yesterday", "day_before_yesterday", or of "this_" or "last_" and a unit of the calendar."""
+    if name == "day_before_yesterday":
+        return today - 2 * ONE_DAY, today - 2 * ONE_DAY
     which, _, unit = {"today": "this_day", "yesterday": "last_day"}.get(name, name).partition("_")
     this = _around(unit, today)
     return this if which == "this" else _around(unit, this[0] - ONE_DAY)

@@ -100,10 +100,10 @@ class PeriodRules:
         self._last = [self._counted(form) for form in forms["operators"]["last"]]
         words = forms["words"]
         self._about = re.compile(rf"\b(?:{words['about_pages']})\b")
-        self._new = re.compile(rf"\b(?:{words['about_pages']}|{words['new']})\b")
+        self._perhaps_about = re.compile(rf"\b(?:{words['about_pages']}|{words['perhaps_about_pages']})\b")
         self._not_about = re.compile(rf"\b(?:{words['not_about_pages']})\b")
         hints = [_anonymous(_filled(hint, parts)) for hint in forms["hints"]]
-        times = [*self._alternatives(SURE), *(named.pattern for named in self._named.values()), *hints]
+        times = [*self._alternatives((*SURE, "bare_day")), *(named.pattern for named in self._named.values()), *hints]
         self._time = _any(times)
         self._hint = _any([*times, *(unit.pattern for unit in self._units.values())])
 
@@ -114,7 +114,7 @@ class PeriodRules:
         if found is None or self._not_about.search(folded):
             return None
         rest = f"{folded[: found.start]} | {folded[found.end :]}"
-        about = self._about if found.kind == "bare_year" else self._new
+        about = self._about if found.kind == "bare_year" else self._perhaps_about
         if self._time.search(rest) or not (found.certain or about.search(rest)):
             return None
         date, last = _dated(found.operator, found.span)

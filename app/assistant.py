@@ -27,7 +27,7 @@ class Assistant:
 
     `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
     readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
-    steps that need a language model and have none.
+    steps that need a language model and have none; `unasked` tells where a question has too few helper calls for them.
     """
 
     id: str
@@ -45,6 +45,7 @@ class Assistant:
     limits: Filters = field(default_factory=Filters)
     personas: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
+    unasked: str = ""
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -135,7 +136,7 @@ class Assistants:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
         if not name:
             return next(iter(self.by_id.values()))
-        base, _, persona = name.partition(":")
+        base, _, persona = name.rpartition(":")  # ids may have colons, personas are names of files
         if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
             return replace(self.by_id[base], id=name, persona=persona, listed=False)
         if name not in self.by_id:

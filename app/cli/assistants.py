@@ -56,6 +56,7 @@ def _of(one: Assistant) -> dict[str, Any]:
         "limits": {**({"collections": list(one.collections)} if one.collections else {}), **limits},
         "steps": [[_step(step) for step in group] for group in one.plan],
         "left_out": list(one.left_out),
+        "warning": one.unasked,
     }
 
 
@@ -84,6 +85,8 @@ def _text(one: dict[str, Any]) -> str:
             lines.append(f"  {label:>3} {mark} {step['step']:<14}{_asks(step)}".rstrip())
     if one["left_out"]:
         lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
+    if one["warning"]:
+        lines.append(f"  WARNING: {one['warning']}")
     return "\n".join(lines)
 
 

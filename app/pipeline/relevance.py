@@ -45,9 +45,10 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "smalltalk", "keywords")
+    uses = ("referred", "smalltalk", "keywords", "related")
     writes = ("evidence", "hits", "related")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below `min_evidence` no hits are left, else those that aren't far behind the best."""
@@ -62,7 +63,7 @@ class Relevance:
         rarity = Rarity(counts, generation.info.chunks)
         evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
         if evidence < self.settings.min_evidence:
-            return {"evidence": evidence, "hits": (), "related": turn.hits}
+            return {"evidence": evidence, "hits": (), "related": turn.hits or turn.related}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
         return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.assistant import Assistant, Assistants, Closable
-from app.assistants_file import AssistantTable, read_assistants
+from app.assistants_file import AssistantsFile, AssistantTable, read_assistants, told_of
 from app.core.errors import SettingsError
 from app.core.filters import Filters
 from app.core.language import LanguageDetector
@@ -35,21 +35,30 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     reranker = open_reranker(settings)
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
-    models = open_models([table.written() for table in file.models], settings)
-    named = _Named(models, open_indices([table.written() for table in file.indices], settings))
-    if stand_in:
-        named = replace(named, models={id_: replace(one, model=stand_in) for id_, one in named.models.items()})
-    assistants = [
-        one
-        for entry in file.assistants
-        for one in _with_personas(_assistant(entry, tools, store, named), entry, prompts)
-    ]
-    by_id = {assistant.id: assistant for assistant in assistants}
-    if len(by_id) != len(assistants):
-        raise SettingsError("Two assistants in assistants.toml have the same id.")
-    others: list[Closable] = [one.model for one in named.models.values()]
-    others += [part for one in named.indices.values() for part in (one.store, one.embedder)]
-    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others))
+    with told_of(settings):
+        models = open_models([table.written() for table in file.models], settings)
+        indices = open_indices([table.written() for table in file.indices], settings)
+        if stand_in:
+            models = {id_: replace(one, model=stand_in) for id_, one in models.items()}
+        by_id = _by_id(file, tools, store, _Named(models, indices))
+    others: list[Closable] = [one.model for one in models.values()]
+    others += [part for one in indices.values() for part in (one.store, one.embedder)]
+    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices)
+
+
+def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> dict[str, Assistant]:
+    """The assistants and their personas."""
+    found: dict[str, Assistant] = {}
+    for entry in file.assistants:
+        try:
+            several = list(_with_personas(_assistant(entry, tools, store, named), entry, tools.prompts))
+        except SettingsError as error:
+            raise SettingsError(f"assistant {entry.id!r}: {error}") from error
+        for one in several:
+            if one.id in found:
+                raise SettingsError(f"assistant {one.id!r}: another with its persona has this id.")
+            found[one.id] = one
+    return found
 
 
 @asynccontextmanager
@@ -69,7 +78,7 @@ def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts
     for tone in entry.persona:
         if tone.id not in prompts.personas:
             raise SettingsError(
-                f"assistants.toml: {assistant.id} has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
+                f"it has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
             )
         names = tone.names or {code: f"{name} ({tone.id})" for code, name in assistant.names.items()}
         yield replace(assistant, id=f"{assistant.id}:{tone.id}", names=names, listed=tone.listed, persona=tone.id)
@@ -85,16 +94,16 @@ class _Named:
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """Those of an assistant."""
         if entry.index:
-            found = _chosen(self.indices, entry.index, "index", entry)
+            found = _chosen(self.indices, entry.index, "index")
             tools = replace(tools, embedder=found.embedder, settings=found.settings)
-        return self._asking(entry, entry.model, tools) if entry.model else tools
+        return self._asking(entry.model, tools) if entry.model else tools
 
     def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
         """Those of its steps that ask another model."""
-        return {step: self._asking(entry, name, tools) for step, name in entry.models.items()}
+        return {step: self._asking(name, tools) for step, name in entry.models.items()}
 
-    def _asking(self, entry: AssistantTable, name: str, tools: Tools) -> Tools:
-        found = _chosen(self.models, name, "model", entry)
+    def _asking(self, name: str, tools: Tools) -> Tools:
+        found = _chosen(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
         own = {limit: getattr(found.settings, limit) for limit in limits}
         return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
@@ -103,21 +112,16 @@ class _Named:
 T = TypeVar("T")
 
 
-def _chosen(known: Mapping[str, T], name: str, kind: str, entry: AssistantTable) -> T:
+def _chosen(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         there = ", ".join(known) or "none"
-        raise SettingsError(
-            f"assistants.toml: {entry.id} uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}."
-        )
+        raise SettingsError(f"it uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}.")
     return known[name]
 
 
 def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named) -> Assistant:
     own = named.tools(entry, tools)
-    try:
-        plan = make_plan(entry.steps, own, named.by_step(entry, own))
-    except SettingsError as error:
-        raise SettingsError(f"assistants.toml: {entry.id}: {error}") from error
+    plan = make_plan(entry.steps, own, named.by_step(entry, own))
     running = {step.name for group in plan for step in group}
     return Assistant(
         id=entry.id,
@@ -134,6 +138,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named)
         descriptions=entry.descriptions,
         suggestions=entry.suggestions,
         sources=entry.sources,
+        index=entry.index,
         limits=Filters(
             languages=tuple(entry.languages),
             url_prefixes=tuple(entry.sites),

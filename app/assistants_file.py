@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from app.core.errors import SettingsError
+from app.core.models.named import settings_of_index
 from app.core.settings import Settings
 
 
@@ -141,6 +143,25 @@ class AssistantsFile(Table):
     indices: Annotated[list[IndexTable], AfterValidator(_own_ids)] = Field(
         [], alias="index", description="written as [[index]]"
     )
+
+
+@contextmanager
+def told_of(settings: Settings) -> Iterator[str]:
+    """Errors in there begin with the name of the file, which is given."""
+    name = settings.assistants or "the shipped assistants.toml"
+    try:
+        yield name
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from error
+
+
+def index_settings(settings: Settings, id_: str) -> Settings:
+    """The settings for one `[[index]]` of the file. Raises `SettingsError` where there is none of this id."""
+    tables = {table.id: table for table in read_assistants(settings).indices}
+    with told_of(settings):
+        if id_ not in tables:
+            raise SettingsError(f"there is no [[index]] {id_!r}. There is: {', '.join(tables) or 'none'}.")
+        return settings_of_index(tables[id_].written(), settings)
 
 
 def read_assistants(settings: Settings) -> AssistantsFile:

@@ -61,7 +61,7 @@ def serve(arguments: argparse.Namespace) -> int:
     if settings.rerank_url:
         asyncio.run(_prove(settings))
     assistants = build(settings)
-    _tell(assistants)
+    tell(assistants)
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
@@ -78,8 +78,8 @@ def serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(assistants: Assistants) -> None:
-    """What of the steps won't run, or not always."""
+def tell(assistants: Assistants) -> None:
+    """Log what of the steps won't run, or not always."""
     for one in assistants.by_id.values():
         if one.left_out and not one.persona:
             log.info("steps left out, no language model: assistant=%s steps=%s", one.id, ",".join(one.left_out))

@@ -132,7 +132,7 @@ def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = Mapping
 def prove_order(names: Names) -> None:
     """Raises `SettingsError` for an unknown name or an order that can't work; nothing is made."""
     if unknown := next((name for name in flat(names) if name not in STEPS), ""):
-        raise SettingsError(f"Unknown step {unknown!r} in assistants.toml. Known are: {', '.join(STEPS)}.")
+        raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
     groups: list[list[Declared]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
     prove(groups, {name: box.step for name, box in STEPS.items()})
 

@@ -190,7 +190,7 @@ class Assistants:
     async def health(self) -> Health:
         """What can be said without asking a model."""
         used = self.used()
-        found = await asyncio.gather(*(_state(store, embedder) for store, embedder in used.values()))
+        found = await asyncio.gather(*(_state(name, *parts) for name, parts in used.items()))
         first, *others = found
         details: dict[str, Any] = {"index": first.problem} if first.problem else {}
         if others:
@@ -223,11 +223,16 @@ class Assistants:
             await other.close()
 
 
-async def _state(store: Store, embedder: Embedder) -> IndexState:
+def nothing_in(index: str, error: NoIndex) -> str:
+    """How it is filled; `error` is that of the configured one."""
+    return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
+
+
+async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
     try:
         info = (await store.live()).info
     except NoIndex as error:
-        return IndexState(embedder.name, problem=str(error))
+        return IndexState(embedder.name, problem=nothing_in(name, error))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
     fits = info.recipe.embedder == embedder.name

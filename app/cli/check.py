@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from app.cli.types import Commands
-from app.core.errors import AssistantError
+from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def _look(settings: Settings) -> dict[str, Any]:
     from app.core.turn import Message
 
     async with opened(settings) as assistants:
-        named = {name: await _state(*parts) for name, parts in assistants.used().items()}
+        named = {name: await _state(name, *parts) for name, parts in assistants.used().items()}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
@@ -70,9 +70,9 @@ async def _look(settings: Settings) -> dict[str, Any]:
     }
 
 
-async def _state(store: Store, embedder: Embedder) -> dict[str, Any]:
+async def _state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
     """An index with its embedder, and what is wrong with them."""
-    index, problem = await _index(store)
+    index, problem = await _index(name, store)
     if index and index["embedder"] != embedder.name:
         problem = f"built with the embedder {index['embedder']}: index anew, or set that one"
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
@@ -87,10 +87,14 @@ async def _problem(call: Awaitable[object]) -> str:
     return ""
 
 
-async def _index(store: Store) -> tuple[dict[str, Any] | None, str]:
+async def _index(name: str, store: Store) -> tuple[dict[str, Any] | None, str]:
     try:
         generation = await store.live()
         pages = await generation.pages()
+    except NoIndex as error:
+        from app.assistant import nothing_in
+
+        return None, nothing_in(name, error)
     except AssistantError as error:
         return None, str(error)
     info = generation.info

@@ -58,7 +58,7 @@ def test_check_tells_each_that_an_assistant_uses(cli, named: FakeLLM, site: Loca
     assert done.code == 1
     assert (findings["index"]["pages"], findings["index_problem"]) == (3, "")
     assert findings["indices"]["other"]["index"] is None
-    assert "docs-assistant ingest" in findings["indices"]["other"]["index_problem"]
+    assert "docs-assistant ingest --index other" in findings["indices"]["other"]["index_problem"]
     assert findings["collections_without_pages"] == {}
     cli("ingest", f"{site.url}/sitemap.xml", "--index", "other")
     done = cli("check")
@@ -78,7 +78,7 @@ async def test_health_tells_them(named: FakeLLM, site: LocalSite) -> None:
         health = await made.health()
         assert (health.ok, health.index.pages) == (True, 3)
         assert health.details["indices"]["other"]["ok"] is False
-        assert "docs-assistant ingest" in health.details["indices"]["other"]["problem"]
+        assert "docs-assistant ingest --index other" in health.details["indices"]["other"]["problem"]
         other = made.indices["other"]
         await ingest([f"{site.url}/sitemap.xml"], store=other.store, embedder=other.embedder, settings=other.settings)
         state = (await made.health()).details["indices"]["other"]

@@ -40,6 +40,7 @@ class AskedPeriod:
     uses = ("smalltalk",)
     writes = ("question", "period", "recency")
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The question without the period, and what to lift; nothing but newer pages where none is asked for.

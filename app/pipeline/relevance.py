@@ -46,9 +46,10 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "smalltalk", "keywords")
+    uses = ("referred", "smalltalk", "keywords", "related")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
@@ -69,7 +70,7 @@ class Relevance:
         needed = self.settings.min_evidence * (WITH_KEYWORDS if turn.keywords else 1.0)
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
-            return {**judged, "hits": (), "related": turn.hits}
+            return {**judged, "hits": (), "related": turn.hits or turn.related}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
         return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
 

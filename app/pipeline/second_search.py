@@ -31,6 +31,7 @@ class SecondSearch:
     uses = ("smalltalk", "keywords", "vector", "legs", "related")
     writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits of the second search where they say more; nothing where the first one was good enough."""

@@ -25,12 +25,12 @@ class Fallback(Exception):
         self.changes = changes
 
 
-class Step(Protocol):
-    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it.
+class Declared(Protocol):
+    """What a step says of itself, before there is one: its order is proved by this.
 
     `reads` must have been written before; `uses` are read when an earlier step wrote them; a step whose
-    failure must not fail the answer is `optional`: the turn then goes on without its changes, or with those of
-    a `Fallback`.
+    failure must not fail the answer is `optional`: the turn then goes on without its changes, or with those of a
+    `Fallback`. A name with a dot is a part of a field, such as the scores of the hits.
     """
 
     @property
@@ -57,6 +57,15 @@ class Step(Protocol):
     def optional(self) -> bool:
         """Whether the answer goes on without it."""
         ...
+
+    @property
+    def helper_calls(self) -> int:
+        """How many helper calls a question may cost it at most."""
+        ...
+
+
+class Step(Declared, Protocol):
+    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it."""
 
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""

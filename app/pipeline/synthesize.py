@@ -40,6 +40,7 @@ class Synthesize:
     uses = ("referred", "smalltalk", "refined", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events; nothing is asked of the model before they are read."""

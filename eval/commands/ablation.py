@@ -6,11 +6,10 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.assembly import opened
 from app.assistant import Assistants
-from app.assistants_file import AssistantsFile, read_assistants
+from app.assistants_file import AssistantsFile, AssistantTable, read_assistants
 from app.core.language import LanguageDetector
 from app.core.settings import Settings
 from app.pipeline.registry import Tools
@@ -66,7 +65,7 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     file = read_assistants(settings)
     entry = _chosen(file, options.assistant)
     async with opened(settings, model=model) as assistants:
-        found = variants(entry["steps"], _tools(assistants, settings))
+        found = variants(entry.steps, _tools(assistants, settings))
         write_assistants(file, entry, [one for one in found if not one.needs], folder / "assistants.toml")
         grid = [
             replace(one, settings={**one.settings, **({"llm_url": "", "llm_class": ""} if options.no_model else {})})
@@ -84,11 +83,11 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     return FAILED if result.failed or result.malformed else OK
 
 
-def _chosen(file: AssistantsFile, name: str) -> dict[str, Any]:
-    entry = next((dict(one) for one in file.assistants if not name or one.get("id") == name), None)
+def _chosen(file: AssistantsFile, name: str) -> AssistantTable:
+    entry = next((one for one in file.assistants if not name or one.id == name), None)
     if entry is None:
         raise EvaluationError(
-            f"There is no assistant {name!r}. There is: {', '.join(str(o['id']) for o in file.assistants)}."
+            f"There is no assistant {name!r}. There is: {', '.join(one.id for one in file.assistants)}."
         )
     return entry
 

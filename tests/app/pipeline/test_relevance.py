@@ -50,6 +50,13 @@ async def test_a_question_that_a_passage_covers_keeps_its_hits(hits: tuple) -> N
     assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"] == 1.0
 
 
+async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:
+    """`helpful` before it may have left no hits at all."""
+    generation, found = hits
+    changes = await STEP(turn("storage quota", hits=(), related=found, generation=generation))
+    assert (changes["hits"], changes["related"]) == ((), found)
+
+
 @pytest.mark.parametrize(
     "question", ["How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"]
 )

@@ -25,6 +25,7 @@ class Box:
     uses: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     cancelled: bool = False
+    helper_calls: int = 0
 
     async def __call__(self, turn: Turn) -> Mapping[str, Any]:
         try:

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
         2.0, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
     )
     condense_over: int = Field(
-        8000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
+        6000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
     )
     recency_loss: float = Field(
         0.5, ge=0, description="What a page loses with each year of its age where no time is asked for; 0: nothing."

@@ -74,8 +74,8 @@ class Settings(BaseSettings):
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
     rerank_model: str = Field("", description="Model to ask there.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
-    rerank_form: Literal["cohere", "tei"] = Field(
-        "cohere", description="Form of its requests: cohere (Cohere, Jina, Voyage, vLLM) or tei."
+    rerank_form: Literal["cohere", "tei", "voyage"] = Field(
+        "cohere", description="Form of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
     )
     rerank_candidates: int = Field(20, ge=1, description="How many passages it is asked about.")
     rerank_sigmoid: bool = Field(default=False, description="Bring its scores to 0..1, for models that give others.")

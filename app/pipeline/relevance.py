@@ -61,8 +61,9 @@ class Relevance:
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
         evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
+        evidence = max(evidence, reranked(turn.hits))
         if evidence < self.settings.min_evidence:
-            return {"evidence": evidence, "hits": (), "related": turn.hits}
+            return {"evidence": evidence, "hits": (), **aside(turn.hits)}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
         return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
 
@@ -101,6 +102,16 @@ def names(text: str) -> frozenset[str]:
             inner.append(capital)
         begins = word.endswith((".", "!", "?", ":"))
     return frozenset(found) if sum(inner) <= MOST_NAMES * len(inner) else frozenset()
+
+
+def reranked(hits: Sequence[Hit]) -> float:
+    """The best score of a reranker, which reads across languages where words don't agree; 0 where there was none."""
+    return max((hit.rerank or 0.0 for hit in hits), default=0.0)
+
+
+def aside(hits: Sequence[Hit]) -> Changes:
+    """The hits as merely related; where an earlier step left none, those that it put aside stay so."""
+    return {"related": tuple(hits)} if hits else {}
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:

@@ -155,3 +155,24 @@ def test_rare_words_weigh_more() -> None:
     assert common < 0.1
     assert coverage(words, frozenset({"quota*"}), rarity) == pytest.approx(rare / 2)
     assert coverage([], frozenset(), rarity) == 0.0
+
+
+async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
+    """It reads across languages where no word agrees; a low one takes nothing away."""
+    generation, found = hits
+    question = "Kolik grafických karet dostanu?"
+    assert (await judge(hits, question, "cs"))["hits"] == ()
+    for score, kept in ((0.95, True), (SETTINGS.min_evidence, True), (0.31, False)):
+        scored = tuple(replace(hit, rerank=score / n) for n, hit in enumerate(found, start=1))
+        changes = await judge((generation, scored), question, "cs")
+        assert ("hits" not in changes) is kept
+        assert changes["evidence"] == score
+    covered = await judge((generation, tuple(replace(hit, rerank=0.01) for hit in found)), "storage quota of a project")
+    assert covered["evidence"] > 0.7
+
+
+async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:
+    """Where `helpful` left no hits, its nearest pages are still named."""
+    generation, _ = hits
+    changes = await judge((generation, ()), "storage quota")
+    assert changes == {"evidence": 0.0, "hits": ()}

@@ -1,4 +1,4 @@
-"""Reranking and what it keeps: the two forms of servers, the thresholds with their boundaries, and failing parts."""
+"""Reranking and what it keeps: the forms of servers, the thresholds with their boundaries, and failing parts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Server:
         if "texts" in body:
             return web.json_response([{"index": index, "score": self.scores.get(index, 0.0)} for index in ranked])
         rows = [{"index": index, "relevance_score": self.scores.get(index, 0.0)} for index in ranked]
-        return web.json_response({"results": rows})
+        if "top_k" in body:  # Voyage refuses top_n
+            return web.json_response({"object": "list", "data": rows[: body["top_k"]]})
+        return web.json_response({"results": rows[: body["top_n"]]})
 
 
 @pytest.fixture
@@ -104,6 +106,15 @@ async def test_the_form_of_text_embeddings_inference(server: Server) -> None:
     await opened.close()
 
 
+async def test_the_form_of_voyage(server: Server) -> None:
+    """It takes `top_k` and answers under `data`."""
+    opened = Reranker(Endpoint(server.url, timeout=1), "rerank-m", "voyage")
+    server.scores = {1: 0.7}
+    assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
+    assert server.bodies == [{"model": "rerank-m", "query": "q", "documents": ["a", "b"], "top_k": 2}]
+    await opened.close()
+
+
 async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranker: Reranker) -> None:
     server.scores = {0: -2.0, 1: 5.0}
     with pytest.raises(ModelError, match="DOCS_RERANK_SIGMOID"):
@@ -136,8 +147,9 @@ async def test_an_answer_without_scores_is_an_error_of_ours(server: Server, rera
 
 def test_settings_that_lack_the_model_are_an_error() -> None:
     assert open_reranker(Settings.load(None)) is None
-    with pytest.raises(SettingsError, match="DOCS_RERANK_MODEL"):
-        open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1"))
+    for form in ("cohere", "voyage"):
+        with pytest.raises(SettingsError, match="DOCS_RERANK_MODEL"):
+            open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1", rerank_form=form))
 
 
 def scored(*scores: float | None) -> tuple:
@@ -190,15 +202,77 @@ async def test_what_nobody_reranked_stays(model: OpenAIModel, llm: FakeLLM) -> N
 
 @pytest.mark.parametrize(
     ("answer", "numbers"),
-    [("1, 3", [1, 3]), ("[2]", [2]), ("3\n1\n", [1, 3]), ("none", []), ("žádná", []), ("", []), ("9, 1", [1])],
+    [
+        ("1, 3", [1, 3]),
+        ("[2]", [2]),
+        ("3\n1\n", [1, 3]),
+        ("[1], [3].", [1, 3]),
+        ("1 and 3", [1, 3]),
+        ("1, 2, and 3", [1, 2, 3]),
+        ("1 a 3", [1, 3]),
+        ("1 & 3", [1, 3]),
+        ("Passages: 1", [1]),
+        ("Passages 1 and 3.", [1, 3]),
+        ("**Passage 2**", [2]),
+        ("Numbers: [1, 2]", [1, 2]),
+        ("Úryvky 1 a 2", [1, 2]),
+        ("Pasáže: 1, 2 a 3", [1, 2, 3]),
+        ("- 1\n- 3", [1, 3]),
+        ("none", []),
+        ("None of them.", []),
+        ("žádná", []),
+        ("Žádná z nich.", []),
+        ("„žádná“", []),
+        ("", []),
+        ("9, 1", [1]),
+    ],
 )
 def test_numbers_as_models_write_them(answer: str, numbers: list[int]) -> None:
     assert parse(answer, 5) == numbers
 
 
-def test_sentences_are_no_numbers() -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Passage 1 helps because it has 64 GB.",
+        "Not 1",
+        "1 doesn't help",
+        "None but 1",
+        "all but 2",
+        "1-3",
+        "1.5",
+        "1 or 2?",
+    ],
+)
+def test_sentences_are_no_numbers(answer: str) -> None:
     with pytest.raises(ModelError, match="all passages are kept"):
-        parse("Passage 1 helps because it has 64 GB.", 5)
+        parse(answer, 5)
+
+
+async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: OpenAIModel) -> None:
+    """It can't judge what there was no room for."""
+    llm.reply = lambda _: Reply("2")
+    long = tuple(replace(one, chunk=replace(one.chunk, text="Text. " * 900)) for one in scored(0.29, 0.2, 0.1, 0.0999))
+    changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=long))
+    assert "[3]" not in llm.calls[0]["messages"][0]["content"]
+    assert [h.chunk.id for h in changes["hits"]] == ["c2", "c3"]
+
+
+@pytest.mark.parametrize(("refusals", "error"), [(1, None), (2, ModelRateLimited)])
+async def test_a_refusal_is_one_call_with_its_repetition(
+    llm: FakeLLM, model: OpenAIModel, refusals: int, error: type[Exception] | None
+) -> None:
+    """A question's last helper call may be refused and made again; twice refused, the step is left out."""
+    llm.reply = lambda _: Reply("1", status=429 if len(llm.calls) <= refusals else 200, headers={"Retry-After": "0"})
+    settings, asked = SETTINGS.model_copy(update={"helper_calls": 1}), turn(hits=scored(0.2, 0.1))
+    if error:
+        with pytest.raises(error):
+            await Helpful(model, PROMPTS, settings)(asked)
+    else:
+        assert [h.chunk.id for h in (await Helpful(model, PROMPTS, settings)(asked))["hits"]] == ["c1"]
+    assert len(llm.calls) == 2
+    assert asked.calls.begun == {"helpful": 1}
+    assert [call.step for call in asked.calls.ended] == ["helpful"]
 
 
 @pytest.mark.parametrize("scores", [{0: 1.0, 1: 0.0}, {}, {0: 0.5}])

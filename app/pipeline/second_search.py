@@ -29,7 +29,7 @@ class SecondSearch:
     name = "second_search"
     reads = ("question", "language", "generation", "hits", "evidence")
     uses = ("smalltalk", "keywords", "vector", "legs", "related")
-    writes = ("more_keywords", "evidence", "hits", "related")
+    writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
     optional = True
 
     async def __call__(self, turn: Turn) -> Changes:

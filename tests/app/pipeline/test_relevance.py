@@ -93,6 +93,28 @@ async def test_a_name_that_no_page_has_weighs_most(hits: tuple) -> None:
     assert lower == upper == 1.0
 
 
+async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits: tuple) -> None:
+    """Of several wordings the best has more by chance; without any evidence needed nothing is refused."""
+    czech, english = "Kolik místa na disku dostanu?", {"en": "storage quota, disk space limit"}
+    alone, with_keywords = await judge(hits, czech, "cs"), await judge(hits, czech, "cs", keywords=english)
+    assert alone["evidence"] < with_keywords["evidence"]
+    assert alone["evidence_needed"] == SETTINGS.min_evidence < with_keywords["evidence_needed"]
+    off = replace(STEP, settings=SETTINGS.model_copy(update={"min_evidence": 0.0}))
+    generation, found = hits
+    assert "related" not in await off(
+        turn("sourdough", "en", hits=found, generation=generation, keywords={"en": "dough"})
+    )
+
+
+async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
+    """Else general words beside the name would speak for a page that doesn't mention it."""
+    keywords = {"en": "kafka, storage, quota, project"}
+    found = [
+        (await judge(hits, f"How do I run {name} here?", keywords=keywords))["evidence"] for name in ("kafka", "Kafka")
+    ]
+    assert found[1] < found[0]
+
+
 async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple) -> None:
     """The end of a follow-up question alone would leave out what it is about."""
     follow_up = "Thanks. And the storage quota of it, of a project?"
@@ -175,4 +197,4 @@ async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None
     """Where `helpful` left no hits, its nearest pages are still named."""
     generation, _ = hits
     changes = await judge((generation, ()), "storage quota")
-    assert changes == {"evidence": 0.0, "hits": ()}
+    assert changes == {"evidence": 0.0, "evidence_needed": SETTINGS.min_evidence, "hits": ()}

@@ -254,3 +254,8 @@ class Hit:
     cosine: float | None = None
     fused: float = 0.0
     rerank: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What it was ordered by: the reranker's score, else the fused one."""
+        return self.fused if self.rerank is None else self.rerank

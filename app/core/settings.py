@@ -58,7 +58,7 @@ class Settings(BaseSettings):
         15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
     )
     section_boost: float = Field(
-        2.0, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
+        1.2, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
     )
     condense_over: int = Field(
         6000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."

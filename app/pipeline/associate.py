@@ -84,12 +84,17 @@ def _admitted(page: Page, filters: Filters) -> bool:
 
 
 def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
-    """Directories of addresses with several pages in them but not all, the largest ones, in the order of their names."""
+    """Directories of addresses with several pages in them but not all, the largest ones, in the order of their names.
+
+    Of directories with the same pages it is the innermost one.
+    """
     inside: dict[str, list[Page]] = defaultdict(list)
     for page in pages:
         for folder in _folders(page.url):
             inside[folder].append(page)
-    several = [(len(found), url) for url, found in inside.items() if FEWEST_PAGES <= len(found) < len(pages)]
+    # an outer one comes first, so that the inner one with as many pages, which are the same, takes its place
+    last = {(found[0].url, len(found)): url for url, found in sorted(inside.items())}
+    several = [(count, url) for (_, count), url in last.items() if FEWEST_PAGES <= count < len(pages)]
     largest = sorted(several, key=lambda found: (-found[0], found[1]))[:MOST_SECTIONS]
     return tuple(Part(url, _titles(inside[url])) for url in sorted(url for _, url in largest))
 

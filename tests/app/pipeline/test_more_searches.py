@@ -149,6 +149,9 @@ def urls(pages: Sequence[Page]) -> tuple[str, ...]:
 def test_sections_are_folders_with_some_of_the_pages() -> None:
     assert urls(PAGES) == (f"{SITE}/gpu/", f"{SITE}/storage/")
     assert urls([]) == ()
+    inner = [Page(f"{SITE}/en/docs/{n}", "docs", "T", "en", "", "h") for n in range(2)]
+    other = [Page(f"{SITE}/cs/{name}", "docs", "T", "cs", "", "h") for name in ("a/1", "a/2", "b")]
+    assert urls([*inner, *other]) == (f"{SITE}/cs/", f"{SITE}/cs/a/", f"{SITE}/en/docs/")
     assert len(urls([Page(f"{SITE}/{n // 3}/{n}", "docs", "T", "en", "", "h") for n in range(300)])) == 40
 
 

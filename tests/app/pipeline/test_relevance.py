@@ -9,8 +9,11 @@ from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit, Page, Recipe
+from app.pipeline.helpful import Helpful
 from app.pipeline.relevance import Rarity, Relevance, Word, coverage, ends, names
-from tests.app.pipeline.turns import SETTINGS, turn
+from app.pipeline.step import run
+from app.pipeline.synthesize import Synthesize
+from tests.app.pipeline.turns import SETTINGS, text_of, turn
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)
 TEXTS = {
@@ -193,8 +196,12 @@ async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
     assert covered["evidence"] > 0.7
 
 
-async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:
-    """Where `helpful` left no hits, its nearest pages are still named."""
-    generation, _ = hits
-    changes = await judge((generation, ()), "storage quota")
-    assert changes == {"evidence": 0.0, "evidence_needed": SETTINGS.min_evidence, "hits": ()}
+async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
+    """Where it left no passage, the nearest pages are still named."""
+    generation, found = hits
+    scored = tuple(replace(hit, rerank=0.05) for hit in found)
+    plan = ((Helpful(None, STEP.prompts, SETTINGS),), (STEP,))
+    ended = await run(plan, turn("storage quota", hits=scored, generation=generation))
+    assert (ended.evidence, ended.hits, ended.related) == (0.0, (), scored)
+    said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
+    assert "https://docs.example.org/storage" in text_of(said)

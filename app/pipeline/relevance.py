@@ -122,10 +122,15 @@ def aside(hits: Sequence[Hit]) -> Changes:
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
-    """The hits whose fused score is at least this share of the first one's; what a reranker ordered stays whole."""
+    """The hits with at least this share of the best one's fused score; what a reranker ordered stays whole.
+
+    A boost leaves nothing out: with it or without, who holds out against the best by the same measure stays.
+    """
     if any(hit.rerank is not None for hit in hits):
         return tuple(hits)
-    return tuple(hit for hit in hits if hit.fused >= share * hits[0].fused)
+    best = max((hit.fused for hit in hits), default=0.0)
+    plain = max((hit.fused / hit.boost for hit in hits), default=0.0)
+    return tuple(hit for hit in hits if hit.fused >= share * best or hit.fused / hit.boost >= share * plain)
 
 
 @dataclass(frozen=True, slots=True)

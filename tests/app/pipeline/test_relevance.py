@@ -165,6 +165,14 @@ async def test_the_surer_the_best_passage_the_fewer_others(hits: tuple) -> None:
     assert "hits" not in await judge((generation, reranked), "How large is the storage quota of a project?")
 
 
+async def test_a_boost_leaves_nothing_out(hits: tuple) -> None:
+    """Boosted hits come first, but the others are measured by the best without its boost; a weak one still goes."""
+    generation, (storage, gpu, ulozeni) = hits
+    boosted, best, weak = replace(ulozeni, fused=6.0, boost=15.0), replace(storage, fused=1.0), replace(gpu, fused=0.1)
+    judged = await judge((generation, (boosted, best, weak)), "How large is the storage quota of a project?")
+    assert judged["hits"] == (boosted, best)
+
+
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
     """Nothing found is evidence of 0, not an error; so is a question without words."""
     assert (await judge((hits[0], ()), "storage quota"))["evidence"] == 0.0

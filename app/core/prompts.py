@@ -32,7 +32,7 @@ HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "associate": frozenset({"sections"}),
         "helpful": frozenset({"passages"}),
         "second_keywords": frozenset({"languages", "form", "tried"}),
-        "condense": frozenset({"passages"}),
+        "condense": frozenset({"passages", "most"}),
         "clarify": frozenset({"choices"}),
         "persona": frozenset({"tone"}),
         "summarise": frozenset(),

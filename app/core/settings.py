@@ -58,10 +58,10 @@ class Settings(BaseSettings):
         15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
     )
     section_boost: float = Field(
-        2.0, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
+        1.2, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
     )
     condense_over: int = Field(
-        8000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
+        6000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
     )
     recency_loss: float = Field(
         0.5, ge=0, description="What a page loses with each year of its age where no time is asked for; 0: nothing."
@@ -74,8 +74,8 @@ class Settings(BaseSettings):
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
     rerank_model: str = Field("", description="Model to ask there.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
-    rerank_form: Literal["cohere", "tei"] = Field(
-        "cohere", description="Form of its requests: cohere (Cohere, Jina, Voyage, vLLM) or tei."
+    rerank_form: Literal["cohere", "tei", "voyage"] = Field(
+        "cohere", description="Form of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
     )
     rerank_candidates: int = Field(20, ge=1, description="How many passages it is asked about.")
     rerank_sigmoid: bool = Field(default=False, description="Bring its scores to 0..1, for models that give others.")

@@ -206,7 +206,7 @@ class Turn:
     `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
     `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best
     passage has, `evidence_needed` what it must have; `related` are hits too weak to answer from; `choices` are hits of different readings
-    of the question, `condensed` shorter texts of the hits, empty where a hit's own stays.
+    of the question, `condensed` shorter texts of the hits by the ids of their chunks, where not their own stay.
     `more_keywords` are those of a second search.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
@@ -230,7 +230,7 @@ class Turn:
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
-    condensed: tuple[str, ...] = ()
+    condensed: Mapping[str, str] = field(default_factory=dict)
     evidence: float | None = None
     evidence_needed: float = 0.0
     more_keywords: Mapping[str, str] = field(default_factory=dict)

@@ -227,6 +227,11 @@ class Query:
     per_page: int = 2
     versions: tuple[str, ...] = ()
 
+    @property
+    def of_another_language(self) -> float:
+        """The factor on what isn't in the question's language."""
+        return self.other_language**self.sureness if self.language else 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -264,3 +269,8 @@ class Hit:
     fused: float = 0.0
     boost: float = 1.0
     rerank: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What it was ordered by: the reranker's score, else the fused one."""
+        return self.fused if self.rerank is None else self.rerank

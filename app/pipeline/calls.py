@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.settings import Settings
-from app.core.turn import Call, Done, Message, Reasoning, Text, Turn, Usage
+from app.core.turn import Call, Completion, Done, Message, Reasoning, Text, Turn, Usage
 
 LONGEST_ANSWER = 300  # tokens
 
 
-async def ask_helper(  # what is asked, of whom, for whom
+async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+    """What the model answers. `ModelError` when it fails, or when the question has had all its helper calls."""
+    return (await helped(step, lambda options: model.complete(messages, options), turn, settings)).text
+
+
+async def helped(
     step: str,
-    model: Model,
-    messages: Sequence[Message],
+    ask: Callable[[CallOptions], Awaitable[Completion]],
     turn: Turn,
     settings: Settings,
     *,
     max_tokens: int = LONGEST_ANSWER,
-) -> str:
-    """What the model answers. `ModelError` when it fails, or when the question has had all its helper calls."""
+) -> Completion:
+    """As `ask_helper`, for a step that asks in its own way; whatever `ask` does is one call."""
     begun = sum(turn.calls.begun.values())
     if begun >= settings.helper_calls:
         raise ModelError(f"{step} wasn't asked: a question may have {settings.helper_calls} helper calls.")
@@ -33,12 +37,12 @@ async def ask_helper(  # what is asked, of whom, for whom
     )
     started = time.perf_counter()
     try:
-        completion = await model.complete(messages, options)
+        completion = await ask(options)
     except ModelError as error:
         turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, error=str(error)))
         raise
     turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, completion.usage))
-    return completion.text
+    return completion
 
 
 Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]

@@ -51,11 +51,13 @@ class Clarify:
 def readings(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """The best hit of each part of the site that scores nearly as well as the first, in their order.
 
-    Pages of one folder are one reading: they are about one thing.
+    Pages of one folder are one reading: they are about one thing. So are pages in other languages than the first one's:
+    a translation says the same.
     """
     best: dict[str, Hit] = {}
     for hit in hits:
-        near = bool(hits[0].fused) and hit.fused >= NEAR * hits[0].fused
+        near = bool(hits[0].score) and hit.score >= NEAR * hits[0].score
+        near = near and hit.chunk.language == hits[0].chunk.language
         titled = all(hit.chunk.title != other.chunk.title for other in best.values())
         if near and titled and hit.chunk.title:
             best.setdefault(_folder(hit.chunk.url), hit)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core.claims import addresses, code_lines, code_spans, occurs, spaced, without_code
 from app.core.errors import ModelError
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
-from app.pipeline.calls import ask_helper
+from app.core.types import Hit
+from app.pipeline.calls import helped
 from app.pipeline.step import Changes
-from app.pipeline.synthesize import numbered
+from app.pipeline.synthesize import CHARACTERS_PER_TOKEN, numbered, room_in, with_neighbours
 
-ROOM = 60_000  # characters that the model is shown
-_EXACT = re.compile(r"`[^`\n]+`|\S*\d\S*|https?://\S+")
+TOKENS_A_SECOND = 100  # that a model writes: more than it can write in the helpers' time would be cut off
+_MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# with the next word, which may be a unit
+_WITH_DIGIT = re.compile(r"\S*\d\S*(?: [^\W\d_]+)?")
+_AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
 
 @dataclass(frozen=True)
 class Condense:
-    """Asks the language model what of each passage matters; citing goes on with the passages themselves."""
+    """Asks the language model what of the longest passages matters; citing goes on with the passages themselves."""
 
     model: Model
     prompts: Prompts
@@ -33,32 +40,99 @@ class Condense:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """A shorter text for each hit, empty where the passage itself stays; nothing where they are short anyway."""
-        length = sum(len(hit.chunk.text) for hit in turn.hits)
-        if turn.smalltalk or length <= self.settings.condense_over:
+        """Shorter texts by the ids of their chunks; nothing where all passages are short anyway."""
+        tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
+        most = tokens * CHARACTERS_PER_TOKEN
+        hits = () if turn.smalltalk else too_long(turn.hits, self.settings.condense_over, most)
+        hits = whole(hits, room_in(self.settings, tokens))
+        if not hits:
             return {}
-        system = self.prompts.render(turn.language, "condense", passages=numbered(turn.hits, ROOM))
+        passages = numbered(hits, sum(map(_length, hits)))
+        system = self.prompts.render(turn.language, "condense", passages=passages, most=str(most))
         messages = [Message("system", system), Message("user", turn.question)]
-        longest = self.settings.condense_over // 3  # a third of the characters is about as many tokens
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings, max_tokens=longest)
-        said = parse(answer)
+        answer = await helped(
+            self.name,
+            lambda options: self.model.complete(messages, options),
+            turn,
+            self.settings,
+            max_tokens=tokens,
+        )
+        said = parse(answer.text, cut=answer.finish_reason == "length")
         if not said:
-            raise ModelError(f"No condensed passages can be read from {answer[:200]!r}: they are used as they are.")
-        texts = [said.get(number, "") for number in range(1, len(turn.hits) + 1)]
-        return {
-            "condensed": tuple(
-                text if faithful(text, hit.chunk.text) else "" for text, hit in zip(texts, turn.hits, strict=True)
+            raise ModelError(
+                f"No condensed passages can be read from {answer.text[:200]!r}: they are used as they are."
             )
+        texts = {hit: said.get(number, "") for number, hit in enumerate(hits, start=1)}
+        return {
+            "condensed": {
+                hit.chunk.id: text for hit, text in texts.items() if text and faithful(text, with_neighbours(hit))
+            }
         }
 
 
-def parse(answer: str) -> dict[int, str]:
-    """The texts after `[1]`, `[2]` at the beginnings of lines, by number."""
-    parts = re.split(r"^\s*\**\[(\d+)\]\**[:.]?\s*", answer, flags=re.MULTILINE)
-    return {int(number): text.strip() for number, text in zip(parts[1::2], parts[2::2], strict=True) if text.strip()}
+def too_long(hits: Sequence[Hit], over: int, most: int) -> tuple[Hit, ...]:
+    """The longest ones, in their order: as few as have to become `most` characters for all to be `over` long.
+
+    None where they aren't longer as they are.
+    """
+    left = sum(map(_length, hits))
+    chosen: list[Hit] = []
+    for hit in sorted(hits, key=_length, reverse=True) if left > over else ():
+        chosen.append(hit)
+        left -= _length(hit)
+        if left + most <= over:
+            break
+    return tuple(hit for hit in hits if hit in chosen)
+
+
+def whole(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
+    """Those that fit in `room` characters: what the model doesn't see to the end, it can't shorten."""
+    chosen = []
+    for hit in hits:
+        if _length(hit) <= room:
+            chosen.append(hit)
+            room -= _length(hit)
+    return tuple(chosen)
+
+
+def _length(hit: Hit) -> int:
+    return len(numbered((hit,), 1_000_000)) + len("[10]\n")
+
+
+def parse(answer: str, *, cut: bool = False) -> dict[int, str]:
+    """The texts after `[1]`, `[2]` at the beginnings of lines outside of fenced code, by number.
+
+    Without those that came twice, as nobody knows which is right, or whose end is missing.
+    """
+    texts: dict[int, list[str]] = {}
+    wrong: set[int] = set()
+    number, fence = 0, ""
+    for line in answer.splitlines():
+        rest = line
+        if not fence and (mark := _MARK.match(line)):
+            number, rest = int(mark[1]), line[mark.end() :]
+            wrong |= {number} & texts.keys()
+            texts[number] = []
+        if found := _FENCE.match(rest):
+            fence = "" if found[1] == fence else fence or found[1]
+        if number:
+            texts[number].append(rest)
+    wrong |= {number} if fence or cut else set()
+    return {n: text for n, lines in texts.items() if n not in wrong and (text := "\n".join(lines).strip())}
 
 
 def faithful(text: str, passage: str) -> bool:
-    """Whether it is shorter, and every number, command and address in it is the passage's own."""
-    exact = [found.strip("`.,;:!?()[]\"'„“*") for found in _EXACT.findall(text)]
-    return 0 < len(text) < len(passage) and all(one in passage for one in exact)
+    """Whether it is shorter, and every number with its unit, command, line of code and address in it is the passage's own."""
+    if not 0 < len(text) < len(passage):
+        return False
+    if not set(addresses(text)) <= set(addresses(passage)):
+        return False
+    source, lines = spaced(passage), set(map(spaced, passage.splitlines()))
+    if not all(spaced(line) in lines for line in code_lines(text)):
+        return False
+    # a part of a command may do something else than all of it
+    code, prose = lines | set(map(spaced, code_spans(passage))), spaced(without_code(passage))
+    if not all(spaced(span) in code or occurs(spaced(span), prose) for span in code_spans(text)):
+        return False
+    numbers = (found.strip(_AROUND) for found in _WITH_DIGIT.findall(spaced(text)))
+    return all(occurs(number, source) for number in numbers if number)

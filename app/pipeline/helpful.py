@@ -5,7 +5,6 @@ Below 0.30 the model is asked once; else 0.20 is kept where three or more passag
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,10 +14,11 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
-from app.pipeline.calls import ask_helper
+from app.pipeline.calls import helped
+from app.pipeline.numbers import replied_numbers
 from app.pipeline.patience import patiently
 from app.pipeline.step import Changes
-from app.pipeline.synthesize import numbered
+from app.pipeline.synthesize import fitting
 
 UNSURE = 0.30
 GOOD = 0.20
@@ -53,10 +53,18 @@ class Helpful:
         return {"hits": kept} if kept else {"hits": (), "related": turn.hits}
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
-        system = self.prompts.render(turn.language, "helpful", passages=numbered(turn.hits, ROOM))
+        """Those that the model names, and of those that there was no room to show it, the ones that score well."""
+        shown = fitting(turn.hits, ROOM)
+        system = self.prompts.render(turn.language, "helpful", passages="\n\n".join(shown))
         messages = [Message("system", system), Message("user", turn.question)]
-        answer = await patiently(lambda: ask_helper(self.name, model, messages, turn, self.settings))
-        return tuple(turn.hits[number - 1] for number in parse(answer, len(turn.hits)))
+        answer = await helped(
+            self.name,
+            lambda options: patiently(lambda: model.complete(messages, options)),
+            turn,
+            self.settings,
+        )
+        named = tuple(turn.hits[number - 1] for number in parse(answer.text, len(shown)))
+        return named + tuple(hit for hit in by_score(turn.hits) if hit in turn.hits[len(shown) :])
 
 
 def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -68,11 +76,10 @@ def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 def parse(answer: str, count: int) -> list[int]:
     """The numbers from 1 to `count` in the answer, in rising order; none for one that says there are none.
 
-    Raises `ModelError` for an answer in sentences.
+    Raises `ModelError` for an answer in sentences, or with none but other numbers.
     """
-    said = answer.strip().strip("[]().")
-    if re.fullmatch(r"(?:none|nothing|zadn\w*|žádn\w*|nic|0|-)?", said.casefold()):
-        return []
-    if not re.fullmatch(r"[\d\s,;\[\]]+", said):
+    numbers = replied_numbers(answer)
+    named = sorted({number for number in numbers or () if 1 <= number <= count})
+    if numbers is None or (any(numbers) and not named):
         raise ModelError(f"No passage numbers can be read from {answer[:200]!r}: all passages are kept.")
-    return sorted({number for text in re.findall(r"\d+", said) if 1 <= (number := int(text)) <= count})
+    return named

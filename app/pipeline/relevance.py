@@ -67,10 +67,11 @@ class Relevance:
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
         evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
+        evidence = max(evidence, reranked(turn.hits))
         needed = self.settings.min_evidence * (WITH_KEYWORDS if turn.keywords else 1.0)
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
-            return {**judged, "hits": (), "related": turn.hits or turn.related}
+            return {**judged, "hits": (), **aside(turn.hits)}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
         return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
 
@@ -109,6 +110,16 @@ def names(text: str) -> frozenset[str]:
             inner.append(capital)
         begins = word.endswith((".", "!", "?", ":"))
     return frozenset(found) if sum(inner) <= MOST_NAMES * len(inner) else frozenset()
+
+
+def reranked(hits: Sequence[Hit]) -> float:
+    """The best score of a reranker, which reads across languages where words don't agree; 0 where there was none."""
+    return max((hit.rerank or 0.0 for hit in hits), default=0.0)
+
+
+def aside(hits: Sequence[Hit]) -> Changes:
+    """The hits as merely related; where an earlier step left none, those that it put aside stay so."""
+    return {"related": tuple(hits)} if hits else {}
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:

@@ -35,7 +35,7 @@ class Rerank:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The hits with their scores of 0..1, best first.
+        """The hits with their scores of 0..1, best first; a page in another language must be better than one in the reader's.
 
         Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
         """
@@ -48,7 +48,10 @@ class Rerank:
         texts = [hit.chunk.embedded_text for hit in hits]
         scores = await patiently(lambda: self.reranker.rerank(turn.question, texts))
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
-        best = sorted(scored, key=lambda hit: -(hit.rerank or 0.0))
+        other = wide.of_another_language
+        best = sorted(
+            scored, key=lambda hit: -(hit.rerank or 0.0) * (1 if hit.chunk.language == turn.language else other)
+        )
         return {"hits": tuple(best[: turn.search.limit])}
 
     async def prove(self) -> None:

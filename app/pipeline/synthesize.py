@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -142,8 +143,7 @@ class Synthesize:
             timeout=settings.llm_timeout,
         )
         history = earlier(turn.request.messages, self.prompts)
-        room = settings.llm_context_window - settings.llm_max_tokens - LONGEST_QUESTION_TOKENS
-        room = room * CHARACTERS_PER_TOKEN - sum(len(m.content) for m in history)
+        room = room_in(settings, settings.llm_max_tokens) - sum(len(m.content) for m in history)
         system, question = self._system(turn, room), turn.refined or turn.question
         messages = [
             Message("system", "\n\n".join(part for part in (system, firmer) if part)),
@@ -180,19 +180,32 @@ def _told(event: Event, turn: Turn) -> Event:
     return event
 
 
-def numbered(hits: tuple[Hit, ...], room: int, condensed: tuple[str, ...] = ()) -> str:
+def room_in(settings: Settings, answer: int) -> int:
+    """How many characters of passages the model's window takes beside a question and an answer of so many tokens."""
+    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
+
+
+def numbered(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> str:
     """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
-    `room` characters are full. A text of `condensed` stands for the hit of its place.
+    `room` characters are full. A text of `condensed`, by the chunk's id, stands for the chunk's own.
     """
+    return "\n\n".join(fitting(hits, room, condensed))
+
+
+def fitting(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> list[str]:
+    """As `numbered`, one by one: as many of the first as fit."""
     passages: list[str] = []
     for number, hit in enumerate(hits, start=1):
         title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
-        around: tuple[str, ...] = (hit.chunk.before, hit.chunk.text, hit.chunk.after)
-        if short := condensed[number - 1] if condensed else "":
-            around = (short,)
-        passage = f"[{number}] {title}\n" + "\n\n".join(part for part in around if part)
+        short = (condensed or {}).get(hit.chunk.id, "")
+        passage = f"[{number}] {title}\n{short or with_neighbours(hit)}"
         if len(passage) > room and passages:
             break
         passages.append(passage[: max(room, 1000)])
         room -= len(passage) + 2
-    return "\n\n".join(passages)
+    return passages
+
+
+def with_neighbours(hit: Hit) -> str:
+    """The passage as the model reads it, with what stands next to it on its page."""
+    return "\n\n".join(part for part in (hit.chunk.before, hit.chunk.text, hit.chunk.after) if part)

@@ -65,22 +65,25 @@ def key_of(messages: Sequence[Message]) -> str:
 
 def load_record(path: str | Path) -> dict[str, str]:
     """Answers by key, from JSONL with `key` and `text`. Raises `EvaluationError` for a wrong line."""
-    record = {
-        text_field(where, row, "key", required=True): text_field(where, row, "text", required=True)
-        for where, row in json_lines(Path(path))
-    }
+    record = {text_field(where, row, "key", required=True): _text(where, row) for where, row in json_lines(Path(path))}
     if not record:
         raise EvaluationError(f"{path}: there is no line in it.")
     return record
 
 
 def missing_lines(model: RecordedModel) -> str:
-    """What the model was asked in vain, as lines of a record whose `text` is still to be written."""
+    """What the model was asked in vain, as lines of a record whose `text` is still null."""
     lines = (
-        {"key": key, "messages": [_told(message) for message in messages], "text": ""}
+        {"key": key, "messages": [_told(message) for message in messages], "text": None}
         for key, messages in model.missing.items()
     )
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _text(where: str, row: Mapping[str, Any]) -> str:
+    if row.get("text") is None:  # an empty one is an answer, too
+        raise EvaluationError(f"{where}: 'text' isn't there: nobody has answered these messages yet.")
+    return text_field(where, row, "text")
 
 
 def _told(message: Message) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import lxml.html
 import pytest
 
+from app.core.claims import claims
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint
 from app.core.prompts import load_prompts
@@ -19,7 +20,7 @@ from eval.answers.evidently_report import evidently_page
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
-from eval.answers.text import claims, cosine, entity_overlap, fidelity, keyword_overlap
+from eval.answers.text import cosine, entity_overlap, fidelity, kept, keyword_overlap
 from eval.answers.types import Answer
 from eval.cases import Case
 from eval.judge import Cache, Judgement, criteria
@@ -53,6 +54,8 @@ def judged(criterion: str, verdict: bool | None, row: str = "us\0a") -> Judgemen
     [
         ("It has 10 GiB [1].", 1.0),
         ("It has 100 GiB.", 0.0),
+        ("It has 10 MiB.", 0.0),
+        ("It has 10GiB.", 1.0),
         ("It is version 1.25.", 0.0),
         ("It is version 11.25.", 1.0),
         ("Run `kubectl get pvc`.", 1.0),
@@ -69,6 +72,11 @@ def test_fidelity_counts_what_a_reader_copies(answer, share):
     """Numbers, commands and addresses must stand in the passages; citations and list numbers are no claims."""
     assert fidelity(answer, [PASSAGE]) == share
     assert (claims(answer) == ()) == (share is None)
+
+
+def test_a_tone_keeps_units_too():
+    assert kept("It has 10 GiB.", "Oh, 10 gib it has!") == 1.0
+    assert kept("It has 10 GiB.", "Oh, 10 MiB it has!") == 0.0
 
 
 def test_fidelity_needs_passages():

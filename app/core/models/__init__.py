@@ -58,7 +58,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
     """The configured reranker; None when there is none."""
     if not settings.rerank_url:
         return None
-    if not settings.rerank_model and settings.rerank_form == "cohere":
+    if not settings.rerank_model and settings.rerank_form != "tei":
         raise SettingsError("DOCS_RERANK_URL is set, but DOCS_RERANK_MODEL isn't: name the model to ask.")
     from app.core.models.openai import Endpoint
     from app.core.models.rerank import Reranker

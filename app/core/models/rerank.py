@@ -10,11 +10,11 @@ import orjson
 from app.core.errors import ModelError
 from app.core.models.openai import Endpoint
 
-Form = Literal["cohere", "tei"]
+Form = Literal["cohere", "tei", "voyage"]
 
 
 class Reranker:
-    """A model behind `<url>/rerank`: in the form of Cohere, Jina, Voyage and vLLM, or of Text Embeddings Inference."""
+    """A model behind `<url>/rerank`: in the form of Cohere, Jina and vLLM, of Text Embeddings Inference, or of Voyage."""
 
     def __init__(self, endpoint: Endpoint, name: str, form: Form = "cohere") -> None:
         self.name = name
@@ -26,12 +26,13 @@ class Reranker:
         if self._form == "tei":
             body = {"query": question, "texts": list(passages), "truncate": True}
         else:
-            body = {"model": self.name, "query": question, "documents": list(passages), "top_n": len(passages)}
+            most = "top_k" if self._form == "voyage" else "top_n"
+            body = {"model": self.name, "query": question, "documents": list(passages), most: len(passages)}
         async with self._endpoint.post("rerank", body, total=self._endpoint.timeout) as response:
             answer = await response.read()
         try:
             parsed = orjson.loads(answer)
-            rows = parsed if isinstance(parsed, list) else parsed["results"]
+            rows = parsed if isinstance(parsed, list) else parsed["data" if self._form == "voyage" else "results"]
             scores = {int(row["index"]): float(_score(row)) for row in rows}
             return [scores[index] for index in range(len(passages))]
         except (ValueError, KeyError, TypeError) as error:

@@ -39,7 +39,7 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     raw_lexical, raw_vector = _scores(lexical), _scores(vector)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    other = query.other_language**query.sureness if query.language else 1.0
+    other = query.of_another_language
     scores = {
         id_: fused[id_] * (1.0 if candidate.language == query.language else other) for id_, candidate in found.items()
     }

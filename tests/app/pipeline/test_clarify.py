@@ -17,8 +17,9 @@ PROMPTS = load_prompts(("cs", "en"))
 SITE = "https://docs.example.org"
 
 
-def found(path: str, score: float, title: str = "") -> Hit:
-    return replace(hit(1, url=SITE + path, title=title or path.rpartition("/")[2]), fused=score)
+def found(path: str, score: float, title: str = "", language: str = "en") -> Hit:
+    one = hit(1, url=SITE + path, title=title or path.rpartition("/")[2])
+    return replace(one, chunk=replace(one.chunk, language=language), fused=score)
 
 
 TWO = (found("/storage/quota", 1.0), found("/gpu/limits", 0.85), found("/faq/other", 0.84))
@@ -42,13 +43,30 @@ async def test_two_readings_are_two_choices() -> None:
         {"smalltalk": True},
         {"hits": (TWO[0], found("/storage/limits", 0.9))},
         {"hits": (TWO[0], found("/gpu/quota", 0.9, title="quota"))},
+        {"hits": (found("/en/clients", 1.0), found("/cs/clients", 0.99, "klienti", "cs"))},
+        {"hits": tuple(replace(one, rerank=score) for one, score in zip(TWO, (0.9, 0.7, 0.1), strict=True))},
         {"hits": TWO[:1]},
         {"hits": ()},
     ],
-    ids=["clear question", "follow-up", "small talk", "same folder", "same title", "one hit", "none"],
+    ids=[
+        "clear question",
+        "follow-up",
+        "small talk",
+        "same folder",
+        "same title",
+        "translation",
+        "reranked apart",
+        "one hit",
+        "none",
+    ],
 )
 async def test_one_reading_is_answered(more: dict) -> None:
     assert await choices(**more) == ()
+
+
+async def test_a_reranker_s_scores_decide_where_it_ordered_the_hits() -> None:
+    reranked = tuple(replace(one, rerank=score) for one, score in zip(TWO[::-1], (0.9, 0.8, 0.1), strict=True))
+    assert await choices(hits=reranked) == reranked[:2]
 
 
 @pytest.mark.parametrize("language", ["cs", "en"])

@@ -9,8 +9,11 @@ from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit, Page, Recipe
+from app.pipeline.helpful import Helpful
 from app.pipeline.relevance import Rarity, Relevance, Word, coverage, ends, names
-from tests.app.pipeline.turns import SETTINGS, turn
+from app.pipeline.step import run
+from app.pipeline.synthesize import Synthesize
+from tests.app.pipeline.turns import SETTINGS, text_of, turn
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)
 TEXTS = {
@@ -54,7 +57,8 @@ async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None
     """`helpful` before it may have left no hits at all."""
     generation, found = hits
     changes = await STEP(turn("storage quota", hits=(), related=found, generation=generation))
-    assert (changes["hits"], changes["related"]) == ((), found)
+    assert changes["hits"] == ()
+    assert "related" not in changes
 
 
 @pytest.mark.parametrize(
@@ -192,3 +196,28 @@ def test_rare_words_weigh_more() -> None:
     assert common < 0.1
     assert coverage(words, frozenset({"quota*"}), rarity) == pytest.approx(rare / 2)
     assert coverage([], frozenset(), rarity) == 0.0
+
+
+async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
+    """It reads across languages where no word agrees; a low one takes nothing away."""
+    generation, found = hits
+    question = "Kolik grafických karet dostanu?"
+    assert (await judge(hits, question, "cs"))["hits"] == ()
+    for score, kept in ((0.95, True), (SETTINGS.min_evidence, True), (0.31, False)):
+        scored = tuple(replace(hit, rerank=score / n) for n, hit in enumerate(found, start=1))
+        changes = await judge((generation, scored), question, "cs")
+        assert ("hits" not in changes) is kept
+        assert changes["evidence"] == score
+    covered = await judge((generation, tuple(replace(hit, rerank=0.01) for hit in found)), "storage quota of a project")
+    assert covered["evidence"] > 0.7
+
+
+async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
+    """Where it left no passage, the nearest pages are still named."""
+    generation, found = hits
+    scored = tuple(replace(hit, rerank=0.05) for hit in found)
+    plan = ((Helpful(None, STEP.prompts, SETTINGS),), (STEP,))
+    ended = await run(plan, turn("storage quota", hits=scored, generation=generation))
+    assert (ended.evidence, ended.hits, ended.related) == (0.0, (), scored)
+    said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
+    assert "https://docs.example.org/storage" in text_of(said)

@@ -1,4 +1,4 @@
-"""Reranking and what it keeps: the two forms of servers, the thresholds with their boundaries, and failing parts."""
+"""Reranking: the forms of servers, their scores, and failing parts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from aiohttp import web
 from app.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.models import open_reranker
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.models.openai import Endpoint
 from app.core.models.rerank import Reranker
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Candidate, Legs, Query
-from app.pipeline.helpful import Helpful, by_score, parse
 from app.pipeline.rerank import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
-from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
 
@@ -49,7 +47,9 @@ class Server:
         if "texts" in body:
             return web.json_response([{"index": index, "score": self.scores.get(index, 0.0)} for index in ranked])
         rows = [{"index": index, "relevance_score": self.scores.get(index, 0.0)} for index in ranked]
-        return web.json_response({"results": rows})
+        if "top_k" in body:  # Voyage refuses top_n
+            return web.json_response({"object": "list", "data": rows[: body["top_k"]]})
+        return web.json_response({"results": rows[: body["top_n"]]})
 
 
 @pytest.fixture
@@ -74,10 +74,14 @@ async def reranker(server: Server) -> AsyncIterator[Reranker]:
 
 
 class Chunks:
-    """A generation that has eight chunks."""
+    """A generation that has eight chunks, in English but for those named."""
+
+    def __init__(self, **languages: str) -> None:
+        self.languages = languages
 
     async def fetch(self, ids: list[str]) -> list:
-        return [hit(int(id_[1:]), f"Text {id_}.").chunk for id_ in ids]
+        chunks = [hit(int(id_[1:]), f"Text {id_}.").chunk for id_ in ids]
+        return [replace(chunk, language=self.languages.get(chunk.id, "en")) for chunk in chunks]
 
 
 def found() -> Any:
@@ -97,6 +101,19 @@ async def test_more_candidates_than_are_kept_are_asked_about(server: Server, rer
     assert len(server.bodies[0]["documents"]) == 8
 
 
+async def test_of_two_that_answer_alike_the_reader_s_language_comes_first(server: Server, reranker: Reranker) -> None:
+    """A reranker gives a page and its translation the same; a clearly better page of another language still wins."""
+    there = found()
+    query = replace(there.search, language="cs", other_language=0.8)
+    czech = replace(there, generation=Chunks(c7="cs"), language="cs", search=query)
+    server.scores = {5: 0.9, 6: 0.85}
+    changes = await Rerank(reranker, SETTINGS)(czech)
+    assert [h.chunk.id for h in changes["hits"]] == ["c7", "c6"]
+    server.scores[6] = 0.5
+    changes = await Rerank(reranker, SETTINGS)(czech)
+    assert [(h.chunk.id, h.rerank) for h in changes["hits"]] == [("c6", 0.9), ("c7", 0.5)]
+
+
 async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Reranker) -> None:
     assert await Rerank(reranker, SETTINGS)(replace(found(), legs=Legs(), hits=())) == {}
     assert server.bodies == []
@@ -106,6 +123,15 @@ async def test_the_form_of_text_embeddings_inference(server: Server) -> None:
     opened = Reranker(Endpoint(server.url, timeout=1), "m", "tei")
     server.scores = {1: 0.7}
     assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
+    await opened.close()
+
+
+async def test_the_form_of_voyage(server: Server) -> None:
+    """It takes `top_k` and answers under `data`."""
+    opened = Reranker(Endpoint(server.url, timeout=1), "rerank-m", "voyage")
+    server.scores = {1: 0.7}
+    assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
+    assert server.bodies == [{"model": "rerank-m", "query": "q", "documents": ["a", "b"], "top_k": 2}]
     await opened.close()
 
 
@@ -141,69 +167,9 @@ async def test_an_answer_without_scores_is_an_error_of_ours(server: Server, rera
 
 def test_settings_that_lack_the_model_are_an_error() -> None:
     assert open_reranker(Settings.load(None)) is None
-    with pytest.raises(SettingsError, match="DOCS_RERANK_MODEL"):
-        open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1"))
-
-
-def scored(*scores: float | None) -> tuple:
-    return tuple(replace(hit(n), rerank=score) for n, score in enumerate(scores, start=1))
-
-
-@pytest.mark.parametrize(
-    ("scores", "kept"),
-    [
-        ((0.9, 0.2, 0.2), 3),
-        ((0.9, 0.2, 0.19), 3),
-        ((0.9, 0.2, 0.1999, 0.1), 4),
-        ((0.9, 0.2, 0.2, 0.19), 3),
-        ((0.3, 0.1, 0.0999), 2),
-        ((0.3, 0.05), 1),
-    ],
-)
-def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[float, ...], kept: int) -> None:
-    """0.20 where three or more reach it, else 0.10, both included."""
-    assert len(by_score(scored(*scores))) == kept
-
-
-@pytest.mark.parametrize(("best", "calls"), [(0.3, 0), (0.2999, 1)])
-async def test_the_model_is_asked_only_below_the_threshold(
-    llm: FakeLLM, model: OpenAIModel, best: float, calls: int
-) -> None:
-    llm.reply = lambda _: Reply("2")
-    hits = scored(best, 0.25, 0.01)
-    changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits))
-    assert len(llm.calls) == calls
-    assert changes == {"hits": (hits[1],) if calls else hits[:2]}
-
-
-async def test_nothing_helpful_leaves_related_pages(llm: FakeLLM, model: OpenAIModel) -> None:
-    llm.reply = lambda _: Reply("None.")
-    hits = scored(0.1, 0.1)
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": (), "related": hits}
-
-
-async def test_without_a_model_the_scores_decide() -> None:
-    hits = scored(0.15, 0.05)
-    assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": hits[:1]}
-
-
-async def test_what_nobody_reranked_stays(model: OpenAIModel, llm: FakeLLM) -> None:
-    """The reranker was away, so there is nothing to judge by."""
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=scored(None, None))) == {}
-    assert llm.calls == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "numbers"),
-    [("1, 3", [1, 3]), ("[2]", [2]), ("3\n1\n", [1, 3]), ("none", []), ("žádná", []), ("", []), ("9, 1", [1])],
-)
-def test_numbers_as_models_write_them(answer: str, numbers: list[int]) -> None:
-    assert parse(answer, 5) == numbers
-
-
-def test_sentences_are_no_numbers() -> None:
-    with pytest.raises(ModelError, match="all passages are kept"):
-        parse("Passage 1 helps because it has 64 GB.", 5)
+    for form in ("cohere", "voyage"):
+        with pytest.raises(SettingsError, match="DOCS_RERANK_MODEL"):
+            open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1", rerank_form=form))
 
 
 @pytest.mark.parametrize("scores", [{0: 1.0, 1: 0.0}, {}, {0: 0.5}])

@@ -1,0 +1,101 @@
+"""What a reader copies from an answer, and what must not be made up: numbers with their units, commands, addresses."""
+
+from __future__ import annotations
+
+import re
+
+_CITATION = re.compile(r"\[\d{1,3}\]")
+_LIST_MARK = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+")
+_FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_SPAN = re.compile(r"`([^`\n]+)`")
+
+_PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
+_UNITS = {
+    "%": r"%|percent|procent\w*",
+    # Gb and Mbps are bits, GB and gb bytes
+    **{f"{p}bit": rf"(?-i:{p.upper()}b)|{p}bps|{p}bits?|{full}bit\w*" for p, full in _PREFIXES.items()},
+    **{f"{p}b": rf"{p}b|{full}(?:byte|bajt)\w*" for p, full in _PREFIXES.items()},
+    **{f"{p}ib": rf"{p}ib|(?<=\d){p}i" for p in _PREFIXES},
+    "byte": r"bytes?|bajt\w*",
+    **{f"{p}hz": f"{p}hz" for p in ("k", "m", "g", "")},
+    "ms": r"ms|millisecond\w*|milisekund\w*",
+    "s": r"(?<=\d)s|secs?|seconds?|sekund\w*|vteřin\w*",  # "s" apart is Czech for "with"
+    "min": r"mins?|minutes?|minut\w*",
+    "h": r"h|hrs?|hours?|hod|hodin\w*",
+    "day": r"days?|den|dn[ůyíi]\w*|dnech",
+    "week": r"weeks?|týden|týdn\w*",
+    "month": r"months?|měsíc\w*",
+    "year": r"years?|let|rok\w*",
+}
+"""Units, each with the ways that it is written."""
+
+_DIGITS = r"\d+(?:[.,:]\d+|[ \u00a0\u202f]\d{3}(?!\d))*"
+_UNIT = "|".join(f"(?P<u{i}>{written})" for i, written in enumerate(_UNITS.values()))
+_AMOUNT = re.compile(rf"(?<![\w.,]){_DIGITS}(?:[\s-]?(?:{_UNIT}))?(?!\w)", re.IGNORECASE)
+_MEASURED = re.compile(
+    rf"(?:(?P<low>{_DIGITS})(?P<to>\s?[–—-]\s?|\s(?:to|až)\s))?(?P<number>{_DIGITS})[\s-]?(?:{_UNIT})(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def claims(text: str) -> tuple[str, ...]:
+    """The numbers with their units, commands and addresses in a text; citations and the numbers of lists are none."""
+    text = _LIST_MARK.sub("", _CITATION.sub("", text))
+    found = list(addresses(text))
+    text = _URL.sub(" ", text)
+    found += [*code_lines(text), *code_spans(text)]
+    found += [amount[0] for amount in _AMOUNT.finditer(without_code(text))]
+    return tuple(dict.fromkeys(one for one in found if one))
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """The web addresses in a text, without the punctuation that ends a sentence."""
+    return tuple(url.rstrip(".,;:!?*") for url in _URL.findall(text))
+
+
+def code_lines(text: str) -> tuple[str, ...]:
+    """The lines of the fenced code in a text."""
+    return tuple(line.strip() for _, block in _FENCED.findall(text) for line in block.splitlines() if line.strip())
+
+
+def code_spans(text: str) -> tuple[str, ...]:
+    """The code between backticks in the sentences of a text."""
+    return tuple(span.strip() for span in _SPAN.findall(_FENCED.sub(" ", text)))
+
+
+def without_code(text: str) -> str:
+    """The sentences of a text."""
+    return _SPAN.sub(" ", _FENCED.sub(" ", text))
+
+
+def spaced(text: str) -> str:
+    """The text with single spaces for any other."""
+    return " ".join(text.split())
+
+
+def comparable(text: str) -> str:
+    """The text in small letters, with single spaces, and each unit in one way: 10GiB, 10 GiB and 10 gib are the same."""
+    return _MEASURED.sub(_with_unit, spaced(text)).casefold()
+
+
+def occurs(claim: str, text: str) -> bool:
+    """Whether the text has the claim, and not only as a part of something else; both are `comparable`, or both `spaced`."""
+    # 10 is not in 100, version 1.2 not in 11.2, and "rm -r ." not in "rm -r ./build"
+    start = r"(?<!\w)(?<!\d[.,])" if claim[:1].isalnum() else ""
+    end = r"(?!\w)(?![.,]\d)" if claim[-1:].isalnum() else r"(?![\w/])"
+    return re.search(f"{start}{re.escape(claim)}{end}", text) is not None or _in_table(claim, text)
+
+
+def _in_table(claim: str, text: str) -> bool:
+    """A cell has the number alone where the head of its column tells the unit."""
+    number, _, unit = claim.rpartition(" ")
+    cell = rf"\|\s*{re.escape(number)}\s*\|"
+    return bool(number) and unit in _UNITS and bool(re.search(cell, text) and re.search(rf"(?<!\w){unit}(?!\w)", text))
+
+
+def _with_unit(match: re.Match[str]) -> str:
+    names = list(_UNITS)
+    unit = next(names[int(group[1:])] for group, value in match.groupdict().items() if group[0] == "u" and value)
+    low = f"{match['low']} {unit}{match['to']}" if match["low"] else ""
+    return f"{low}{match['number']} {unit}"

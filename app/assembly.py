@@ -128,12 +128,21 @@ def _chosen(known: Mapping[str, T], name: object, kind: str, entry: Mapping[str,
     return known[name]
 
 
+def _speaking(entry: Mapping[str, Any], tools: Tools) -> Tools:
+    """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
+    languages, default = tools.prompts.languages, tools.settings.default_language
+    own = [code for code in names(entry, "languages") if code in languages]
+    if not own or default in own:
+        return tools
+    return replace(tools, detector=LanguageDetector(languages, own[0]))
+
+
 def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store, named: _Named) -> Assistant:
     if unknown := set(entry) - KEYS:
         raise SettingsError(f"assistants.toml: unknown {', '.join(sorted(unknown))}. Known: {', '.join(sorted(KEYS))}.")
     if not entry.get("id") or not entry.get("steps"):
         raise SettingsError("assistants.toml: each [[assistant]] needs an id and steps.")
-    own = named.tools(entry, tools)
+    own = _speaking(entry, named.tools(entry, tools))
     by_step = named.by_step(entry, own)
     plan = make_plan(entry["steps"], own, by_step)
     running = {step.name for group in plan for step in group}

@@ -19,6 +19,7 @@ from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Turn
 from app.core.types import Hit
+from app.pipeline.history import spelled_out
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
@@ -45,7 +46,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "smalltalk", "keywords")
+    uses = ("referred", "refined", "smalltalk", "keywords")
     writes = ("evidence", "hits", "related")
     optional = False
 
@@ -67,6 +68,7 @@ class Relevance:
         return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
+        turn = spelled_out(turn)
         whole = f"{turn.referred} {turn.question}".strip()
         telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
         named = names(turn.referred) | names(turn.question)

@@ -12,7 +12,7 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
-from eval.cases import Case, load_cases, sample
+from eval.cases import Case, after_another, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
@@ -39,6 +39,9 @@ def add_command(commands: Commands) -> None:
         "--no-cross", action="store_true", help="leave out questions whose page is in another language"
     )
     add_documents_option(retrieval)
+    retrieval.add_argument(
+        "--after-another", action="store_true", help="ask each question behind one on something else: a change of topic"
+    )
     retrieval.add_argument("--no-model", action="store_true", help="measure without the configured language model")
     retrieval.add_argument(
         "--scripted-model", metavar="FILE", help="a language model that says what this file has for each question"
@@ -155,4 +158,7 @@ def _chosen(cases: Sequence[Case], options: argparse.Namespace, script: Script |
         chosen = [case for case in chosen if script.find(case.question)]
     if not chosen:
         raise EvaluationError(f"{options.file}: no question is left to ask.")
-    return sample(chosen, options.limit or len(chosen))
+    asked = sample(chosen, options.limit or len(chosen))
+    if options.after_another and not (asked := after_another(asked)):
+        raise EvaluationError(f"{options.file}: no two questions of a language are about different pages.")
+    return asked

@@ -29,6 +29,7 @@ _ASKING = re.compile(r"[^.!?\n]*\?")
 SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
 FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
+MOST_WORDS = 50  # more make the statistics slower, not surer
 SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
 LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
 ENOUGH = 2  # words: whoever writes so many of another language than English has pasted the English ones
@@ -55,7 +56,7 @@ def is_smalltalk(text: str, language: Language) -> bool:
     of before.
     """
     words = _letters(text)
-    if not words & language.smalltalk or not words <= language.smalltalk | language.stopwords:
+    if not _chats(words, language):
         return False
     asked = [clause for each in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(each)) if clause]
     return all(clause & language.smalltalk and not clause & language.references for clause in asked)
@@ -86,17 +87,23 @@ class LanguageDetector:
         own = _QUOTED.sub(" ", text)
         own = own if _words(own) else text  # all of it may be in quotation marks
         greeting = self._greeting(own)
-        for part in (own.partition(": ")[0], own):  # behind a colon comes an error message, a name, a list
-            votes = self._votes(part, greeting)
-            if foreign := [code for code in votes if code != "en" and votes[code] >= ENOUGH]:
-                votes = {code: votes[code] for code in foreign}
-            best = max(votes, key=lambda code: votes[code])
-            if votes[best] and list(votes.values()).count(votes[best]) == 1:
-                return best
-        return ""
+        if (before := own.partition(": ")[0]) != own:  # behind a colon comes an error message, a name, a list
+            head = self._winner(before, greeting)
+            if head not in {"", "en"}:
+                return head
+        return self._winner(own, greeting)
 
-    def _votes(self, text: str, greeting: str) -> dict[str, int]:
-        votes = dict.fromkeys(self._codes, 0) | ({greeting: 1} if greeting else {})
+    def _winner(self, text: str, greeting: str) -> str:
+        votes = self._votes(text)
+        if greeting:
+            votes[greeting] += 1
+        if enough := [code for code in votes if code != "en" and votes[code] >= ENOUGH]:
+            votes = {code: votes[code] for code in enough}
+        best = max(votes, key=lambda code: votes[code])
+        return best if votes[best] and list(votes.values()).count(votes[best]) == 1 else ""
+
+    def _votes(self, text: str) -> dict[str, int]:
+        votes = dict.fromkeys(self._codes, 0)
         name = frozenset[str]()  # the languages of the name that we are in: its further words may be small
         for i, (word, named) in enumerate(_with_names(text)):
             folded = _APOSTROPHE.sub("", fold(word))
@@ -105,22 +112,16 @@ class LanguageDetector:
             name = spelled if named else name & (of | spelled)
             if named or name:
                 continue
+            # an error message may follow the first word, but no question begins with one of its words by chance
+            first = 2 if i == 0 and len(word) >= LEAST_INFLECTED else 1
             for code in of | spelled:
-                votes[code] += (code in of) + (code in spelled)
-                if (
-                    i == 0 and len(word) >= LEAST_INFLECTED
-                ):  # an error message may follow, but no question begins with it
-                    votes[code] += folded in self._words[code]
+                votes[code] += (first if folded in self._words[code] else code in of) + (code in spelled)
         return votes
 
     def _greeting(self, text: str) -> str:
         """The only language in which a clause of the text is small talk."""
         for clause in map(_letters, _CLAUSE.split(text)):
-            codes = [
-                c
-                for c, own in self._languages.items()
-                if clause & own.smalltalk and clause <= own.smalltalk | own.stopwords
-            ]
+            codes = [code for code, language in self._languages.items() if _chats(clause, language)]
             if len(codes) == 1:
                 return codes[0]
         return ""
@@ -135,7 +136,7 @@ class LanguageDetector:
         return folded in self._words[code] or (len(folded) >= LEAST_INFLECTED and folded.endswith(self._endings[code]))
 
     def _statistical(self, words: list[str]) -> str:
-        words = [word for word in words if len(word) >= SHORTEST]
+        words = [word for word in words if len(word) >= SHORTEST][:MOST_WORDS]
         if self._factory is None or len(words) < FEWEST_WORDS:
             return ""
         from langdetect.lang_detect_exception import LangDetectException
@@ -159,6 +160,10 @@ def _words(text: str) -> list[str]:
 
 def _letters(text: str) -> set[str]:
     return {fold(word) for word in re.findall(r"[^\W\d_]+", text)}
+
+
+def _chats(words: set[str], language: Language) -> bool:
+    return bool(words & language.smalltalk) and words <= language.smalltalk | language.stopwords
 
 
 def _is_acronym(word: str) -> bool:

@@ -51,6 +51,7 @@ def test_short_mixed_and_folded_questions(question: str, language: str) -> None:
         ("„Jak zvětším kvótu?“", "cs"),
         ("Co znamená error: You must be logged in to the server", "cs"),
         ("co znamena error: You must be logged in to the server", "cs"),
+        ("Error from the server: pod nejde spustit, co mám dělat", "cs"),
         ("chyba the server doesn't have a resource type", "cs"),
         ("you must be logged in to the server (Unauthorized) co s tim", "cs"),
     ],

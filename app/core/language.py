@@ -55,8 +55,9 @@ def is_smalltalk(text: str, language: Language) -> bool:
     A clause with a question mark that only points to something ("and how?", "can you do it?") asks for what was talked
     of before.
     """
-    words = _letters(text)
-    if not _chats(words, language):
+    if not any(map(str.isalnum, text)):
+        return bool(text.strip())  # a thumb up
+    if not _chats(_letters(text), language):
         return False
     asked = [clause for each in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(each)) if clause]
     return all(clause & language.smalltalk and not clause & language.references for clause in asked)

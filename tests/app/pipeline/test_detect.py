@@ -33,6 +33,7 @@ async def told(*messages: str) -> tuple[str, bool]:
         ("Dobrý den, mám dotaz", "cs"),
         ("Super, funguje to", "cs"),
         ("ahoj, jak se máš?", "cs"),
+        ("ano", "cs"),
         ("Hello", "en"),
         ("Who are you?", "en"),
         ("Hi there! What can you do?", "en"),
@@ -44,6 +45,12 @@ async def test_small_talk_is_recognised_in_its_language(text: str, language: str
     """Also as the first message, without diacritics, and in a conversation."""
     assert await told(text) == (language, True)
     assert (await told("Co je JupyterHub?" if language == "cs" else "What is a pod?", "-", text)) == (language, True)
+
+
+async def test_a_message_without_any_letter_asks_for_nothing() -> None:
+    """In the language so far."""
+    assert await told("Co je JupyterHub?", "-", "👍") == ("cs", True)
+    assert (await told("Co je JupyterHub?", "-", "512"))[1] is False
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from app.assistant import Assistant, Assistants, Closable
-from app.assistants_file import KEYS, LIMITS, names, read_assistants, shown_sources, suggestions
+from app.assistants_file import AssistantsFile, AssistantTable, read_assistants, told_of
 from app.core.errors import SettingsError
 from app.core.filters import Filters
 from app.core.language import LanguageDetector
@@ -18,7 +18,7 @@ from app.core.models.named import NamedIndex, NamedModel, open_indices, open_mod
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
-from app.pipeline.registry import Tools, flat, make_plan
+from app.pipeline.registry import Tools, flat, make_plan, unasked
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
@@ -35,20 +35,30 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     reranker = open_reranker(settings)
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
-    named = _Named(open_models(file.models, settings), open_indices(file.indices, settings))
-    if stand_in:
-        named = replace(named, models={id_: replace(one, model=stand_in) for id_, one in named.models.items()})
-    assistants = [
-        one
-        for entry in file.assistants
-        for one in _with_personas(_assistant(entry, tools, store, named), entry, prompts)
-    ]
-    by_id = {assistant.id: assistant for assistant in assistants}
-    if len(by_id) != len(assistants):
-        raise SettingsError("Two assistants in assistants.toml have the same id.")
-    others: list[Closable] = [one.model for one in named.models.values()]
-    others += [part for one in named.indices.values() for part in (one.store, one.embedder)]
-    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others))
+    with told_of(settings):
+        models = open_models([table.written() for table in file.models], settings)
+        indices = open_indices([table.written() for table in file.indices], settings)
+        if stand_in:
+            models = {id_: replace(one, model=stand_in) for id_, one in models.items()}
+        by_id = _by_id(file, tools, store, _Named(models, indices))
+    others: list[Closable] = [one.model for one in models.values()]
+    others += [part for one in indices.values() for part in (one.store, one.embedder)]
+    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices)
+
+
+def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> dict[str, Assistant]:
+    """The assistants and their personas."""
+    found: dict[str, Assistant] = {}
+    for entry in file.assistants:
+        try:
+            several = list(_with_personas(_assistant(entry, tools, store, named), entry, tools.prompts))
+        except SettingsError as error:
+            raise SettingsError(f"assistant {entry.id!r}: {error}") from error
+        for one in several:
+            if one.id in found:
+                raise SettingsError(f"assistant {one.id!r}: another with its persona has this id.")
+            found[one.id] = one
+    return found
 
 
 @asynccontextmanager
@@ -62,28 +72,16 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
         await assistants.close()
 
 
-def _with_personas(assistant: Assistant, entry: Mapping[str, Any], prompts: Prompts) -> Iterator[Assistant]:
+def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts) -> Iterator[Assistant]:
     """The assistant, and those tones of it that have a name of their own or are listed."""
     yield assistant
-    tones = entry.get("persona", [])
-    if not isinstance(tones, list) or not all(isinstance(tone, dict) and tone.get("id") for tone in tones):
-        raise SettingsError(
-            f"assistants.toml: write each persona of {assistant.id} as [[assistant.persona]] with an id."
-        )
-    for tone in tones:
-        if unknown := set(tone) - {"id", "names", "listed"}:
+    for tone in entry.persona:
+        if tone.id not in prompts.personas:
             raise SettingsError(
-                f"assistants.toml: unknown {', '.join(sorted(unknown))} in a persona of {assistant.id}."
+                f"it has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
             )
-        if tone["id"] not in prompts.personas:
-            raise SettingsError(
-                f"assistants.toml: {assistant.id} has the persona {tone['id']!r}, but there is no file prompts/<language>/persona/{tone['id']}.md."
-            )
-        id_ = f"{assistant.id}:{tone['id']}"
-        names = dict(tone.get("names", {})) or {
-            code: f"{name} ({tone['id']})" for code, name in assistant.names.items()
-        }
-        yield replace(assistant, id=id_, names=names, listed=bool(tone.get("listed", False)), persona=tone["id"])
+        names = tone.names or {code: f"{name} ({tone.id})" for code, name in assistant.names.items()}
+        yield replace(assistant, id=f"{assistant.id}:{tone.id}", names=names, listed=tone.listed, persona=tone.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +91,19 @@ class _Named:
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
 
-    def tools(self, entry: Mapping[str, Any], tools: Tools) -> Tools:
+    def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """Those of an assistant."""
-        if index := entry.get("index"):
-            found = _chosen(self.indices, index, "index", entry)
+        if entry.index:
+            found = _chosen(self.indices, entry.index, "index")
             tools = replace(tools, embedder=found.embedder, settings=found.settings)
-        return self._asking(entry, entry.get("model"), tools)
+        return self._asking(entry.model, tools) if entry.model else tools
 
-    def by_step(self, entry: Mapping[str, Any], tools: Tools) -> Mapping[str, Tools]:
+    def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
         """Those of its steps that ask another model."""
-        models = entry.get("models", {})
-        if not isinstance(models, dict):
-            raise SettingsError(f'assistants.toml: {entry["id"]}: write models as {{ keywords = "small" }}.')
-        return {str(step): self._asking(entry, name, tools) for step, name in models.items()}
+        return {step: self._asking(name, tools) for step, name in entry.models.items()}
 
-    def _asking(self, entry: Mapping[str, Any], name: object, tools: Tools) -> Tools:
-        if not name:
-            return tools
-        found = _chosen(self.models, name, "model", entry)
+    def _asking(self, name: str, tools: Tools) -> Tools:
+        found = _chosen(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
         own = {limit: getattr(found.settings, limit) for limit in limits}
         return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
@@ -119,46 +112,46 @@ class _Named:
 T = TypeVar("T")
 
 
-def _chosen(known: Mapping[str, T], name: object, kind: str, entry: Mapping[str, Any]) -> T:
-    if not isinstance(name, str) or name not in known:
+def _chosen(known: Mapping[str, T], name: str, kind: str) -> T:
+    if name not in known:
         there = ", ".join(known) or "none"
-        raise SettingsError(
-            f"assistants.toml: {entry['id']} uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}."
-        )
+        raise SettingsError(f"it uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}.")
     return known[name]
 
 
-def _speaking(entry: Mapping[str, Any], tools: Tools) -> Tools:
+def _speaking(entry: AssistantTable, tools: Tools) -> Tools:
     """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
     languages, default = tools.prompts.languages, tools.settings.default_language
-    own = [code for code in names(entry, "languages") if code in languages]
+    own = [code for code in entry.languages if code in languages]
     if not own or default in own:
         return tools
     return replace(tools, detector=LanguageDetector(languages, own[0]))
 
 
-def _assistant(entry: Mapping[str, Any], tools: Tools, store: Store, named: _Named) -> Assistant:
-    if unknown := set(entry) - KEYS:
-        raise SettingsError(f"assistants.toml: unknown {', '.join(sorted(unknown))}. Known: {', '.join(sorted(KEYS))}.")
-    if not entry.get("id") or not entry.get("steps"):
-        raise SettingsError("assistants.toml: each [[assistant]] needs an id and steps.")
+def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named) -> Assistant:
     own = _speaking(entry, named.tools(entry, tools))
-    by_step = named.by_step(entry, own)
-    plan = make_plan(entry["steps"], own, by_step)
+    plan = make_plan(entry.steps, own, named.by_step(entry, own))
     running = {step.name for group in plan for step in group}
     return Assistant(
-        id=str(entry["id"]),
-        names=dict(entry.get("names", {})),
+        id=entry.id,
+        names=entry.names,
         plan=plan,
-        left_out=tuple(name for name in flat(entry["steps"]) if name not in running),
-        store=named.indices[entry["index"]].store if entry.get("index") else store,
-        collections=names(entry, "collections"),
-        listed=bool(entry.get("listed", True)),
-        lookup=make_plan(entry["steps"], replace(own, model=None)),
+        left_out=tuple(name for name in flat(entry.steps) if name not in running),
+        unasked=unasked(plan, own.settings.helper_calls),
+        store=named.indices[entry.index].store if entry.index else store,
+        collections=tuple(entry.collections),
+        listed=entry.listed,
+        lookup=make_plan(entry.steps, replace(own, model=None)),
         languages=tools.prompts.languages,
         personas=frozenset(tools.prompts.personas),
-        descriptions=dict(entry.get("descriptions", {})),
-        suggestions=suggestions(entry),
-        sources=shown_sources(entry),
-        limits=Filters(**{field: names(entry, key) for key, field in LIMITS.items()}),
+        descriptions=entry.descriptions,
+        suggestions=entry.suggestions,
+        sources=entry.sources,
+        index=entry.index,
+        limits=Filters(
+            languages=tuple(entry.languages),
+            url_prefixes=tuple(entry.sites),
+            sections=tuple(entry.sections),
+            versions=tuple(entry.versions),
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from app.core.errors import AssistantError, NoIndex, RequestError
 from app.core.filters import Filters
 from app.core.models import Embedder, Model
+from app.core.models.named import NamedIndex
 from app.core.models.rerank import Reranker
 from app.core.prompts import Language, Prompts
 from app.core.store import Store
@@ -27,7 +29,8 @@ class Assistant:
 
     `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
     readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
-    steps that need a language model and have none.
+    steps that need a language model and have none; `unasked` tells where a question has too few helper calls for them.
+    `index` is the name of its index, empty for the configured one.
     """
 
     id: str
@@ -45,6 +48,8 @@ class Assistant:
     limits: Filters = field(default_factory=Filters)
     personas: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
+    unasked: str = ""
+    index: str = ""
 
     async def answer(self, request: Request) -> Events:
         """The answer's events, on the index as it is now.
@@ -98,9 +103,29 @@ class Assistant:
         return Turn(request=request, generation=await self.store.live())
 
 
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Whether an index can be searched: what its store and the index itself lack, where they lack something."""
+
+    embedder: str
+    info: GenerationInfo | None = None
+    store_problem: str = ""
+    problem: str = ""
+
+    def told(self) -> Mapping[str, Any]:
+        """For operators, ready for JSON."""
+        if problem := self.store_problem or self.problem:
+            return {"ok": False, "problem": problem}
+        assert self.info is not None
+        known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
+        return {"ok": True, "generation": self.info.id, **known}
+
+
 @dataclass(frozen=True)
 class Health:
-    """Whether questions can be answered, and what with."""
+    """Whether questions can be answered, and what with: the index is that of the first assistant, others that assistants
+    use are told under `indices` of the details.
+    """
 
     ok: bool
     store: str
@@ -130,12 +155,13 @@ class Assistants:
     prompts: Prompts
     created: int
     others: tuple[Closable, ...] = ()
+    indices: Mapping[str, NamedIndex] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
         if not name:
             return next(iter(self.by_id.values()))
-        base, _, persona = name.partition(":")
+        base, _, persona = name.rpartition(":")  # ids may have colons, personas are names of files
         if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
             return replace(self.by_id[base], id=name, persona=persona, listed=False)
         if name not in self.by_id:
@@ -155,27 +181,29 @@ class Assistants:
         """Those that are shown to clients."""
         return tuple(assistant for assistant in self.by_id.values() if assistant.listed)
 
+    def used(self) -> Mapping[str, tuple[Store, Embedder]]:
+        """The indices that assistants answer from, by name; that of the first one first, the configured one as ""."""
+        names = dict.fromkeys(assistant.index for assistant in self.by_id.values())
+        own = {name: self.indices[name] for name in names if name}
+        return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
+
     async def health(self) -> Health:
         """What can be said without asking a model."""
-        model = self.model.name if self.model else "none: answers are extractive"
-        try:
-            info = (await self.store.live()).info
-        except NoIndex as error:
-            return Health(
-                ok=False,
-                store="ok",
-                index=None,
-                model=model,
-                embedder=self.embedder.name,
-                details={"index": str(error)},
-            )
-        except AssistantError as error:
-            return Health(ok=False, store=str(error), index=None, model=model, embedder=self.embedder.name)
-        fits = info.recipe.embedder == self.embedder.name
-        details = (
-            {} if fits else {"index": f"built with the embedder {info.recipe.embedder}: index anew, or set that one"}
+        used = self.used()
+        found = await asyncio.gather(*(_state(name, *parts) for name, parts in used.items()))
+        first, *others = found
+        details: dict[str, Any] = {"index": first.problem} if first.problem else {}
+        if others:
+            named = zip(list(used)[1:], others, strict=True)
+            details["indices"] = {name or "DOCS_STORE": state.told() for name, state in named}
+        return Health(
+            ok=not (first.store_problem or first.problem),
+            store=first.store_problem or "ok",
+            index=first.info,
+            model=self.model.name if self.model else "none: answers are extractive",
+            embedder=first.embedder,
+            details=details,
         )
-        return Health(ok=fits, store="ok", index=info, model=model, embedder=self.embedder.name, details=details)
 
     async def prove(self) -> None:
         """Ask what only a server can tell. Raises `SettingsError` where a step couldn't work with what it says."""
@@ -193,3 +221,20 @@ class Assistants:
             await self.reranker.close()
         for other in self.others:
             await other.close()
+
+
+def nothing_in(index: str, error: NoIndex) -> str:
+    """How it is filled; `error` is that of the configured one."""
+    return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
+
+
+async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
+    try:
+        info = (await store.live()).info
+    except NoIndex as error:
+        return IndexState(embedder.name, problem=nothing_in(name, error))
+    except AssistantError as error:
+        return IndexState(embedder.name, store_problem=str(error))
+    fits = info.recipe.embedder == embedder.name
+    problem = "" if fits else f"built with the embedder {info.recipe.embedder}: index anew, or set that one"
+    return IndexState(embedder.name, info, problem=problem)

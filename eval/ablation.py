@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.assistants_file import AssistantsFile
+from app.assistants_file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
-from app.pipeline.registry import STEPS, Tools, flat, make_plan
+from app.pipeline.registry import Tools, flat, lacking, prove_order
 from eval.errors import EvaluationError
 from eval.grid import Configuration
 
@@ -49,7 +49,7 @@ def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Vari
     found = [Variant(BASE, base)]
     for steps, boxes, out in (*_without(base), *_with(base)):
         name = f"{'without' if out else 'with'} {' + '.join(boxes)}"
-        if _possible(steps, tools):
+        if _possible(steps):
             found.append(Variant(name, steps, boxes, out, _lacking(boxes, tools)))
     if {"refine", "keywords"} <= set(flat(base)):
         steps = _replaced(base, ("refine", "keywords"), "analyze")
@@ -89,33 +89,26 @@ def _replaced(base: Steps, old: tuple[str, ...], new: str) -> Steps:
     )
 
 
-def _possible(steps: Steps, tools: Tools) -> bool:
+def _possible(steps: Steps) -> bool:
     """Whether the order can work; what is missing on this machine is no reason why not."""
-    ready = [tuple(name for name in group if not _lacking((name,), tools)) for group in steps]
     try:
-        make_plan([group for group in ready if group], tools)
+        prove_order(steps)
     except SettingsError:
         return False
     return True
 
 
 def _lacking(boxes: Sequence[str], tools: Tools) -> str:
-    for box in boxes:
-        try:
-            if STEPS[box](tools) is None:
-                return "a language model"
-        except SettingsError:
-            return "a reranker"
-    return ""
+    return next((what for box in boxes if (what := lacking(box, tools))), "")
 
 
-def write_assistants(file: AssistantsFile, entry: Mapping[str, Any], found: Sequence[Variant], path: Path) -> None:
+def write_assistants(file: AssistantsFile, entry: AssistantTable, found: Sequence[Variant], path: Path) -> None:
     """The variants as an assistants.toml, each under its name; the first one is the assistant itself."""
-    kept = {key: value for key, value in entry.items() if key not in {"id", "steps", "persona", "models"}}
-    lines = [line for table in file.models for line in _table("model", table)]
-    lines += [line for table in file.indices for line in _table("index", table)]
+    kept = {key: value for key, value in entry.written().items() if key not in {"id", "steps", "persona", "models"}}
+    lines = [line for table in file.models for line in _table("model", table.written())]
+    lines += [line for table in file.indices for line in _table("index", table.written())]
     for one in found:
-        named = {step: name for step, name in entry.get("models", {}).items() if step in flat(one.steps)}
+        named = {step: name for step, name in entry.models.items() if step in flat(one.steps)}
         models = {"models": named} if named else {}
         lines += _table("assistant", {"id": one.name, **kept, **models, "steps": one.steps})
     try:

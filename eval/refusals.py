@@ -6,6 +6,7 @@ Each question goes through the assistant's steps up to that decision once; other
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -32,12 +33,14 @@ MOST = 0.1
 class Weighed:
     """One question and how it was decided; `kind` says why the pages don't answer it, or `ANSWERABLE`.
 
-    `always` marks what no threshold changes: small talk, and questions for which nothing at all was found.
+    `always` marks what no threshold changes: small talk, and questions for which nothing at all was found. `threshold`
+    is the evidence that it needed.
     """
 
     case: Case
     kind: str
     evidence: float = 0.0
+    threshold: float = 0.0
     refused: bool = False
     always: bool = False
     smalltalk: bool = False
@@ -82,7 +85,6 @@ class RefusalResult:
     """All that a run gave. `most` is the over-refusal that a chosen threshold may have."""
 
     weighed: tuple[Weighed, ...]
-    threshold: float
     most: float = MOST
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -100,9 +102,15 @@ class RefusalResult:
         return tuple(found)
 
     @cached_property
+    def threshold(self) -> float:
+        """The one in force, that of most questions where a language model had keywords for some only."""
+        common = Counter(one.threshold for one in self._counted).most_common(1)
+        return common[0][0] if common else 0.0
+
+    @cached_property
     def now(self) -> Point:
-        """At the threshold in force."""
-        return _point(self._counted, self.threshold)
+        """As it was decided."""
+        return _point_of(self._counted, self.threshold, lambda one: one.refused)
 
     @cached_property
     def curve(self) -> tuple[Point, ...]:
@@ -210,7 +218,7 @@ async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> W
     except AssistantError as error:
         return Weighed(case, kind, error=f"{type(error).__name__}: {error}")
     always = turn.smalltalk or not (turn.hits or turn.related)
-    return Weighed(case, kind, turn.evidence or 0.0, not turn.hits, always, turn.smalltalk)
+    return Weighed(case, kind, turn.evidence or 0.0, turn.evidence_needed, not turn.hits, always, turn.smalltalk)
 
 
 def _kinds(half: Sequence[Weighed]) -> set[bool]:
@@ -218,11 +226,15 @@ def _kinds(half: Sequence[Weighed]) -> set[bool]:
 
 
 def _point(weighed: Sequence[Weighed], threshold: float) -> Point:
-    def refused(wanted: Callable[[Weighed], bool]) -> float:
-        own = [one.refused_at(threshold) for one in weighed if wanted(one)]
+    return _point_of(weighed, threshold, lambda one: one.refused_at(threshold))
+
+
+def _point_of(weighed: Sequence[Weighed], threshold: float, refused: Callable[[Weighed], bool]) -> Point:
+    def share(*, answerable: bool) -> float:
+        own = [refused(one) for one in weighed if (one.kind == ANSWERABLE) == answerable]
         return sum(own) / len(own) if own else 0.0
 
-    return Point(threshold, refused(lambda one: one.kind != ANSWERABLE), refused(lambda one: one.kind == ANSWERABLE))
+    return Point(threshold, share(answerable=False), share(answerable=True))
 
 
 def _share(kind: str, language: str, own: Sequence[Weighed]) -> Share:

@@ -53,9 +53,11 @@ def _of(one: Assistant) -> dict[str, Any]:
         "names": dict(one.names),
         "listed": one.listed,
         "persona": one.persona,
+        "index": one.index,
         "limits": {**({"collections": list(one.collections)} if one.collections else {}), **limits},
         "steps": [[_step(step) for step in group] for group in one.plan],
         "left_out": list(one.left_out),
+        "warning": one.unasked,
     }
 
 
@@ -65,6 +67,7 @@ def _step(step: Step) -> dict[str, Any]:
     waits = bool(asked["model"] and step.optional and settings)
     return {
         "step": step.name,
+        **({"model": None} if hasattr(step, "model") else {}),
         **{kind: tool.name for kind, tool in asked.items() if tool is not None},
         **({"seconds": settings.helper_timeout} if waits and settings else {}),
         "optional": step.optional,
@@ -75,6 +78,11 @@ def _text(one: dict[str, Any]) -> str:
     name = next(iter(one["names"].values()), "")
     told = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
     lines = [f"{one['id']}  {', '.join(filter(None, told))}".rstrip()]
+    if one["persona"]:
+        base = one["id"].removesuffix(f":{one['persona']}")
+        return f"{lines[0]}\n  steps as {base}"
+    if one["index"]:
+        lines.append(f"  index {one['index']}")
     lines += [f"  limited to {kind}: {', '.join(values)}" for kind, values in one["limits"].items()]
     for number, group in enumerate(one["steps"], 1):
         for place, step in enumerate(group):
@@ -84,11 +92,13 @@ def _text(one: dict[str, Any]) -> str:
             lines.append(f"  {label:>3} {mark} {step['step']:<14}{_asks(step)}".rstrip())
     if one["left_out"]:
         lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
+    if one["warning"]:
+        lines.append(f"  WARNING: {one['warning']}")
     return "\n".join(lines)
 
 
 def _asks(step: dict[str, Any]) -> str:
-    told = [step[kind] for kind in ("model", "embedder", "reranker") if kind in step]
+    told = [step[kind] or "no language model" for kind in ("model", "embedder", "reranker") if kind in step]
     if "seconds" in step:
         told.append(f"{step['seconds']:g} s at most")
     return ", ".join([*told, *(["may fail"] if step["optional"] else [])])

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from app.cli.types import Commands
-from app.core.errors import AssistantError
+from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.assistant import Assistant
+    from app.core.models import Embedder
+    from app.core.store import Store
 
 SET = "(set)"
 _SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
@@ -48,28 +50,33 @@ async def _look(settings: Settings) -> dict[str, Any]:
     from app.core.turn import Message
 
     async with opened(settings) as assistants:
-        index, index_problem = await _index(assistants.store)
-        embedder: dict[str, Any] = {"name": assistants.embedder.name}
-        embedder["problem"] = await _problem(assistants.embedder.embed_queries(["check"]))
-        if index and index["embedder"] != assistants.embedder.name:
-            index_problem = f"built with the embedder {index['embedder']}: index anew, or set that one"
+        named = {name: await _state(name, *parts) for name, parts in assistants.used().items()}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-        unfilled = _unfilled(assistants.by_id.values(), index["pages_by_collection"]) if index else {}
+        unfilled = _unfilled(assistants.by_id.values(), named)
+        unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     shown = _settings(settings)
-    problems = [text for text in (index_problem, embedder["problem"], model["problem"], *unfilled) if text]
+    problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
     return {
-        "ok": not problems,
+        "ok": not any((*problems, model["problem"], *unfilled)),
         "settings": shown,
         "store": shown["DOCS_STORE"],
-        "index": index,
-        "index_problem": index_problem,
+        **named.pop("", unused),
+        "indices": named,
         "collections_without_pages": unfilled,
-        "embedder": embedder,
         "language_model": model,
     }
+
+
+async def _state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
+    """An index with its embedder, and what is wrong with them."""
+    index, problem = await _index(name, store)
+    if index and index["embedder"] != embedder.name:
+        problem = f"built with the embedder {index['embedder']}: index anew, or set that one"
+    answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
+    return {"index": index, "index_problem": problem, "embedder": answers}
 
 
 async def _problem(call: Awaitable[object]) -> str:
@@ -80,10 +87,14 @@ async def _problem(call: Awaitable[object]) -> str:
     return ""
 
 
-async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
+async def _index(name: str, store: Store) -> tuple[dict[str, Any] | None, str]:
     try:
         generation = await store.live()
         pages = await generation.pages()
+    except NoIndex as error:
+        from app.assistant import nothing_in
+
+        return None, nothing_in(name, error)
     except AssistantError as error:
         return None, str(error)
     info = generation.info
@@ -102,9 +113,12 @@ async def _index(store: Any) -> tuple[dict[str, Any] | None, str]:
     }, ""
 
 
-def _unfilled(assistants: Iterable[Assistant], filled: Mapping[str, int]) -> dict[str, list[str]]:
-    """Per assistant, those of its collections that hold no pages."""
-    lacking = {a.id: [name for name in a.collections if name not in filled] for a in assistants}
+def _unfilled(assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Per assistant, those of its collections that hold no pages in its index; none where there is no index."""
+    filled = {name: one["index"]["pages_by_collection"] for name, one in states.items() if one["index"]}
+    lacking = {
+        a.id: [name for name in a.collections if name not in filled[a.index]] for a in assistants if a.index in filled
+    }
     return {id_: names for id_, names in lacking.items() if names}
 
 
@@ -143,9 +157,24 @@ def _print(findings: dict[str, Any]) -> None:
     width = max(map(len, findings["settings"]))
     for name, value in findings["settings"].items():
         print(f"{name:{width}}  {_as_written(value)}".rstrip())
-    index, model, embedder = findings["index"], findings["language_model"], findings["embedder"]
-    print()
-    print(f"store           {findings['store']}")
+    model = findings["language_model"]
+    print(f"\nstore           {findings['store']}")
+    _print_index(findings)
+    for name, one in findings["indices"].items():
+        print(f"\n[[index]] {name}")
+        _print_index(one)
+    if findings["indices"]:
+        print()
+    for assistant, names in findings["collections_without_pages"].items():
+        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
+    state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
+    print(
+        f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"
+    )
+
+
+def _print_index(state: dict[str, Any]) -> None:
+    index, embedder = state["index"], state["embedder"]
     if index:
         languages = ", ".join(f"{code} {n}" for code, n in index["pages_by_language"].items())
         print(
@@ -154,14 +183,11 @@ def _print(findings: dict[str, Any]) -> None:
         print(
             f"                built {index['built_at']} ({index['age_hours']} h ago) with {index['embedder']}, {index['dimension']} numbers"
         )
-    if findings["index_problem"]:
-        print(f"index           PROBLEM: {findings['index_problem']}")
-    for assistant, names in findings["collections_without_pages"].items():
-        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
+    if state["index_problem"]:
+        print(f"index           PROBLEM: {state['index_problem']}")
+    elif not index:
+        print("index           not used: each assistant has an [[index]] of its own")
+        return
     print(
         f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
-    )
-    state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
-    print(
-        f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"
     )

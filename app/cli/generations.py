@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.cli import logs
 from app.cli.columns import columns
+from app.cli.indices import add_index_option, settings_of
 from app.cli.types import Commands
 from app.core.errors import IndexMismatch
 from app.core.settings import Settings
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def add_command(commands: Commands) -> None:
     """Register both commands."""
     listing = commands.add_parser("generations", help="list the published states of the index that are kept")
+    add_index_option(listing)
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(handler=generations)
     back = commands.add_parser(
@@ -30,12 +32,13 @@ def add_command(commands: Commands) -> None:
         description="Makes the generation before the live one live again, in one step, and forgets the one that was "
         "live. A running service uses it at once. The next run of ingest starts from it.",
     )
+    add_index_option(back)
     back.set_defaults(handler=rollback)
 
 
 def generations(arguments: argparse.Namespace) -> int:
     """Print the kept generations, newest first. Raises `NoIndex` when there are none."""
-    live, kept = asyncio.run(_kept(Settings.load()))
+    live, kept = asyncio.run(_kept(settings_of(arguments)))
     if arguments.json:
         listed = [{"live": info.id == live, **asdict(info)} for info in kept]
         print(json.dumps(listed, ensure_ascii=False, indent=2))
@@ -45,9 +48,9 @@ def generations(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def rollback(arguments: argparse.Namespace) -> int:  # noqa: ARG001  # the shape of a handler
+def rollback(arguments: argparse.Namespace) -> int:
     """Go back one generation and say what is live now. Raises `NoIndex` when no earlier one is kept."""
-    settings = Settings.load()
+    settings = settings_of(arguments)
     logs.configure(settings)
     info = asyncio.run(_back(settings))
     print(

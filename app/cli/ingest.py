@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from app.cli import logs
+from app.cli.indices import add_index_option, settings_of
 from app.cli.messages import tell
 from app.cli.types import Commands
 from app.core.errors import NotPublished, SettingsError
@@ -47,6 +48,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to end"
     )
+    add_index_option(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     parser.add_argument("--html", metavar="FILE", help="the report also as a page for the browser")
     parser.set_defaults(handler=ingest)
@@ -57,7 +59,7 @@ def ingest(arguments: argparse.Namespace) -> int:
     from ingestion.report_page import write_page
     from ingestion.sources import as_sources, configured, of_collections
 
-    settings = Settings.load()
+    settings = settings_of(arguments)
     logs.configure(settings)
     sites: Sequence[str | Source] = arguments.site or configured(settings)
     if not sites:

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from app.cli.columns import columns
+from app.cli.indices import add_index_option, settings_of
 from app.cli.types import Commands
 from app.core.analysis import fold
 from app.core.errors import RequestError
@@ -34,6 +35,7 @@ def add_command(commands: Commands) -> None:
     chosen.add_argument("--url", metavar="URL", default="", help="one page: what is known of it, and its chunks")
     parser.add_argument("--stale", action="store_true", help="only pages that could not be read of late")
     parser.add_argument("--full", action="store_true", help="with --url: the whole text of the chunks")
+    add_index_option(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=pages)
 
@@ -44,7 +46,7 @@ def pages(arguments: argparse.Namespace) -> int:
         raise RequestError("--stale is for the list of pages: leave out --url.")
     if arguments.full and not arguments.url:
         raise RequestError("--full shows the text of one page: say which with --url.")
-    settings = Settings.load()
+    settings = settings_of(arguments)
     if arguments.url:
         shown = asyncio.run(_one(settings, arguments.url))
         print(_page_json(shown, full=arguments.full) if arguments.json else _page_text(shown, full=arguments.full))

@@ -6,17 +6,23 @@ import argparse
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.cli import logs
 from app.cli.types import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistant import Assistants
+
+log = logging.getLogger("app.cli.serve")
 
 BACKLOG = 2048
 IDLE = 120
@@ -54,7 +60,9 @@ def serve(arguments: argparse.Namespace) -> int:
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
-    app = create_app(build(settings), settings, ingest_command=INGEST)
+    assistants = build(settings)
+    tell(assistants)
+    app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -68,6 +76,15 @@ def serve(arguments: argparse.Namespace) -> int:
     gc.freeze()
     uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def tell(assistants: Assistants) -> None:
+    """Log what of the steps won't run, or not always."""
+    for one in assistants.by_id.values():
+        if one.left_out and not one.persona:
+            log.info("steps left out, no language model: assistant=%s steps=%s", one.id, ",".join(one.left_out))
+        if one.unasked and not one.persona:
+            log.warning("assistant=%s %s", one.id, one.unasked)
 
 
 async def _prove(settings: Settings) -> None:

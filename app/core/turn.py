@@ -204,8 +204,8 @@ class Turn:
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
     `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
-    `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best passage
-    has; `related` are hits too weak to answer from; `choices` are hits of different readings
+    `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best
+    passage has, `evidence_needed` what it must have; `related` are hits too weak to answer from; `choices` are hits of different readings
     of the question, `condensed` shorter texts of the hits, empty where a hit's own stays.
     `more_keywords` are those of a second search.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
@@ -232,6 +232,7 @@ class Turn:
     choices: tuple[Hit, ...] = ()
     condensed: tuple[str, ...] = ()
     evidence: float | None = None
+    evidence_needed: float = 0.0
     more_keywords: Mapping[str, str] = field(default_factory=dict)
     related: tuple[Hit, ...] = ()
     events: Events | None = None

@@ -57,6 +57,11 @@ class Chunk:
     translated_from: str = ""
 
     @property
+    def dated(self) -> str:
+        """When its page last changed, or came out where nobody says that it changed since; empty where neither is known."""
+        return self.modified or self.published
+
+    @property
     def heading_path(self) -> tuple[str, ...]:
         """The headings of the chunk's first section, outermost first."""
         return self.sections[0].path if self.sections else ()
@@ -227,6 +232,7 @@ class Query:
 class Candidate:
     """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1.
 
+    `dated` is that of the chunk.
     Where the summary of a page is nearer than all of its chunks, their cosines are raised, the best one to its.
     """
 
@@ -234,7 +240,7 @@ class Candidate:
     url: str
     language: str
     score: float
-    modified: str = ""
+    dated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +253,14 @@ class Legs:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found chunk with its raw score in each leg (None: that leg didn't bring it) and the fused one."""
+    """A found chunk with its raw score in each leg (None: that leg didn't bring it) and the fused one.
+
+    `boost` is what the time and the place of its page multiplied the fused score with.
+    """
 
     chunk: Chunk
     lexical: float | None = None
     cosine: float | None = None
     fused: float = 0.0
+    boost: float = 1.0
     rerank: float | None = None

@@ -39,6 +39,7 @@ class Analyze:
     uses = ("smalltalk",)
     writes = ("refined", "keywords")
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """What can be read of the two; `ModelError` when it is nothing."""

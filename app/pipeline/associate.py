@@ -36,6 +36,7 @@ class Associate:
     uses = ("smalltalk",)
     writes = ("sections",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """A boost of the picked sections; nothing where none fits or there is nothing to pick from."""

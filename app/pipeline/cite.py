@@ -33,6 +33,7 @@ class Cite:
     uses = ("referred", "refined", "keywords")
     writes = ("events",)
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events with the source list before the end."""

@@ -29,6 +29,7 @@ class Clarify:
     uses = ("smalltalk", "referred")
     writes = ("choices",)
     optional = True
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The best hit of each reading; nothing where there is only one."""

@@ -30,6 +30,7 @@ class Condense:
     uses = ("smalltalk",)
     writes = ("condensed",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """A shorter text for each hit, empty where the passage itself stays; nothing where they are short anyway."""

@@ -23,6 +23,7 @@ class Detect:
     uses = ()
     writes = ("question", "language", "unsure", "referred", "smalltalk")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The question, its language and whether that is a guess, what it refers to, and whether it is small talk."""

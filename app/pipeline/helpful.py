@@ -35,10 +35,11 @@ class Helpful:
     prompts: Prompts
     settings: Settings
     name = "helpful"
-    reads = ("question", "language", "hits")
-    uses = ("smalltalk",)
+    reads = ("question", "language", "hits", "hits.rerank")
+    uses = ("smalltalk", "related")
     writes = ("hits", "related")
     optional = True
+    helper_calls = 2  # one that the server refused is asked again
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits that are left; hits that nobody reranked stay as they are."""

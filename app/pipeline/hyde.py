@@ -35,6 +35,7 @@ class HypotheticalAnswer:
     uses = ("smalltalk",)
     writes = ("hypothetical",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The vector leg of the made-up passage, which is shown to nobody; `ModelError` where there is none."""

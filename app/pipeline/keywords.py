@@ -30,6 +30,7 @@ class Keywords:
     uses = ("smalltalk",)
     writes = ("keywords",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """Keywords by language code; `ModelError` when the answer has none that can be read."""

@@ -41,6 +41,7 @@ class MultiQuery:
     uses = ("smalltalk",)
     writes = ("variants",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The legs of all wordings as one; `ModelError` when the model wrote none."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
+from app.core.language import without_stopwords
 from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
@@ -16,7 +17,9 @@ from app.core.turn import Message, Turn
 from app.core.types import Recency
 from app.pipeline.calls import ask_helper
 from app.pipeline.periods import OPERATORS, Period, PeriodRules
-from app.pipeline.step import Changes
+from app.pipeline.step import Changes, Fallback
+
+FEWEST_WORDS = 2  # that tell what is asked about: with fewer left, the time is all that the question says
 
 
 def _today() -> dt.date:
@@ -37,29 +40,44 @@ class AskedPeriod:
     uses = ("smalltalk",)
     writes = ("question", "period", "recency")
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question without the period, and what to lift; nothing but newer pages where none is asked for."""
+        """The question without the period, and what to lift; nothing but newer pages where none is asked for.
+
+        Raises `Fallback` to the newer pages where the model can't tell.
+        """
         if turn.smalltalk:
             return {}
-        today = self.today()
+        today, loss = self.today(), self.settings.recency_loss
+        newer: Changes = {"recency": Recency(today.isoformat(), loss)} if loss else {}
         found = self.rules[turn.language].period(turn.question, today)
-        if found is None and self.model is not None and self.rules[turn.language].hinted(turn.question):
-            found = await self._asked(self.model, turn, today)
+        if found is None and self.model is not None and self.rules[turn.language].hinted(turn.question, today):
+            try:
+                found = await self._asked(self.model, turn, today)
+            except ModelError as error:
+                raise Fallback(newer) from error
         if found is None:
-            loss = self.settings.recency_loss
-            return {"recency": Recency(today.isoformat(), loss)} if loss else {}
-        return {"question": found.question, "period": found.boost(self.settings.period_boost)}
+            return newer
+        boosted = {"period": found.boost(self.settings.period_boost)}
+        return {"question": found.question, **boosted} if self._tells(found.question, turn) else boosted
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
         system = self.prompts.render(turn.language, "period", today=today.isoformat())
         messages = [Message("system", system), Message("user", turn.question)]
-        return parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
+        found = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
+        return None if found and int(found.date[:4]) > today.year else found  # a number that is no year
+
+    def _tells(self, question: str, turn: Turn) -> bool:
+        """Whether the question still says what it is about without its time."""
+        telling = without_stopwords(question, self.prompts.language(turn.language)).split()
+        return len([word for word in telling if re.search(r"\w", word)]) >= FEWEST_WORDS
 
 
 def parse(answer: str, question: str) -> Period | None:
     """The period of a model's answer, a JSON object somewhere in it; None where it says that there is none.
 
+    What it leaves of the question can't be longer than that: else the question stays as it was asked.
     Raises `ModelError` where that can't be read.
     """
     found = re.search(r"\{[^{}]*\}", answer)
@@ -70,9 +88,11 @@ def parse(answer: str, question: str) -> Period | None:
         if operator in (None, "", "none", "null"):
             return None
         day = dt.date.fromisoformat(said["date"]).isoformat()
+        last = dt.date.fromisoformat((operator == "eq" and said.get("last")) or day).isoformat()
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(unread) from error
-    if operator not in OPERATORS:
+    if operator not in OPERATORS or last < day:
         raise ModelError(unread)
     left = said.get("question")
-    return Period(operator, day, day, left.strip() if isinstance(left, str) and left.strip() else question)
+    fits = isinstance(left, str) and left.strip() and len(left.strip()) <= len(question)
+    return Period(operator, day, last, left.strip() if fits else question)

@@ -1,7 +1,7 @@
 """The time that a question asks about, found by rules: an operator, a date, and the question without them.
 
 Words and forms are data, `prompts/<language>/dates.toml`. The rules rather miss a time than invent one: "backups
-older than 30 days" is about backups, not about pages.
+older than 30 days" is about backups, and "up to 2048" about a size. Where a question names two times, they say nothing.
 """
 
 from __future__ import annotations
@@ -9,28 +9,34 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.core.errors import PromptError
 from app.core.prompts import Prompts
 from app.core.types import Boost
+from app.pipeline.days import ONE_DAY, Span, back, months, relative, weekday_before
 
 Operator = Literal["lt", "lte", "gt", "gte", "eq"]
 OPERATORS: tuple[Operator, ...] = ("lt", "lte", "gt", "gte", "eq")
 
-ISO_DAY = r"(?P<year>20\d\d)-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])"
+ISO = {
+    "day": r"(?P<year>20\d\d)-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])",
+    "month": r"(?P<year>20\d\d)-(?P<m>0[1-9]|1[0-2])",
+}
 PARTS = {
     "year": r"(?P<year>20\d\d)",
     "m": r"(?P<m>0?[1-9]|1[0-2])",
     "d": r"(?P<d>0?[1-9]|[12]\d|3[01])",
     "q": r"(?P<q>[1-4])",
 }
-KINDS = ("day", "month", "quarter", "year", "bare_month")
-MONTHS = {"month": 1, "quarter": 3, "year": 12}
-ONE_DAY = dt.timedelta(days=1)
+SURE = ("day", "month", "month_of_year", "quarter", "year")
+"""Kinds of written times that can be nothing else."""
+KINDS = (*SURE, "bare_day", "bare_year", "bare_month", "weekday")
+YEARS = ("last_year", "this_year")
 BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|[.,:]\d)"
+A_YEAR = re.compile(rf"(?<![\w./])20\d\d{AFTER}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +67,13 @@ class Period:
                 return Boost(factor, first=self.date, last=self.last)
 
 
-Span = tuple[dt.date, dt.date]
-"""The first and the last day of a named time."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Found:
     start: int
     end: int
     operator: Operator
     span: Span
+    kind: str
     certain: bool
 
 
@@ -80,19 +83,29 @@ class PeriodRules:
     def __init__(self, forms: Mapping[str, Any], stopwords: frozenset[str]) -> None:
         self._stopwords = stopwords
         self._months = [re.compile(month) for month in forms["months"]]
+        self._weekdays = [re.compile(day) for day in forms["weekdays"]]
         self._units: Mapping[str, re.Pattern[str]] = {k: re.compile(v) for k, v in forms["units"].items()}
         self._numbers = {int(number): re.compile(words) for number, words in forms["numbers"].items()}
         self._named = {name: re.compile(words) for name, words in forms["named"].items()}
         self._edges = {edge: re.compile(rf"(?:{words})\s+") for edge, words in forms["edges"].items()}
-        parts = PARTS | {"month": f"(?P<month>{'|'.join(forms['months'])})"}
-        written = [("day", ISO_DAY)] + [(kind, form) for kind in KINDS for form in forms["written"][kind]]
+        parts = PARTS | {
+            "month": f"(?P<month>{'|'.join(forms['months'])})",
+            "weekday": f"(?P<weekday>{'|'.join(forms['weekdays'])})",
+            **{name: f"(?P<{name}>{forms['named'][name]})" for name in YEARS},
+        }
+        written = [*ISO.items(), *((kind, form) for kind in KINDS for form in forms["written"][kind])]
+        written.sort(key=lambda one: KINDS.index(one[0]))
         self._written = [(kind, re.compile(_filled(form, parts))) for kind, form in written]
-        self._about = re.compile(rf"\b(?:{forms['words']['about_pages']})\b")
-        self._not_about = re.compile(rf"\b(?:{forms['words']['not_about_pages']})\b")
-        hints = [*self._units.values(), *self._named.values(), *(pattern for _, pattern in self._written)]
-        self._hint = re.compile(f"{BEFORE}(?:{'|'.join(_anonymous(hint.pattern) for hint in hints)}){AFTER}")
         self._patterns = list(self._compiled(forms["operators"]))
         self._last = [self._counted(form) for form in forms["operators"]["last"]]
+        words = forms["words"]
+        self._about = re.compile(rf"\b(?:{words['about_pages']})\b")
+        self._perhaps_about = re.compile(rf"\b(?:{words['about_pages']}|{words['perhaps_about_pages']})\b")
+        self._not_about = re.compile(rf"\b(?:{words['not_about_pages']})\b")
+        hints = [_anonymous(_filled(hint, parts)) for hint in forms["hints"]]
+        times = [*self._alternatives((*SURE, "bare_day")), *(named.pattern for named in self._named.values()), *hints]
+        self._time = _any(times)
+        self._hint = _any([*times, *(unit.pattern for unit in self._units.values())])
 
     def period(self, question: str, today: dt.date) -> Period | None:
         """What the question wishes of the pages' dates, or None."""
@@ -100,92 +113,93 @@ class PeriodRules:
         found = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
         if found is None or self._not_about.search(folded):
             return None
-        if not found.certain and not self._about.search(folded[: found.start] + " " + folded[found.end :]):
+        rest = f"{folded[: found.start]} | {folded[found.end :]}"
+        about = self._about if found.kind == "bare_year" else self._perhaps_about
+        if self._time.search(rest) or not (found.certain or about.search(rest)):
             return None
         date, last = _dated(found.operator, found.span)
         return Period(found.operator, date, last, _without(question, found.start, found.end))
 
-    def hinted(self, question: str) -> bool:
-        """Whether anything in the question names a time, be it about pages or not."""
-        return self._hint.search(_folded(question)) is not None
+    def hinted(self, question: str, today: dt.date) -> bool:
+        """Whether anything in the question names a time, be it about pages or not; no page is of a year to come."""
+        folded = A_YEAR.sub(lambda year: year[0] if int(year[0]) <= today.year else "", _folded(question))
+        named = A_YEAR.search(folded) or self._hint.search(folded)
+        return named is not None or any(self._found(folded, today))
 
     def _found(self, text: str, today: dt.date) -> Iterator[_Found]:
         for operator, bare, pattern in self._patterns:
             for match in pattern.finditer(text):
-                named = match["period"]
-                span, with_year = self._span(named, today)
-                if span is None or (re.fullmatch(r"20\d\d", named) and not self._ends_there(text[match.end() :])):
+                span, kind = self._span(match["period"], today)
+                if (
+                    span is None
+                    or span[0] > today
+                    or (kind == "bare_year" and not self._ends_there(text[match.end() :]))
+                ):
                     continue
-                certain = with_year and not bare and operator != "eq"
-                yield _Found(match.start(), match.end(), operator, span, certain)
+                certain = kind in SURE and not bare and operator != "eq"
+                yield _Found(match.start(), match.end(), operator, span, kind, certain)
         for pattern in self._last:
             for match in pattern.finditer(text):
                 since = self._back(match, today)
-                yield _Found(match.start(), match.end(), "gte", (since, since), certain=False)
+                yield _Found(match.start(), match.end(), "gte", (since, since), kind="", certain=False)
 
     def _ends_there(self, rest: str) -> bool:
         """Whether a number like a year is one: not when a noun follows, as in "after 2000 files"."""
         following = re.match(r"\s*(\w+)", rest)
         return following is None or rest[:1] not in " \t\n" or following[1] in self._stopwords
 
-    def _span(self, named: str, today: dt.date) -> tuple[Span | None, bool]:
-        """The days of a named time, and whether its year was said."""
+    def _span(self, named: str, today: dt.date) -> tuple[Span | None, str]:
+        """The days of a named time, and its kind where it is written out."""
         for edge, words in self._edges.items():
             if match := words.match(named):
-                span, with_year = self._span(named[match.end() :], today)
+                span, kind = self._span(named[match.end() :], today)
                 if span is not None:
                     day = span[0] if edge == "start" else span[1]
                     span = (day, day)
-                return span, with_year
-        for name, words in self._named.items():
-            if words.fullmatch(named):
-                return _relative(name, today), False
+                return span, "year" if kind == "bare_year" else kind
         for kind, pattern in self._written:
             if match := pattern.fullmatch(named):
-                return self._written_span(kind, match.groupdict(), today), kind != "bare_month"
-        return None, False
+                return self._written_span(match.groupdict(), today), kind
+        name = next((name for name, words in self._named.items() if words.fullmatch(named)), "")
+        return (relative(name, today), "") if name else (None, "")
 
-    def _written_span(self, kind: str, parts: Mapping[str, str | None], today: dt.date) -> Span | None:
-        month = int(parts.get("m") or 0) or self._month(parts.get("month") or "")
-        if kind == "bare_month":
-            year = today.year if month <= today.month else today.year - 1
-        else:
-            year = int(parts["year"] or 0)
-        try:
-            if kind == "day":
-                day = dt.date(year, month, int(parts["d"] or 0))
-                return day, day
-        except ValueError:  # the 31st of June
+    def _written_span(self, parts: Mapping[str, str | None], today: dt.date) -> Span | None:
+        if weekday := parts.get("weekday"):
+            day = weekday_before(today, _index(self._weekdays, weekday))
+            return day, day
+        month = int(parts.get("m") or 0) or _index(self._months, parts.get("month") or "") + 1
+        day_of_month = int(parts.get("d") or 0)
+        if parts.get("last_year") or parts.get("this_year"):
+            year = today.year - (1 if parts.get("last_year") else 0)
+        elif not (year := int(parts.get("year") or 0)):  # the last time that it was this month, or this day
+            year = today.year - (1 if (month, day_of_month) > (today.month, today.day) else 0)
+        if quarter := int(parts.get("q") or 0):
+            return months(year, 3 * quarter - 2, 3)
+        if not month:
+            return months(year, 1, 12)
+        first, last = months(year, month, 1)
+        if day_of_month > last.day:  # the 31st of June
             return None
-        if kind == "year":
-            return dt.date(year, 1, 1), dt.date(year, 12, 31)
-        if kind == "quarter":
-            return _months(year, 3 * int(parts["q"] or 0) - 2, 3)
-        return _months(year, month, 1)
-
-    def _month(self, word: str) -> int:
-        return next((n for n, words in enumerate(self._months, 1) if words.fullmatch(word)), 0)
+        return (first, last) if not day_of_month else (first.replace(day=day_of_month),) * 2
 
     def _back(self, match: re.Match[str], today: dt.date) -> dt.date:
         groups = match.groupdict()
         said = groups.get("n") or "1"
         count = int(said) if said.isdigit() else next(n for n, words in self._numbers.items() if words.fullmatch(said))
-        unit = next(unit for unit, words in self._units.items() if words.fullmatch(groups["unit"]))
-        if unit in ("day", "week"):
-            return today - dt.timedelta(days=count * (7 if unit == "week" else 1))
-        return _months_back(today, count * MONTHS[unit])
+        return back(today, count, next(unit for unit, words in self._units.items() if words.fullmatch(groups["unit"])))
+
+    def _alternatives(self, kinds: Iterable[str]) -> list[str]:
+        return [_anonymous(pattern.pattern) for kind, pattern in self._written if kind in kinds]
 
     def _compiled(self, operators: Mapping[str, Sequence[str]]) -> Iterator[tuple[Operator, bool, re.Pattern[str]]]:
         """(operator, whether it is a name alone, pattern) of every form."""
-        written = [_anonymous(pattern.pattern) for _, pattern in self._written]
         named = [words.pattern for words in self._named.values()]
         edges = "|".join(words.pattern for words in self._edges.values())
-        period = rf"(?P<period>(?:{edges})?(?:{'|'.join([*written, *named])}))"
-        day = rf"(?P<period>{'|'.join(_anonymous(p.pattern) for kind, p in self._written if kind == 'day')})"
+        period = rf"(?P<period>(?:{edges})?(?:{'|'.join([*self._alternatives(KINDS), *named])}))"
+        alone = {f"written_{kind}": f"(?P<period>{'|'.join(self._alternatives([kind]))})" for kind in KINDS}
         for name in OPERATORS:
             for form in operators[name]:
-                filled = form.replace("{period}", period).replace("{written_day}", day)
-                yield name, False, re.compile(f"{BEFORE}{filled}{AFTER}")
+                yield name, False, re.compile(f"{BEFORE}{_filled(form, {'period': period} | alone)}{AFTER}")
         for key, operator in (("bare_eq", "eq"), ("bare_gte", "gte")):
             for name_ in operators[key]:
                 pattern = re.compile(f"{BEFORE}(?P<period>{self._named[name_].pattern}){AFTER}")
@@ -194,7 +208,7 @@ class PeriodRules:
     def _counted(self, form: str) -> re.Pattern[str]:
         number = rf"(?P<n>\d{{1,3}}|{'|'.join(words.pattern for words in self._numbers.values())})"
         unit = rf"(?P<unit>{'|'.join(words.pattern for words in self._units.values())})"
-        return re.compile(f"{BEFORE}{form.replace('{n}', number).replace('{unit}', unit)}{AFTER}")
+        return re.compile(f"{BEFORE}{_filled(form, {'n': number, 'unit': unit})}{AFTER}")
 
 
 def open_rules(prompts: Prompts) -> Mapping[str, PeriodRules]:
@@ -215,42 +229,18 @@ def _dated(operator: Operator, span: Span) -> tuple[str, str]:
     return day.isoformat(), last.isoformat()
 
 
-def _relative(name: str, today: dt.date) -> Span:
-    which, _, unit = {"today": "this_day", "yesterday": "last_day"}.get(name, name).partition("_")
-    this = _around(unit, today)
-    return this if which == "this" else _around(unit, this[0] - ONE_DAY)
-
-
-def _around(unit: str, day: dt.date) -> Span:
-    """The whole unit of the calendar that the day lies in."""
-    if unit == "day":
-        return day, day
-    if unit == "week":
-        monday = day - day.weekday() * ONE_DAY
-        return monday, monday + 6 * ONE_DAY
-    count = MONTHS[unit]
-    return _months(day.year, (day.month - 1) // count * count + 1, count)
-
-
-def _months(year: int, month: int, count: int) -> Span:
-    """From the first day of a month to the last one of `count` months."""
-    after = year * 12 + month - 1 + count
-    return dt.date(year, month, 1), dt.date(after // 12, after % 12 + 1, 1) - dt.timedelta(days=1)
-
-
-def _months_back(day: dt.date, count: int) -> dt.date:
-    """The same day so many months before, or the month's last where it is shorter."""
-    index = day.year * 12 + day.month - 1 - count
-    return min(
-        dt.date(index // 12, index % 12 + 1, 1) + dt.timedelta(days=day.day - 1),
-        _months(index // 12, index % 12 + 1, 1)[1],
-    )
+def _index(patterns: Sequence[re.Pattern[str]], word: str) -> int:
+    return next((n for n, words in enumerate(patterns) if words.fullmatch(word)), -1)
 
 
 def _filled(form: str, parts: Mapping[str, str]) -> str:
     for name, pattern in parts.items():
         form = form.replace(f"{{{name}}}", pattern)
     return form
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(f"{BEFORE}(?:{'|'.join(patterns)}){AFTER}")
 
 
 def _anonymous(pattern: str) -> str:

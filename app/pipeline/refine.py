@@ -28,6 +28,7 @@ class Refine:
     uses = ("smalltalk",)
     writes = ("refined",)
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The rewritten question; `ModelError` for an answer that can't be one."""

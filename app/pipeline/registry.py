@@ -1,11 +1,11 @@
-"""Step names of assistants.toml -> steps, and the proof that their order can work."""
+"""Step names of assistants.toml -> steps in an order that can work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from itertools import accumulate
 from types import MappingProxyType
-from typing import Any
 
 from app.core.errors import SettingsError
 from app.core.language import LanguageDetector
@@ -23,6 +23,7 @@ from app.pipeline.helpful import Helpful
 from app.pipeline.hyde import HypotheticalAnswer
 from app.pipeline.keywords import Keywords
 from app.pipeline.multi_query import MultiQuery
+from app.pipeline.order import prove
 from app.pipeline.period import AskedPeriod
 from app.pipeline.periods import open_rules
 from app.pipeline.refine import Refine
@@ -30,11 +31,8 @@ from app.pipeline.relevance import Relevance
 from app.pipeline.rerank import Rerank
 from app.pipeline.retrieve import Probe, Retrieve
 from app.pipeline.second_search import SecondSearch
-from app.pipeline.step import Group, Plan, Step
+from app.pipeline.step import Declared, Plan, Step
 from app.pipeline.synthesize import Synthesize
-
-_ANY: Any = object()  # stands for a model where only its presence matters
-GIVEN = frozenset({"request", "generation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,186 +47,147 @@ class Tools:
     reranker: Reranker | None = None
 
 
-def _detect(tools: Tools) -> Step:
-    return Detect(tools.detector, tools.prompts)
+class _NoModel(SettingsError):
+    """The step needs a language model, and there is none."""
 
 
-def _period(tools: Tools) -> Step:
-    return AskedPeriod(tools.model, tools.prompts, tools.settings, open_rules(tools.prompts))
+class _NoReranker(SettingsError):
+    """The step needs a reranker, and there is none."""
 
 
-def _refine(tools: Tools) -> Step | None:
-    return Refine(tools.model, tools.prompts, tools.settings) if tools.model else None
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A step that there is: its class, which declares its place, and how one is made."""
+
+    step: Declared
+    make: Callable[[Tools], Step]
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it asks a language model where there is one."""
+        return "model" in {field.name for field in fields(self.step)}  # type: ignore[arg-type]  # steps are dataclasses
 
 
-def _keywords(tools: Tools) -> Step | None:
-    return Keywords(tools.model, tools.prompts, tools.settings) if tools.model else None
+def _model(tools: Tools) -> Model:
+    if tools.model is None:
+        raise _NoModel
+    return tools.model
 
 
-def _analyze(tools: Tools) -> Step | None:
-    return Analyze(tools.model, tools.prompts, tools.settings) if tools.model else None
-
-
-def _multi_query(tools: Tools) -> Step | None:
-    return MultiQuery(tools.model, tools.embedder, tools.prompts, tools.settings) if tools.model else None
-
-
-def _hyde(tools: Tools) -> Step | None:
-    return HypotheticalAnswer(tools.model, tools.embedder, tools.prompts, tools.settings) if tools.model else None
-
-
-def _associate(tools: Tools) -> Step | None:
-    return Associate(tools.model, tools.prompts, tools.settings) if tools.model else None
-
-
-def _rerank(tools: Tools) -> Step:
+def _reranker(tools: Tools) -> Reranker:
     if tools.reranker is None:
-        raise SettingsError(
+        raise _NoReranker(
             "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or leave it out."
         )
-    return Rerank(tools.reranker, tools.settings)
+    return tools.reranker
 
 
-def _helpful(tools: Tools) -> Step:
-    return Helpful(tools.model, tools.prompts, tools.settings)
-
-
-def _condense(tools: Tools) -> Step | None:
-    return Condense(tools.model, tools.prompts, tools.settings) if tools.model else None
-
-
-def _clarify(tools: Tools) -> Step:
-    return Clarify(tools.prompts, tools.settings)
-
-
-def _probe(tools: Tools) -> Step:
-    return Probe(tools.embedder, tools.prompts, tools.settings)
-
-
-def _retrieve(tools: Tools) -> Step:
-    return Retrieve(tools.embedder, tools.prompts, tools.settings)
-
-
-def _relevance(tools: Tools) -> Step:
-    return Relevance(tools.prompts, tools.settings)
-
-
-def _second_search(tools: Tools) -> Step | None:
-    if tools.model is None:
-        return None
+def _second_search(tools: Tools) -> Step:
     retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
     relevance = Relevance(tools.prompts, tools.settings)
-    return SecondSearch(tools.model, retrieve, relevance, tools.prompts, tools.settings)
+    return SecondSearch(_model(tools), retrieve, relevance, tools.prompts, tools.settings)
 
 
-def _synthesize(tools: Tools) -> Step:
-    return Synthesize(tools.model, tools.prompts, tools.settings)
-
-
-def _cite(tools: Tools) -> Step:
-    return Cite(tools.prompts)
-
-
-STEPS: Mapping[str, Callable[[Tools], Step | None]] = MappingProxyType(
-    {
-        "detect": _detect,
-        "period": _period,
-        "refine": _refine,
-        "keywords": _keywords,
-        "analyze": _analyze,
-        "multi_query": _multi_query,
-        "hyde": _hyde,
-        "associate": _associate,
-        "probe": _probe,
-        "retrieve": _retrieve,
-        "rerank": _rerank,
-        "helpful": _helpful,
-        "relevance": _relevance,
-        "second_search": _second_search,
-        "clarify": _clarify,
-        "condense": _condense,
-        "synthesize": _synthesize,
-        "cite": _cite,
-    }
+_BOXES = (
+    Box(Detect, lambda t: Detect(t.detector, t.prompts)),
+    Box(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
+    Box(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
+    Box(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
+    Box(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
+    Box(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
+    Box(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
+    Box(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
+    Box(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
+    Box(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
+    Box(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
+    Box(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
+    Box(Relevance, lambda t: Relevance(t.prompts, t.settings)),
+    Box(SecondSearch, _second_search),
+    Box(Clarify, lambda t: Clarify(t.prompts, t.settings)),
+    Box(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
+    Box(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
+    Box(Cite, lambda t: Cite(t.prompts)),
 )
+STEPS: Mapping[str, Box] = MappingProxyType({box.step.name: box for box in _BOXES})
+
+Names = Sequence[str | Sequence[str]]
+"""The steps as they are written: those in an inner list are a group."""
 
 
-def make_plan(
-    names: Sequence[str | Sequence[str]], tools: Tools, by_step: Mapping[str, Tools] = MappingProxyType({})
-) -> Plan:
+def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = MappingProxyType({})) -> Plan:
     """The steps in their groups; those that need a language model are left out where there is none. `by_step` are the
     tools of steps that ask a model of their own: where there are such, no step may lack one.
 
-    Raises `SettingsError` for an unknown name, a step whose input nobody wrote before, two writers of
-    one field in a group, or a plan that ends without an answer.
+    Raises `SettingsError` for an unknown name, an order that can't work, whether or not its steps are left out, and a
+    step without what it needs.
     """
-    plan = []
+    prove_order(names)
     _prove_models(flat(names), tools, by_step)
-    for item in names:
-        group = [
-            step
-            for name in ([item] if isinstance(item, str) else item)
-            if (step := _make(name, by_step.get(name, tools)))
-        ]
-        if group:
-            plan.append(tuple(group))
-    _prove(plan)
-    return tuple(plan)
+    groups = (
+        tuple(step for name in group if (step := _made(name, by_step.get(name, tools)))) for group in _grouped(names)
+    )
+    return tuple(group for group in groups if group)
 
 
-def flat(names: Sequence[str | Sequence[str]]) -> list[str]:
+def prove_order(names: Names) -> None:
+    """Raises `SettingsError` for an unknown name or an order that can't work; nothing is made."""
+    if unknown := next((name for name in flat(names) if name not in STEPS), ""):
+        raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
+    groups: list[list[Declared]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
+    prove(groups, {name: box.step for name, box in STEPS.items()})
+
+
+def flat(names: Names) -> list[str]:
     """The names of all steps, without their groups."""
-    return [name for item in names for name in ([item] if isinstance(item, str) else item)]
+    return [name for group in _grouped(names) for name in group]
+
+
+def lacking(name: str, tools: Tools) -> str:
+    """What the step can't be made without: "a language model", "a reranker", or nothing."""
+    try:
+        STEPS[name].make(tools)
+    except _NoModel:
+        return "a language model"
+    except _NoReranker:
+        return "a reranker"
+    return ""
+
+
+def _grouped(names: Names) -> list[Sequence[str]]:
+    return [[item] if isinstance(item, str) else item for item in names]
 
 
 def _prove_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tools]) -> None:
-    for name, own in by_step.items():
+    for name in by_step:
         if name not in names:
             raise SettingsError(f"A model is named for the step {name!r}, which isn't among the steps.")
-        if getattr(_make(name, own), "model", None) is None:
+        if not STEPS[name].asks_model:
             raise SettingsError(f"A model is named for the step {name}, which asks none.")
-    if by_step and tools.model is None and (lacking := [n for n in names if n not in by_step and asks_model(n, tools)]):
+    without = [name for name in names if name not in by_step and STEPS[name].asks_model]
+    if by_step and tools.model is None and without:
         raise SettingsError(
-            f"Steps {', '.join(lacking)} have no language model: name one for them, set `model` of the assistant, or "
+            f"Steps {', '.join(without)} have no language model: name one for them, set `model` of the assistant, or "
             "DOCS_LLM_URL."
         )
 
 
-def asks_model(name: str, tools: Tools) -> bool:
-    """Whether the step would ask a language model if there were one."""
-    step = _make(name, replace(tools, model=tools.model or _ANY))
-    return getattr(step, "model", None) is not None
+def _made(name: str, tools: Tools) -> Step | None:
+    try:
+        return STEPS[name].make(tools)
+    except _NoModel:
+        return None
 
 
-def _make(name: str, tools: Tools) -> Step | None:
-    if name not in STEPS:
-        raise SettingsError(f"Unknown step {name!r} in assistants.toml. Known are: {', '.join(STEPS)}.")
-    return STEPS[name](tools)
-
-
-def _prove(plan: Sequence[Group]) -> None:
-    written = set(GIVEN)
-    for index, group in enumerate(plan):
-        fields = [field for step in group for field in step.writes]
-        if twice := {field for field in fields if fields.count(field) > 1}:
-            both = ", ".join(step.name for step in group if twice & set(step.writes))
-            raise SettingsError(
-                f"Steps {both} write {', '.join(sorted(twice))} at the same time: put one after the other."
-            )
-        for step in group:
-            others = [other for after in plan[index:] for other in after if other is not step]
-            _prove_inputs(step, written, {field: other.name for other in others for field in other.writes})
-        written |= set(fields)
-    if "events" not in written:
-        raise SettingsError("These steps give no answer: synthesize is missing.")
-
-
-def _prove_inputs(step: Step, written: set[str], later: Mapping[str, str]) -> None:
-    if lacking := [field for field in step.reads if field not in written]:
-        hint = f": put {later[lacking[0]]} before it" if lacking[0] in later else ""
-        raise SettingsError(f"Step {step.name} needs {', '.join(lacking)}, which no step before it gives{hint}.")
-    if late := [field for field in step.uses if field in later and field not in written]:
-        raise SettingsError(f"Step {step.name} uses {late[0]}, so it must come after {later[late[0]]}.")
+def unasked(plan: Plan, most: int) -> str:
+    """What to tell where a question may have too few helper calls for all steps; empty where they are enough."""
+    asking = [step for group in plan for step in group if step.helper_calls and getattr(step, "model", None)]
+    before = list(accumulate((step.helper_calls for step in asking), initial=0))
+    if not (late := [step.name for step, calls in zip(asking, before, strict=False) if calls >= most]):
+        return ""
+    return (
+        f"steps may make up to {before[-1]} helper calls a question, but DOCS_HELPER_CALLS is {most}: where the others "
+        f"take theirs, {', '.join(late)} will be left out"
+    )
 
 
 def upto(plan: Plan, field: str) -> Plan:

@@ -24,6 +24,7 @@ from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
 UNKNOWN_NAME = 3.0  # times what another unknown word counts
+WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wordings has more of it by chance alone
 MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
 FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -46,26 +47,33 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "smalltalk", "keywords")
-    writes = ("evidence", "hits", "related")
+    uses = ("referred", "refined", "smalltalk", "keywords", "related")
+    writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The evidence of 0..1; below `min_evidence` no hits are left, else those that aren't far behind the best."""
+        """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
+
+        Needed is `min_evidence`, and `WITH_KEYWORDS` times that where keywords were searched as well.
+        """
         if turn.smalltalk:  # nothing was asked, so no passage is an answer
             return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
         texts = self._asked(turn)
-        texts += [_words(text.split(), language) for language, text in turn.keywords.items()]
+        named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
+        texts += [_also_named(_words(text.split(), code), named) for code, text in turn.keywords.items()]
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
         evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
-        if evidence < self.settings.min_evidence:
-            return {"evidence": evidence, "hits": (), "related": turn.hits}
+        needed = self.settings.min_evidence * (WITH_KEYWORDS if turn.keywords else 1.0)
+        judged: Changes = {"evidence": evidence, "evidence_needed": needed}
+        if evidence < needed:
+            return {**judged, "hits": (), "related": turn.hits or turn.related}
         kept = without_tail(turn.hits, self.settings.tail * evidence)
-        return {"evidence": evidence, "hits": kept} if len(kept) < len(turn.hits) else {"evidence": evidence}
+        return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
         turn = spelled_out(turn)
@@ -106,10 +114,15 @@ def names(text: str) -> frozenset[str]:
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
-    """The hits whose fused score is at least this share of the first one's; what a reranker ordered stays whole."""
+    """The hits with at least this share of the best one's fused score; what a reranker ordered stays whole.
+
+    A boost leaves nothing out: with it or without, who holds out against the best by the same measure stays.
+    """
     if any(hit.rerank is not None for hit in hits):
         return tuple(hits)
-    return tuple(hit for hit in hits if hit.fused >= share * hits[0].fused)
+    best = max((hit.fused for hit in hits), default=0.0)
+    plain = max((hit.fused / hit.boost for hit in hits), default=0.0)
+    return tuple(hit for hit in hits if hit.fused >= share * best or hit.fused / hit.boost >= share * plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +141,11 @@ class Rarity:
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
     return [Word(tokens, word in named) for word in dict.fromkeys(text) if (tokens := tuple(analyse(word, language)))]
+
+
+def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
+    """The words, as names where the question has them as such: a list of keywords has its capitals anywhere."""
+    return [Word(word.tokens, name=not names.isdisjoint(word.tokens)) for word in words]
 
 
 def coverage(words: Sequence[Word], passage: frozenset[str], rarity: Rarity) -> float:

@@ -28,20 +28,23 @@ class Rerank:
     reranker: Reranker
     settings: Settings
     name = "rerank"
-    reads = ("question", "search", "legs", "generation", "hits")
+    reads = ("question", "search", "legs", "generation")
     uses = ("smalltalk",)
-    writes = ("hits",)
+    writes = ("hits", "hits.rerank")
     optional = True
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits with their scores of 0..1, best first.
 
         Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
         """
-        if turn.smalltalk or not turn.hits or turn.search is None or turn.legs is None:
+        if turn.smalltalk or turn.search is None or turn.legs is None:
             return {}
         wide = replace(turn.search, limit=max(self.settings.rerank_candidates, turn.search.limit))
         hits = await rank(turn.generation, turn.legs, wide)
+        if not hits:
+            return {}
         texts = [hit.chunk.embedded_text for hit in hits]
         scores = await patiently(lambda: self.reranker.rerank(turn.question, texts))
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]

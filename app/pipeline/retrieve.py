@@ -39,6 +39,7 @@ class Probe:
     uses = ("unsure", "referred", "period")
     writes = ("vector", "legs")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The question's vector (None when the embedder failed) and both legs with raw scores."""
@@ -61,6 +62,7 @@ class Retrieve:
     )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
+    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The query as it was searched, its legs, and the hits, best first."""

@@ -29,8 +29,9 @@ class SecondSearch:
     name = "second_search"
     reads = ("question", "language", "generation", "hits", "evidence")
     uses = ("smalltalk", "keywords", "vector", "legs", "related")
-    writes = ("more_keywords", "evidence", "hits", "related")
+    writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
     optional = True
+    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits of the second search where they say more; nothing where the first one was good enough."""

@@ -17,11 +17,20 @@ log = logging.getLogger("app.pipeline")
 Changes = Mapping[str, Any]
 
 
-class Step(Protocol):
-    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it.
+class Fallback(Exception):
+    """An optional step failed, for the error that this one is raised from, and goes on with these changes instead."""
+
+    def __init__(self, changes: Changes) -> None:
+        super().__init__(", ".join(changes))
+        self.changes = changes
+
+
+class Declared(Protocol):
+    """What a step says of itself, before there is one: its order is proved by this.
 
     `reads` must have been written before; `uses` are read when an earlier step wrote them; a step whose
-    failure must not fail the answer is `optional`: the turn then goes on without its changes.
+    failure must not fail the answer is `optional`: the turn then goes on without its changes, or with those of a
+    `Fallback`. A name with a dot is a part of a field, such as the scores of the hits.
     """
 
     @property
@@ -48,6 +57,15 @@ class Step(Protocol):
     def optional(self) -> bool:
         """Whether the answer goes on without it."""
         ...
+
+    @property
+    def helper_calls(self) -> int:
+        """How many helper calls a question may cost it at most."""
+        ...
+
+
+class Step(Declared, Protocol):
+    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it."""
 
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
@@ -92,9 +110,12 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
     problem = ""
     try:
         changes = await step(turn)
-    except Exception as error:
+    except Exception as raised:
         if not step.optional:
             raise
+        error: BaseException = raised
+        if isinstance(raised, Fallback):
+            changes, error = raised.changes, raised.__cause__ or raised
         problem = f"{type(error).__name__}: {error}"
         unexpected = not isinstance(error, AssistantError)
         log.warning(

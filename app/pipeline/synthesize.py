@@ -40,6 +40,7 @@ class Synthesize:
     uses = ("referred", "smalltalk", "refined", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
+    helper_calls = 0
 
     def __post_init__(self) -> None:
         """Load what the first answer would wait for."""

@@ -6,13 +6,11 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.assembly import opened
 from app.assistant import Assistants
-from app.assistants_file import AssistantsFile, read_assistants
+from app.assistants_file import AssistantsFile, AssistantTable, read_assistants
 from app.core.language import LanguageDetector
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.pipeline.registry import Tools
 from eval.ablation import configurations, variants, write_assistants
@@ -22,11 +20,11 @@ from eval.cases import sample
 from eval.commands.answering import answers_of
 from eval.commands.retrieval import add_documents_option
 from eval.commands.run import add_judge_options, measured, prepared, refuse_judge
+from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, write_text
 from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
 from eval.page import write_page
-from eval.scripted import ScriptedModel, load_script
 
 
 def add_command(commands: Commands) -> None:
@@ -46,8 +44,8 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
     parser.add_argument("--parallel", type=positive, default=1, metavar="N", help="questions at once (default 1)")
     parser.add_argument("--no-model", action="store_true", help="without the configured language model")
-    parser.add_argument("--scripted-model", metavar="FILE", help="a language model that says what this file has")
-    parser.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
+    add_stand_in_options(parser)
+    add_known_option(parser)
     add_documents_option(parser)
     add_judge_options(parser)
 
@@ -56,12 +54,10 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     del open_finder
     refuse_judge(options, settings)
     questions = load_questions(options.file, options.unanswerable)
-    model = None
-    if options.scripted_model:
-        script = load_script(options.scripted_model, [case for case in questions if case.doc])
-        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
-        if options.known_only:
-            questions = tuple(case for case in questions if not case.doc or script.find(case.question))
+    model = stand_in(options, settings, [case for case in questions if case.doc])
+    if options.known_only:
+        asked = known(options, [case for case in questions if case.doc])
+        questions = (*asked, *(case for case in questions if not case.doc))
     cases = sample(questions, options.limit or len(questions))
     if options.no_model:
         settings = settings.model_copy(update={"llm_url": "", "llm_class": ""})
@@ -69,7 +65,7 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     file = read_assistants(settings)
     entry = _chosen(file, options.assistant)
     async with opened(settings, model=model) as assistants:
-        found = variants(entry["steps"], _tools(assistants, settings))
+        found = variants(entry.steps, _tools(assistants, settings))
         write_assistants(file, entry, [one for one in found if not one.needs], folder / "assistants.toml")
         grid = [
             replace(one, settings={**one.settings, **({"llm_url": "", "llm_class": ""} if options.no_model else {})})
@@ -78,6 +74,7 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
         answers = await answers_of(options, settings, grid, cases, model)
         result = await measured(options, settings, assistants, cases, answers)
     result.save(folder / "answers.json")
+    tell_missing(options, model, len(cases))
     rows = worths(found, result.scored, Documents((), parse_rules(options.doc_map)), options.k)
     lead = f"{len(cases)} questions of {Path(options.file).name}, language model: {model.name if model else settings.llm_model or 'none'}"
     write_text(as_json({"rows": worth_json(rows), "config": dict(result.config)}), str(folder / "ablation.json"))
@@ -86,11 +83,11 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     return FAILED if result.failed or result.malformed else OK
 
 
-def _chosen(file: AssistantsFile, name: str) -> dict[str, Any]:
-    entry = next((dict(one) for one in file.assistants if not name or one.get("id") == name), None)
+def _chosen(file: AssistantsFile, name: str) -> AssistantTable:
+    entry = next((one for one in file.assistants if not name or one.id == name), None)
     if entry is None:
         raise EvaluationError(
-            f"There is no assistant {name!r}. There is: {', '.join(str(o['id']) for o in file.assistants)}."
+            f"There is no assistant {name!r}. There is: {', '.join(one.id for one in file.assistants)}."
         )
     return entry
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from eval.answers.types import load_unanswerable
 from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
+from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
 from eval.commands.types import (
     FAILED,
     OK,
@@ -29,7 +29,6 @@ from eval.page import refusals_page, write_page
 from eval.page.refusals import percent
 from eval.refusals import MOST, RefusalResult, Weighing, weigh
 from eval.report import as_table
-from eval.scripted import ScriptedModel, load_script
 
 
 def add_command(commands: Commands) -> None:
@@ -53,11 +52,8 @@ def add_command(commands: Commands) -> None:
         help="over-refusal that a chosen threshold may have (%(default)s)",
     )
     parser.add_argument("--no-model", action="store_true", help="measure without the configured language model")
-    parser.add_argument(
-        "--scripted-model",
-        metavar="FILE",
-        help="a language model that says what this file has for answerable questions",
-    )
+    add_stand_in_options(parser)
+    add_known_option(parser)
     parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
     parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
     parser.add_argument("--html", default="", metavar="FILE", help="write a page with the curve and wrong decisions")
@@ -68,10 +64,8 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
     refuse_unwritable(options.out, "--out")
     refuse_unwritable(options.html, "--html")
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
-    model = None
-    if options.scripted_model:
-        script = load_script(options.scripted_model, answerable)
-        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
+    model = stand_in(options, settings, answerable)
+    answerable = known(options, answerable)
     overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model or model else {}
     told = model.name if model else "" if options.no_model else settings.llm_model or settings.llm_class
     with quiet_pipeline(), progress_bar("Asking") as progress:
@@ -83,7 +77,8 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
         "answerable": Path(options.answerable).name,
         **configuration(options.file, settings, overrides, told),
     }
-    result = RefusalResult(weighed, settings.min_evidence, options.most, config)
+    tell_missing(options, model, len(answerable) + len(unanswerable))
+    result = RefusalResult(weighed, options.most, config)
     kept = as_json(result.summary())
     if options.out:
         write_text(kept, options.out)

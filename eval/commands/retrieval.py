@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.core.models import Embedder, open_embedder
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
 from eval.cases import Case, after_another, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
+from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
 from eval.documents import parse_rules
 from eval.errors import EvaluationError
@@ -24,7 +24,6 @@ from eval.page import retrieval_page, write_page
 from eval.report import retrieval_markdown, retrieval_text
 from eval.result import RetrievalResult, load_result
 from eval.retrieval import Plan, evaluate
-from eval.scripted import Script, ScriptedModel, load_script
 from eval.space import draw
 
 
@@ -43,10 +42,8 @@ def add_command(commands: Commands) -> None:
         "--after-another", action="store_true", help="ask each question behind one on something else: a change of topic"
     )
     retrieval.add_argument("--no-model", action="store_true", help="measure without the configured language model")
-    retrieval.add_argument(
-        "--scripted-model", metavar="FILE", help="a language model that says what this file has for each question"
-    )
-    retrieval.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
+    add_stand_in_options(retrieval)
+    add_known_option(retrieval)
     retrieval.add_argument("--labels", default="", metavar="FILE", help="relevant chunks, as eval label keeps them")
     add_measuring_options(retrieval)
 
@@ -83,9 +80,8 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 async def _retrieval(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     _refuse_contradictions(options)
     everything = load_cases(options.file)
-    script = load_script(options.scripted_model, everything) if options.scripted_model else None
-    cases = _chosen(everything, options, script)
-    model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts)) if script else None
+    cases = _chosen(everything, options)
+    model = stand_in(options, settings, everything)
     overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model else {}
     plan, passages = plan_of(options, settings)
     overrides |= passages
@@ -99,8 +95,7 @@ async def _retrieval(options: argparse.Namespace, settings: Settings, open_finde
                 embedder = open_embedder(settings)
                 await write_report(result, options, turn.generation, embedder)
                 await embedder.close()
-    if model:
-        sys.stderr.write(f"The scripted model didn't know {len(model.unknown)} of {len(cases)} questions.\n")
+    tell_missing(options, model, len(cases))
     return finished(result, options)
 
 
@@ -137,10 +132,6 @@ def finished(result: RetrievalResult, options: argparse.Namespace) -> int:
 
 
 def _refuse_contradictions(options: argparse.Namespace) -> None:
-    if options.known_only and not options.scripted_model:
-        raise EvaluationError("--known-only goes with --scripted-model FILE.")
-    if options.no_model and options.scripted_model:
-        raise EvaluationError("--no-model and --scripted-model exclude each other.")
     refuse_page(options)
 
 
@@ -152,10 +143,8 @@ def refuse_page(options: argparse.Namespace) -> None:
         load_result(options.against)
 
 
-def _chosen(cases: Sequence[Case], options: argparse.Namespace, script: Script | None) -> tuple[Case, ...]:
-    chosen = [case for case in cases if not (options.no_cross and case.cross)]
-    if options.known_only and script:
-        chosen = [case for case in chosen if script.find(case.question)]
+def _chosen(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Case, ...]:
+    chosen = [case for case in known(options, cases) if not (options.no_cross and case.cross)]
     if not chosen:
         raise EvaluationError(f"{options.file}: no question is left to ask.")
     asked = sample(chosen, options.limit or len(chosen))

@@ -39,7 +39,7 @@ class ScriptedModel:
         """The whole answer; nothing of the options changes it."""
         del options
         text = self._answer(messages)
-        return Completion(text, _usage(messages, text))
+        return Completion(text, usage_of(messages, text))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
@@ -49,7 +49,7 @@ class ScriptedModel:
         text = self._answer(messages)
         for word in words(text):
             yield Text(word)
-        yield _usage(messages, text)
+        yield usage_of(messages, text)
         yield Done()
 
     async def close(self) -> None:
@@ -114,5 +114,6 @@ def _keywords(line: Line, system: str) -> str:
     return "\n".join(f"{code}: {', '.join(line.keywords[code])}" for code in asked or line.keywords)
 
 
-def _usage(messages: Sequence[Message], text: str) -> Usage:
+def usage_of(messages: Sequence[Message], text: str) -> Usage:
+    """Words for tokens: a stand-in has no tokenizer."""
     return Usage(sum(len(message.content.split()) for message in messages), len(text.split()))

@@ -1,4 +1,4 @@
-"""The scripted model behind the OpenAI chat API, so that a whole service can be run against it."""
+"""A stand-in behind the OpenAI chat API, so that a whole service, or a run that indexes, can be made with it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions
+from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Message, Usage
-from eval.scripted.model import ScriptedModel, words
+from eval.scripted.model import words
 
 _OPTIONS = CallOptions()
 
 
-def create_app(model: ScriptedModel) -> FastAPI:
-    """`/v1/models` and `/v1/chat/completions`, streamed or not. What the script lacks is answered with 400."""
-    app = FastAPI(title="Scripted model", openapi_url=None)
+def create_app(model: Model) -> FastAPI:
+    """`/v1/models` and `/v1/chat/completions`, streamed or not. What the model lacks is answered with 400."""
+    app = FastAPI(title="Stand-in for a language model", openapi_url=None)
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _content(content: str | Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(part["text"] for part in content if part["type"] == "text")
 
 
-def _events(model: ScriptedModel, answer: Completion, *, with_usage: bool) -> Iterator[str]:
+def _events(model: Model, answer: Completion, *, with_usage: bool) -> Iterator[str]:
     head = _head(model, "chat.completion.chunk")
 
     def event(delta: Mapping[str, str], finish: str | None = None) -> str:
@@ -81,7 +81,7 @@ def _event(value: Mapping[str, Any]) -> str:
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-def _head(model: ScriptedModel, kind: str) -> dict[str, Any]:
+def _head(model: Model, kind: str) -> dict[str, Any]:
     created = int(time.time())
     return {"id": f"chatcmpl-scripted-{time.time_ns()}", "object": kind, "created": created, "model": model.name}
 

@@ -122,20 +122,20 @@ async def test_without_a_common_collection_nothing_is_found(assistants, wanted):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('collections = "docs"', "Write a list of names"),
-        ("collections = []", "Write a list of names"),
-        ("collections = [1]", "Write a list of names"),
-        ('collections = ["docs", " "]', "Write a list of names"),
-        ("collections = { docs = true }", "Write a list of names"),
-        ('sections = "/docs"', "sections = '/docs'"),
-        ('collections = ["docs", "blog", "docs"]', "names 'docs' twice in collections"),
+        ('collections = "docs"', "must be a list of names"),
+        ("collections = []", "must be a list of names"),
+        ("collections = [1]", "must be a list of names"),
+        ('collections = ["docs", " "]', "must be a list of names"),
+        ("collections = { docs = true }", "must be a list of names"),
+        ('sections = "/docs"', "sections = .* must be a list of names"),
+        ('collections = ["docs", "blog", "docs"]', "collections: it names 'docs' twice"),
     ],
 )
 def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):
     """The error names the assistant and what is wrong."""
     file = tmp_path / "assistants.toml"
     file.write_text(f'[[assistant]]\nid = "handbook"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
-    with pytest.raises(SettingsError, match=rf"assistants\.toml: handbook .*{message}"):
+    with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
         build(Settings.load(None, assistants=str(file)))
 
 

@@ -96,8 +96,8 @@ async def test_a_tone_is_listed_where_the_file_says_so(tmp_path: Path) -> None:
     ("more", "said"),
     [
         ('[[assistant.persona]]\nid = "pirate"', "prompts/<language>/persona/pirate.md"),
-        ("[[assistant.persona]]\nlisted = true", "with an id"),
-        ('persona = ["kids"]', "with an id"),
+        ("[[assistant.persona]]\nlisted = true", "persona 1: id is missing"),
+        ('persona = ["kids"]', r"must be written as \[\[assistant.persona\]\]"),
         ('[[assistant.persona]]\nid = "kids"\ncolour = "red"', "unknown colour"),
     ],
 )

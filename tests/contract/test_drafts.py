@@ -157,7 +157,7 @@ async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store)
     leg = (await live.search(semantic(vector("one text")))).vector
     assert leg[0].id == old[0].id
     assert leg[0].score == pytest.approx(1.0, abs=1e-3)
-    assert leg[0].modified == "2025-05-05"
+    assert leg[0].dated == "2025-05-05"
     assert len(leg) == 2
     assert await found(live, "renamed") == ["one text"]
 

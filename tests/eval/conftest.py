@@ -77,7 +77,7 @@ class Lookup:
 
     async def weigh(self, request: Request) -> Turn:
         turn = await self.find(request)
-        return replace(turn, evidence=float(bool(turn.hits)))
+        return replace(turn, evidence=float(bool(turn.hits)), evidence_needed=0.32)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from eval.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, w
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Weighed:
     case = Case(f"{kind}{i}", "en" if i % 2 else "cs", f"question {i}?", f"p{i}" if kind == ANSWERABLE else "")
-    return Weighed(case, kind, evidence, always or evidence < threshold, always, always)
+    return Weighed(case, kind, evidence, threshold, always or evidence < threshold, always, always)
 
 
 def result(most: float = 0.1) -> RefusalResult:
@@ -28,7 +28,7 @@ def result(most: float = 0.1) -> RefusalResult:
     near = [one(i, "near-domain", 0.05 * i) for i in range(10)]
     answerable = [one(i, ANSWERABLE, 0.2 + 0.04 * i) for i in range(20)]
     apart = [one(i, "chit-chat", 0.0, always=True) for i in range(3)] + [one(i, "injection", 0.9) for i in range(2)]
-    return RefusalResult((*near, *answerable, *apart, one(0, CROSS, 0.1)), 0.3, most)
+    return RefusalResult((*near, *answerable, *apart, one(0, CROSS, 0.1)), most)
 
 
 def test_shares_and_points_are_counted_by_hand():
@@ -42,6 +42,7 @@ def test_shares_and_points_are_counted_by_hand():
     assert found[CROSS, "cs"].refused.mean == 1
     assert (CROSS, "all") not in found
     now = result().now
+    assert now.threshold == 0.3
     assert (now.recall, now.over_refusal) == (pytest.approx(0.6), pytest.approx(0.15))
 
 
@@ -66,15 +67,15 @@ def test_a_threshold_is_chosen_on_one_half_and_reported_on_the_other():
     everything = result(most=1).choices[0]
     assert everything.chosen.recall == 1
     assert everything.chosen.threshold < 0.5
-    assert RefusalResult(result().weighed[:3], 0.3).choices == ()
+    assert RefusalResult(result().weighed[:3]).choices == ()
 
 
 def test_separation_is_the_share_of_pairs_in_the_right_order():
     """1 where each answerable question has more evidence than any unanswerable one, .5 where all have the same."""
     apart = [one(i, "near", 0.1) for i in range(4)] + [one(i, ANSWERABLE, 0.5) for i in range(4)]
     same = [replace(each, evidence=0.5) for each in apart]
-    assert RefusalResult(tuple(apart), 0.3).separation == 1
-    assert RefusalResult(tuple(same), 0.3).separation == 0.5
+    assert RefusalResult(tuple(apart)).separation == 1
+    assert RefusalResult(tuple(same)).separation == 0.5
 
 
 def test_the_page_lists_wrong_decisions_and_asks_for_nothing():
@@ -107,7 +108,7 @@ def cases(*questions: str, doc: str = "p") -> list[Case]:
 async def test_a_failed_question_is_counted_and_in_no_figure():
     """Neither as refused nor as answered."""
     weighed = await weigh(Weigher(), cases("good", "weak one"), cases("weak", "broken", "hello", doc=""), Weighing())
-    found = RefusalResult(weighed, 0.34)
+    found = RefusalResult(weighed)
     assert [each.refused for each in weighed] == [False, True, True, False, True]
     assert [each.always for each in weighed] == [False, False, False, False, True]
     assert [each.error for each in found.failed] == ["StoreUnavailable: The store is gone."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import sys
@@ -20,7 +21,7 @@ from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
 from eval.cases import load_cases
 from eval.errors import EvaluationError
-from eval.scripted import ScriptedModel, load_script
+from eval.scripted import ScriptedModel, key_of, load_script
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = CallOptions()
@@ -167,18 +168,18 @@ def test_the_shared_outputs_are_known_by_text_alone(shared_eval):
 
 
 @asynccontextmanager
-async def served(cases: Path, outputs: Path):
+async def served(*options: str | Path):
     """`python -m eval.scripted` on a port of the system's choice; what it prints at the end is in `said`."""
     said: list[str] = []
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "eval.scripted", "--port", "0", "--cases", str(cases), "--outputs", str(outputs)),
+        *(sys.executable, "-m", "eval.scripted", "--port", "0", *map(str, options)),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout
     try:
         line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
-        address = re.search(r"knows 2 questions and listens on (http://127\.0\.0\.1:\d+/v1)", line)
+        address = re.search(r"The (?:scripted|recorded \w+) model listens on (http://127\.0\.0\.1:\d+/v1)", line)
         assert address, line
         yield address[1], said
     finally:
@@ -191,7 +192,7 @@ async def served(cases: Path, outputs: Path):
 @pytest.mark.server
 async def test_served_over_http_it_says_the_same(files, prompts):
     """Our own client and the official one read it, streamed and not; what it lacks is an error of the client's."""
-    async with served(*files) as (url, said):
+    async with served("--cases", files[0], "--outputs", files[1]) as (url, said):
         ours = OpenAIModel(Endpoint(url, timeout=20), "scripted")
         refined = await ours.complete(ask(prompts, "cs", "refine_question", QUESTION), OPTIONS)
         assert refined.text == "Jak se obnoví záloha databáze?"
@@ -222,6 +223,22 @@ async def test_served_over_http_it_says_the_same(files, prompts):
                 assert answer.status_code == 400
                 assert answer.json()["error"]["message"]
     assert "refine_keywords 2, refine_question 2, synthesize 1; 1 questions it didn't know." in said[0]
+
+
+@pytest.mark.server
+async def test_a_record_is_served_too(tmp_path):
+    """What isn't in it is refused, and written at the end as lines to be answered."""
+    record, missing = tmp_path / "record.jsonl", tmp_path / "missing.jsonl"
+    known, unknown = [Message("user", "Summarise.")], [Message("user", "Translate.")]
+    record.write_text(json.dumps({"key": key_of(known), "text": "A page."}), encoding="utf-8")
+    async with served("--recorded", record, "--missing", missing) as (url, said):
+        ours = OpenAIModel(Endpoint(url, timeout=20), "recorded")
+        assert (await ours.complete(known, OPTIONS)).text == "A page."
+        with pytest.raises(ModelError, match="no recorded answer"):
+            await ours.complete(unknown, OPTIONS)
+        await ours.close()
+    assert "1 prompts had no answer." in said[0]
+    assert json.loads(missing.read_text("utf-8"))["key"] == key_of(unknown)
 
 
 @pytest.mark.server

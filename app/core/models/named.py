@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +18,10 @@ MODEL_KEYS = {
     "url": "llm_url", "model": "llm_model", "extra_body": "llm_extra_body", "timeout": "llm_timeout",
     "context_window": "llm_context_window", "max_tokens": "llm_max_tokens", "class": "llm_class", "args": "llm_args",
 }  # fmt: skip
-EMBEDDING_KEYS = {name: name for name in Settings.model_fields if name.startswith("embedding_") and "key" not in name}
-INDEX_KEYS = {"store": "store", **EMBEDDING_KEYS}
+EMBEDDING_KEYS = tuple(name for name in Settings.model_fields if name.startswith("embedding_") and "key" not in name)
+INDEX_KEYS = {name: name for name in ("store", *EMBEDDING_KEYS)}
 Tables = Sequence[Mapping[str, Any]]
+"""As they are written, each with an id of its own and no unknown key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,58 +42,53 @@ class NamedIndex:
 
 
 def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
-    """The models by id. Raises `SettingsError` for a wrong table, or a key that isn't in the environment."""
+    """The models by id. Raises `SettingsError` for a wrong value, or a key that isn't in the environment."""
     found = {}
-    for id_, table in _by_id(tables, "model").items():
-        own = _settings("model", id_, table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
-        if (model := open_model(own)) is None:
-            raise SettingsError(f"assistants.toml: the model {id_!r} needs a url, or a class of LlamaIndex.")
-        found[id_] = NamedModel(model, own)
+    for table in tables:
+        with _told_of("model", table, MODEL_KEYS):
+            own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
+            if (model := open_model(own)) is None:
+                raise SettingsError("it needs a url, or a class of LlamaIndex.")
+            found[table["id"]] = NamedModel(model, own)
     return found
 
 
 def open_indices(tables: Tables, settings: Settings) -> dict[str, NamedIndex]:
-    """The indices by id. Raises `SettingsError` for a wrong table, or a key that isn't in the environment."""
-    none = {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
+    """The indices by id. Raises `SettingsError` for a wrong value, or a key that isn't in the environment."""
     found = {}
-    for id_, table in _by_id(tables, "index").items():
-        if not table.get("store"):
-            raise SettingsError(f"assistants.toml: the index {id_!r} needs a store of its own.")
-        own = _settings("index", id_, table, INDEX_KEYS, ("embedding_key", none), settings)
-        found[id_] = NamedIndex(open_store(own), open_embedder(own), own)
-    return found
-
-
-def _by_id(tables: Tables, kind: str) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
     for table in tables:
-        id_ = table.get("id")
-        if not isinstance(id_, str) or not id_ or id_ in found:
-            raise SettingsError(f"assistants.toml: each [[{kind}]] needs an id of its own.")
-        found[id_] = table
+        own = settings_of_index(table, settings)
+        with _told_of("index", table, INDEX_KEYS):
+            found[table["id"]] = NamedIndex(open_store(own), open_embedder(own), own)
     return found
+
+
+def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
+    """The settings with the index's store and embedder in place of the configured ones. Raises `SettingsError`."""
+    none = {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
+    with _told_of("index", table, INDEX_KEYS):
+        return _settings(table, INDEX_KEYS, ("embedding_key", none), settings)
 
 
 def _settings(
-    kind: str,
-    id_: str,
-    table: Mapping[str, Any],
-    known: Mapping[str, str],
-    key: tuple[str, Mapping[str, Any]],
-    settings: Settings,
+    table: Mapping[str, Any], names: Mapping[str, str], key: tuple[str, Mapping[str, Any]], settings: Settings
 ) -> Settings:
     """The settings with what the table says instead; its key stands in the environment, where `key_env` says."""
-    if unknown := set(table) - {"id", "key_env", *known}:
-        raise SettingsError(
-            f"assistants.toml: unknown {', '.join(sorted(unknown))} in the {kind} {id_!r}. Known: id, key_env, {', '.join(known)}."
-        )
     secret, cleared = key
-    variable = str(table.get("key_env", ""))
+    variable = table.get("key_env", "")
     if variable and variable not in os.environ:
-        raise SettingsError(f"assistants.toml: the {kind} {id_!r} has its key in {variable}, which isn't set.")
-    own = {known[name]: value for name, value in table.items() if name in known}
+        raise SettingsError(f"it has its key in {variable}, which isn't set.")
+    own = {names[name]: value for name, value in table.items() if name in names}
     values = {**settings.model_dump(), **cleared, secret: os.environ.get(variable, ""), **own}
+    return type(settings).load(None, **values)
+
+
+@contextmanager
+def _told_of(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
+    """Errors in there name the table, and its keys in place of settings."""
+    keys = {f"DOCS_{setting.upper()}": key for key, setting in names.items()}
     try:
-        return type(settings).load(None, **values)
+        yield
     except SettingsError as error:
-        raise SettingsError(f"assistants.toml, {kind} {id_!r}: {error}") from error
+        told = re.sub(r"DOCS_\w+", lambda found: keys.get(found[0], found[0]), str(error))
+        raise SettingsError(f"{kind} {table['id']!r}: {told}") from error

@@ -26,7 +26,7 @@ def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, f
 
 
 def _fits(boost: Boost, candidate: Candidate) -> bool:
-    day = candidate.modified[:10]
+    day = candidate.dated[:10]
     if (boost.first or boost.last) and not day:
         return False
     late, early = bool(boost.first) and day < boost.first, bool(boost.last) and day > boost.last
@@ -36,7 +36,7 @@ def _fits(boost: Boost, candidate: Candidate) -> bool:
 def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:
     """A page without a date counts like the middle one of those with a date."""
     today = dt.date.fromisoformat(recency.today)
-    days = {id_: candidate.modified[:10] for id_, candidate in candidates.items() if candidate.modified}
+    days = {id_: candidate.dated[:10] for id_, candidate in candidates.items() if candidate.dated}
     if len(set(days.values())) < 2:  # one day for all is the day of a build, and says nothing
         return {}
     aged = {id_: _aged(today, day, recency) for id_, day in days.items()}

@@ -147,7 +147,7 @@ async def _cosines(search: Any) -> tuple[Candidate, ...]:
 
 def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tuple[Candidate, ...]:
     candidates = [
-        Candidate(id=row["id"], url=row["url"], language=row["language"], score=score, modified=row["modified"])
+        Candidate(id=row["id"], url=row["url"], language=row["language"], score=score, dated=row["modified"])
         for row, score in zip(rows, scores, strict=True)
     ]
     return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))

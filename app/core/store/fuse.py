@@ -15,7 +15,10 @@ RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate's place: its raw score in each leg (None: that leg didn't bring it) and the fused one in 0..1."""
+    """A candidate's place: its raw score in each leg (None: that leg didn't bring it) and the fused one.
+
+    That is in 0..1 but for the `boost` it was multiplied with.
+    """
 
     id: str
     url: str
@@ -23,6 +26,7 @@ class Ranked:
     lexical: float | None
     cosine: float | None
     fused: float
+    boost: float = 1.0
 
 
 def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
@@ -41,8 +45,9 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     }
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
-    boosted = factors(found, query)
-    scores = {id_: score * boosted.get(id_, 1.0) for id_, score in scores.items()}
+    boosts = factors(found, query)
+    if boosts:
+        scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
     order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
     return tuple(
         Ranked(
@@ -52,6 +57,7 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
             lexical=raw_lexical.get(candidate.id),
             cosine=raw_vector.get(candidate.id),
             fused=scores[candidate.id],
+            boost=boosts.get(candidate.id, 1.0),
         )
         for candidate in _spread(_one_version(order, query), query)
     )

@@ -71,7 +71,7 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
             "url": chunk.url,
             "collection": chunk.collection,
             "language": chunk.language,
-            "modified": chunk.modified,
+            "modified": chunk.dated,
             "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
             "record": orjson.dumps(chunk),
             "digest": digest(chunk),

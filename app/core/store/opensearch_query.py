@@ -14,7 +14,7 @@ from app.core.store.opensearch_connection import to_lines
 from app.core.store.opensearch_rows import alive
 from app.core.types import Candidate, LexicalText, Query
 
-SHOWN = ("chunk", "metadata.url", "metadata.language", "metadata.modified")
+SHOWN = ("chunk", "metadata.url", "metadata.language", "metadata.modified", "metadata.published")
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the answer that are read; the rest isn't sent."""
 
@@ -72,7 +72,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
             url=fields["metadata.url"][0],
             language=fields["metadata.language"][0],
             score=hit["_score"] * slope + offset,
-            modified=fields["metadata.modified"][0],
+            dated=fields["metadata.modified"][0] or fields["metadata.published"][0],
         )
         for hit in answer.get("hits", {}).get("hits", ())
         for fields in (hit["fields"],)

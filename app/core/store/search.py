@@ -17,5 +17,7 @@ async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, .
     ranked = fuse(legs, query)
     chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
     return tuple(
-        Hit(chunk=chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused) for r in ranked if r.id in chunks
+        Hit(chunk=chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost)
+        for r in ranked
+        if r.id in chunks
     )

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.assembly import build
 from app.cli import main
+from app.cli.serve import tell
+from app.core.settings import Settings
 
 FILE = """
 [[model]]
@@ -63,6 +66,36 @@ def test_as_json(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [[step["step"] for step in group] for group in plain["steps"]][1] == ["refine", "keywords", "probe"]
     assert plain["steps"][1][1] == {"step": "keywords", "model": "tiny-1", "seconds": 6.0, "optional": True}
     assert (kids["id"], kids["persona"], kids["steps"]) == ("docs:kids", "kids", plain["steps"])
+
+
+def test_a_persona_has_the_steps_of_its_assistant(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assistants"]) == 0
+    assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
+        "docs:kids  Docs (kids), not listed, persona kids",
+        "  steps as docs",
+    ]
+
+
+def test_too_few_helper_calls_are_a_warning(
+    configured: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Here and in the service's log, once for an assistant with its personas."""
+    monkeypatch.setenv("DOCS_HELPER_CALLS", "1")
+    assert main(["assistants"]) == 0
+    said = "steps may make up to 2 helper calls a question, but DOCS_HELPER_CALLS is 1"
+    assert f"  WARNING: {said}" in capsys.readouterr().out
+    tell(build(Settings.load(None)))
+    (line,) = caplog.messages
+    assert line.startswith(f"assistant=docs {said}")
+
+
+def test_what_is_left_out_is_logged_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    tell(build(Settings.load(None, store=str(tmp_path / "data"))))
+    assert caplog.messages == ["steps left out, no language model: assistant=docs-assistant steps=refine,keywords"]
 
 
 def test_what_is_left_out_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.store.fuse import fuse
@@ -15,7 +17,7 @@ def fused(dates: dict[str, str] | None = None, **values) -> dict[str, float]:
     """Fused scores by id, in the order of the ranking."""
     dates = DATES if dates is None else dates
     leg = tuple(
-        Candidate(id=id_, url=f"https://x/{id_}/", language="en", score=score, modified=dates.get(id_, ""))
+        Candidate(id=id_, url=f"https://x/{id_}/", language="en", score=score, dated=dates.get(id_, ""))
         for id_, score in SCORES.items()
     )
     ranked = fuse(Legs(leg), Query(texts=(), limit=10, lexical_weight=1.0, **values))
@@ -59,3 +61,11 @@ def test_without_a_time_newer_pages_count_more():
 def test_without_real_dates_nothing_changes(dates: dict[str, str]):
     """One day for all is the day of a build."""
     assert fused(dates, recency=Recency("2025-03-01")) == PLAIN
+
+
+def test_a_hit_tells_what_it_was_boosted_with():
+    """So that what a page says can be told from when it is of; 1 where nothing boosts."""
+    leg = (Candidate("new", "https://x/new/", "en", 2.0, "2025-03-01"), Candidate("old", "https://x/old/", "en", 1.0))
+    query = Query(texts=(), lexical_weight=1.0)
+    assert [one.boost for one in fuse(Legs(leg), query)] == [1.0, 1.0]
+    assert [one.boost for one in fuse(Legs(leg), replace(query, boosts=(Boost(15, "2025-01-01"),)))] == [15.0, 1.0]

@@ -12,6 +12,7 @@ from app.core.prompts import load_prompts
 from app.core.types import Boost, Recency
 from app.pipeline.period import AskedPeriod, parse
 from app.pipeline.periods import Period, open_rules
+from app.pipeline.step import run
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -52,10 +53,61 @@ async def test_no_time_after_all(llm: FakeLLM, model: OpenAIModel) -> None:
 
 
 @pytest.mark.parametrize(
+    "reply", [Reply("Since March, I suppose."), Reply(status=500)], ids=["no period", "the server fails"]
+)
+async def test_where_the_model_cannot_tell_newer_pages_are_preferred(
+    llm: FakeLLM, model: OpenAIModel, reply: Reply
+) -> None:
+    """And the trace says that the step failed, and why."""
+    llm.reply = lambda _: reply
+    step = AskedPeriod(model, PROMPTS, SETTINGS, RULES, lambda: TODAY)
+    done = await run(((step,),), turn("What changed in Harbor since mid-2024?"))
+    assert done.recency == Recency("2025-03-14", 0.5)
+    assert done.period is None
+    assert done.question == "What changed in Harbor since mid-2024?"
+    assert "ModelError" in done.trace[0].error or "ModelUnavailable" in done.trace[0].error
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Since March 2024?", "en"),
+        ("And since March 2024?", "en"),
+        ("What changed since March 2024?", "en"),
+        ("A od března 2024?", "cs"),
+    ],
+)
+async def test_a_question_that_is_all_time_stays_as_it_is(question: str, language: str) -> None:
+    """What would be left of it says too little to be searched or answered."""
+    step = AskedPeriod(None, PROMPTS, SETTINGS, RULES, lambda: TODAY)
+    assert dict(await step(turn(question, language))) == {"period": Boost(15.0, first="2024-03-01")}
+
+
+async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+    """A longer question than the asked one, or next to nothing of it, isn't taken; nor is a year to come."""
+    question = "What changed in Harbor since mid-2024?"
+    for left in ("Harbor " * 20, "Harbor?", ""):
+        llm.reply = lambda _, left=left: Reply(f'{{"operator": "gt", "date": "2024-06-30", "question": "{left}"}}')
+        changes = await asked(question, model)
+        assert changes["period"] == Boost(15.0, first="2024-07-01")
+        assert changes.get("question", question) == question
+    llm.reply = lambda _: Reply('{"operator": "lte", "date": "2048-12-31", "question": "What changed in Harbor?"}')
+    assert await asked(question, model) == {"recency": Recency("2025-03-14", 0.5)}
+
+
+@pytest.mark.parametrize(
     ("answer", "period"),
     [
+        (
+            '{"operator": "eq", "date": "2024-03-01", "last": "2024-06-30"}',
+            Period("eq", "2024-03-01", "2024-06-30", "asked"),
+        ),
         ('{"operator": "gte", "date": "2024-01-01", "question": "q"}', Period("gte", "2024-01-01", "2024-01-01", "q")),
         ('Sure: {"operator": "eq", "date": "2024-01-01"}.', Period("eq", "2024-01-01", "2024-01-01", "asked")),
+        (
+            '{"operator": "gte", "date": "2024-01-01", "last": ""}',
+            Period("gte", "2024-01-01", "2024-01-01", "asked"),
+        ),
         ('{"operator": "none"}', None),
     ],
 )
@@ -72,6 +124,7 @@ def test_answers_as_they_come_from_models(answer: str, period: Period | None) ->
         '{"operator": "gte"}',
         '{"operator": "gte", "date": "soon"}',
         '{"operator": "~", "date": "2024-01-01"}',
+        '{"operator": "eq", "date": "2024-01-01", "last": "2023-01-01"}',
     ],
 )
 def test_an_answer_that_cannot_be_read_is_an_error_of_ours(answer: str) -> None:

@@ -176,6 +176,139 @@ def test_plain_forms_are_understood(
     assert found.question == " ".join(sentence.format("").split()).replace(" ?", "?")
 
 
+NOW = dt.date(2026, 11, 20)  # a Friday
+
+
+@pytest.mark.parametrize(
+    ("language", "form", "operator", "date", "last"),
+    [
+        ("en", "in the last half a year", "gte", "2026-05-20", "2026-05-20"),
+        ("en", "since half a year ago", "gte", "2026-05-20", "2026-05-20"),
+        ("en", "in the last year and a half", "gte", "2025-05-20", "2025-05-20"),
+        ("en", "in March last year", "eq", "2025-03-01", "2025-03-31"),
+        ("en", "since March of last year", "gte", "2025-03-01", "2025-03-31"),
+        ("en", "last year in March", "eq", "2025-03-01", "2025-03-31"),
+        ("en", "since March 1st", "gte", "2026-03-01", "2026-03-01"),
+        ("en", "since 24 December", "gte", "2025-12-24", "2025-12-24"),
+        ("en", "since 2024-03", "gte", "2024-03-01", "2024-03-31"),
+        ("en", "since 3/2024", "gte", "2024-03-01", "2024-03-31"),
+        ("en", "in Q3/2024", "eq", "2024-07-01", "2024-09-30"),
+        ("en", "since Monday", "gte", "2026-11-16", "2026-11-16"),
+        ("en", "since Friday", "gte", "2026-11-13", "2026-11-13"),
+        ("en", "the day before yesterday", "eq", "2026-11-18", "2026-11-18"),
+        ("cs", "předevčírem", "eq", "2026-11-18", "2026-11-18"),
+        ("cs", "za poslední půlrok", "gte", "2026-05-20", "2026-05-20"),
+        ("cs", "za posledního půl roku", "gte", "2026-05-20", "2026-05-20"),
+        ("cs", "za poslední rok a půl", "gte", "2025-05-20", "2025-05-20"),
+        ("cs", "loni v březnu", "eq", "2025-03-01", "2025-03-31"),
+        ("cs", "v březnu minulého roku", "eq", "2025-03-01", "2025-03-31"),
+        ("cs", "od března loňského roku", "gte", "2025-03-01", "2025-03-31"),
+        ("cs", "od 1. března", "gte", "2026-03-01", "2026-03-01"),
+        ("cs", "od 24. 12.", "gte", "2025-12-24", "2025-12-24"),
+        ("cs", "od 3/2024", "gte", "2024-03-01", "2024-03-31"),
+        ("cs", "v Q3/2024", "eq", "2024-07-01", "2024-09-30"),
+        ("cs", "od pondělí", "gte", "2026-11-16", "2026-11-16"),
+        ("cs", "od pátku", "gte", "2026-11-13", "2026-11-13"),
+    ],
+)
+@pytest.mark.parametrize("around", [0, 1], ids=["after", "before"])
+def test_times_counted_from_today(
+    rules: dict[str, PeriodRules], language: str, form: str, operator: str, date: str, last: str, around: int
+) -> None:
+    """Halves of years, days and months without their own year, days of the week: the last ones before today."""
+    sentence = AROUND[language][around]
+    left = " ".join(sentence.format("").split()).replace(" ?", "?")
+    assert rules[language].period(sentence.format(form), NOW) == Period(operator, date, last, left)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "Can I request up to 2048?"),
+        ("en", "Can I create new volumes up to 2000?"),
+        ("en", "UID from 2000 on?"),
+        ("en", "Is port 2022 open after 2010?"),
+        ("en", "Windows Server after 2016"),
+        ("en", "C++ since 2017"),
+        ("en", "What is new until March 2048?"),
+        ("en", "Does the guide cover Windows after 2016?"),
+        ("en", "How do I update Python by 2012?"),
+        ("cs", "Jak změním kvótu do 2000?"),
+        ("cs", "Můžu žádat paměť do 2048?"),
+        ("cs", "UID od 2000 nebo od 1000?"),
+        ("cs", "Jsou otevřené porty od 2000 do 2100?"),
+        ("cs", "Funguje Office novější než 2016?"),
+        ("cs", "Přístup k 2049 z venku?"),
+        ("cs", "Vytvořím nový disk do 2000?"),
+    ],
+)
+def test_sizes_numbers_and_versions_are_no_years(rules: dict[str, PeriodRules], language: str, question: str) -> None:
+    """A number that may be a year is one where the question is about pages or changes; no page is of a year to come."""
+    assert rules[language].period(question, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "What changed in the guide since 2024?"),
+        ("en", "Which cards are there since the year 2024?"),
+        ("cs", "Co se změnilo v návodu od 2024?"),
+        ("cs", "Jaké karty jsou k dispozici od roku 2024?"),
+    ],
+)
+def test_years_are_told_by_their_name_or_by_what_is_asked(
+    rules: dict[str, PeriodRules], language: str, question: str
+) -> None:
+    found = rules[language].period(question, NOW)
+    assert found is not None
+    assert (found.operator, found.date) == ("gte", "2024-01-01")
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "What changed from 2023 to 2024?"),
+        ("en", "What is new from March to June?"),
+        ("en", "What changed in March and April?"),
+        ("en", "What changed between March and June 2024?"),
+        ("en", "What changed since last week and before yesterday?"),
+        ("en", "What changed since mid-2024?"),
+        ("en", "What is new since last summer?"),
+        ("en", "What was announced recently?"),
+        ("en", "Which pages were not updated since 2022?"),
+        ("cs", "Které stránky jsou neaktualizované od roku 2022?"),
+        ("cs", "Co je nového od 5. 6. do 7. 8.?"),
+        ("cs", "Co se změnilo od března do června 2024?"),
+        ("cs", "Co se změnilo od roku 2023 do roku 2024?"),
+        ("cs", "Co se letos změnilo v březnu?"),
+        ("cs", "Co se změnilo mezi lety 2022 a 2023?"),
+        ("cs", "Co se změnilo od poloviny roku 2024?"),
+        ("cs", "Jaké novinky vyšly v létě?"),
+    ],
+)
+def test_two_times_vague_ones_and_negations_are_left_to_the_model(
+    rules: dict[str, PeriodRules], language: str, question: str
+) -> None:
+    """The rules say nothing of them, but see that there is one."""
+    assert rules[language].period(question, NOW) is None
+    assert rules[language].hinted(question, NOW)
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "May I use GPUs?"),
+        ("en", "Can users see it and may they edit it?"),
+        ("en", "Can I request up to 2048?"),
+        ("en", "What changed in version 2024.1?"),
+        ("cs", "Můžu žádat paměť do 2048?"),
+        ("cs", "Jak si pořídím token?"),
+    ],
+)
+def test_questions_without_a_time_cost_no_call(rules: dict[str, PeriodRules], language: str, question: str) -> None:
+    assert not rules[language].hinted(question, NOW)
+
+
 @pytest.mark.parametrize("form", [form for language, form, _, _ in FORMS if language == "cs"])
 def test_czech_without_diacritics_is_understood_too(rules: dict[str, PeriodRules], form: str) -> None:
     plain = form.translate(str.maketrans("áčďéěíňóřšťúůýž", "acdeeinorstuuyz"))
@@ -195,6 +328,8 @@ def test_czech_without_diacritics_is_understood_too(rules: dict[str, PeriodRules
         ("en", "May I use a GPU in May?"),
         ("en", "Does my account expire on 31 December 2025?"),
         ("en", "How do I submit a job today?"),
+        ("en", "How do I change my settings this month?"),
+        ("en", "Why was my pod evicted last week?"),
         ("en", "What is new on the 31 June 2024?"),
         ("cs", "Jak obnovím data smazaná před týdnem?"),
         ("cs", "Po kolika dnech nečinnosti se maže notebook?"),

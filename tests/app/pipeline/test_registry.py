@@ -1,12 +1,15 @@
 """assistants.toml is proved at start-up: names, order, writers."""
 
+import re
+
 import pytest
 
 from app.core.errors import SettingsError
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.core.prompts import load_prompts
-from app.pipeline.registry import Tools, make_plan, upto
+from app.pipeline.registry import STEPS as BOXES
+from app.pipeline.registry import Tools, make_plan, prove_order, unasked, upto
 from tests.app.pipeline.turns import SETTINGS
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -53,19 +56,82 @@ def test_helpers_can_be_left_out() -> None:
     assert names(upto(plan, "search")) == [["detect"], ["retrieve"]]
 
 
+@pytest.mark.parametrize("model", [True, False])
 @pytest.mark.parametrize(
     ("steps", "says"),
     [
-        (["detect", "rerankk"], "Unknown step 'rerankk'.*detect, "),
-        (["detect", "cite", "retrieve", "synthesize"], "cite needs hits, events.*put retrieve before it"),
-        (["retrieve", "detect", "synthesize"], "retrieve needs question.*put detect before it"),
-        (["detect", "retrieve", "keywords", "synthesize"], "retrieve uses keywords, so it must come after keywords"),
-        (["detect", ["probe", "retrieve"], "synthesize"], "probe, retrieve write legs at the same time"),
-        (["detect", "retrieve"], "synthesize is missing"),
-        (["detect", ["keywords", "retrieve"], "synthesize"], "retrieve uses keywords, so it must come after"),
+        ("rerankk", "Unknown step 'rerankk'.*detect, "),
+        ("cite retrieve synthesize", "cite needs hits, events.*put retrieve before it"),
+        ("retrieve", "synthesize is missing"),
+        ("retrieve keywords synthesize", "retrieve uses keywords, so it must come after keywords"),
+        ("probe+retrieve synthesize", "probe, retrieve write legs at the same time"),
+        ("keywords+retrieve synthesize", "retrieve uses keywords, so it must come after"),
+        # what is read is final: nobody changes it later
+        ("retrieve condense rerank synthesize cite", "condense uses hits, so it must come after rerank"),
+        ("retrieve relevance condense rerank synthesize", "relevance uses hits, so it must come after rerank"),
+        ("retrieve synthesize rerank cite", "synthesize uses hits, so it must come after rerank"),
+        ("retrieve clarify relevance synthesize", "clarify uses hits, so it must come after relevance"),
+        ("retrieve clarify+relevance synthesize", "clarify uses hits, so it must come after relevance"),
+        ("refine period retrieve synthesize cite", "refine uses question, so it must come after period"),
+        ("period+keywords retrieve synthesize", "keywords uses question, so it must come after period"),
+        # a new ranking would undo what was judged
+        ("retrieve relevance rerank synthesize", "relevance uses hits, so it must come after rerank"),
+        # twice, in vain, or without what it acts on
+        ("retrieve synthesize cite cite", "cite stands twice"),
+        ("retrieve relevance second_search second_search synthesize", "second_search stands twice"),
+        ("refine+probe analyze retrieve synthesize", "refine is in vain: no step reads its refined before analyze"),
+        ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
+        ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
+        ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),
     ],
 )
-def test_an_order_that_cannot_work_says_what_to_move(steps: list, says: str) -> None:
-    """The message names the step, what it lacks and where that comes from."""
+def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, model: bool) -> None:
+    """The message names the step, what it lacks and where that comes from; so, too, where the step would be left out."""
     with pytest.raises(SettingsError, match=says):
-        make_plan(steps, tools())
+        make_plan(["detect", *(group.split("+") for group in steps.split())], tools(model=model))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "retrieve synthesize",
+        "period refine+keywords+probe+multi_query+hyde+associate retrieve rerank helpful relevance second_search clarify condense synthesize cite",
+        "probe retrieve rerank relevance second_search helpful condense+clarify synthesize cite",
+        "analyze+probe retrieve synthesize cite",
+    ],
+)
+def test_an_order_that_can_work_is_taken(steps: str) -> None:
+    prove_order(["detect", *(group.split("+") for group in steps.split())])
+
+
+def test_no_step_is_before_detect() -> None:
+    with pytest.raises(SettingsError, match=r"retrieve needs question.*put detect before it"):
+        prove_order(["retrieve", "detect", "synthesize"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "most", "says"),
+    [
+        ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
+        ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
+        (
+            "refine+keywords+multi_query+hyde retrieve relevance second_search condense synthesize",
+            4,
+            "up to 6 helper calls a question, but DOCS_HELPER_CALLS is 4: .* second_search, condense will be left out",
+        ),
+        ("refine retrieve synthesize", 0, "refine will be left out"),
+    ],
+)
+def test_too_few_helper_calls_are_told(steps: str, most: int, says: str) -> None:
+    """Calls are counted in the order of the steps; steps that have no model to ask count nothing."""
+    written = ["detect", *(group.split("+") for group in steps.split())]
+    told = unasked(make_plan(written, tools()), most)
+    assert re.search(says, told)
+    assert bool(told) == bool(says)
+    assert unasked(make_plan(written, tools(model=False)), most) == ""
+
+
+def test_who_asks_a_model_says_how_often() -> None:
+    """All but the one that writes the answer, which is no helper call."""
+    asking = {name for name, box in BOXES.items() if box.asks_model}
+    assert {name for name, box in BOXES.items() if box.step.helper_calls} == asking - {"synthesize"}

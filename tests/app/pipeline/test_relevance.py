@@ -61,6 +61,13 @@ async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_
     assert (await judge(hits, "best sourdough recipe", **spelled_out))["hits"] == ()
 
 
+async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:
+    """`helpful` before it may have left no hits at all."""
+    generation, found = hits
+    changes = await STEP(turn("storage quota", hits=(), related=found, generation=generation))
+    assert (changes["hits"], changes["related"]) == ((), found)
+
+
 @pytest.mark.parametrize(
     "question", ["How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"]
 )
@@ -102,6 +109,28 @@ async def test_a_name_that_no_page_has_weighs_most(hits: tuple) -> None:
     assert named < SETTINGS.min_evidence < plain
     lower, upper = [(await judge(hits, f"Which card is {name}?"))["evidence"] for name in ("nvidia", "NVIDIA")]
     assert lower == upper == 1.0
+
+
+async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits: tuple) -> None:
+    """Of several wordings the best has more by chance; without any evidence needed nothing is refused."""
+    czech, english = "Kolik místa na disku dostanu?", {"en": "storage quota, disk space limit"}
+    alone, with_keywords = await judge(hits, czech, "cs"), await judge(hits, czech, "cs", keywords=english)
+    assert alone["evidence"] < with_keywords["evidence"]
+    assert alone["evidence_needed"] == SETTINGS.min_evidence < with_keywords["evidence_needed"]
+    off = replace(STEP, settings=SETTINGS.model_copy(update={"min_evidence": 0.0}))
+    generation, found = hits
+    assert "related" not in await off(
+        turn("sourdough", "en", hits=found, generation=generation, keywords={"en": "dough"})
+    )
+
+
+async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
+    """Else general words beside the name would speak for a page that doesn't mention it."""
+    keywords = {"en": "kafka, storage, quota, project"}
+    found = [
+        (await judge(hits, f"How do I run {name} here?", keywords=keywords))["evidence"] for name in ("kafka", "Kafka")
+    ]
+    assert found[1] < found[0]
 
 
 async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple) -> None:
@@ -149,6 +178,14 @@ async def test_the_surer_the_best_passage_the_fewer_others(hits: tuple) -> None:
     assert "hits" not in await all_kept(asked)
     reranked = tuple(replace(hit, rerank=0.5) for hit in scored)
     assert "hits" not in await judge((generation, reranked), "How large is the storage quota of a project?")
+
+
+async def test_a_boost_leaves_nothing_out(hits: tuple) -> None:
+    """Boosted hits come first, but the others are measured by the best without its boost; a weak one still goes."""
+    generation, (storage, gpu, ulozeni) = hits
+    boosted, best, weak = replace(ulozeni, fused=6.0, boost=15.0), replace(storage, fused=1.0), replace(gpu, fused=0.1)
+    judged = await judge((generation, (boosted, best, weak)), "How large is the storage quota of a project?")
+    assert judged["hits"] == (boosted, best)
 
 
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:

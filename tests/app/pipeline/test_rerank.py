@@ -97,6 +97,11 @@ async def test_more_candidates_than_are_kept_are_asked_about(server: Server, rer
     assert len(server.bodies[0]["documents"]) == 8
 
 
+async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Reranker) -> None:
+    assert await Rerank(reranker, SETTINGS)(replace(found(), legs=Legs(), hits=())) == {}
+    assert server.bodies == []
+
+
 async def test_the_form_of_text_embeddings_inference(server: Server) -> None:
     opened = Reranker(Endpoint(server.url, timeout=1), "m", "tei")
     server.scores = {1: 0.7}

@@ -39,7 +39,7 @@ async def after(store: Store, llm: FakeLLM):  # noqa: F811
         await draft.publish()
     model = OpenAIModel(Endpoint(llm.url, timeout=5), "m")
     given = Tools(SETTINGS, PROMPTS, None, model, embedder)  # type: ignore[arg-type]  # nothing detects here
-    plan = tuple((STEPS[name](given),) for name in ("retrieve", "relevance", "second_search"))
+    plan = tuple((STEPS[name].make(given),) for name in ("retrieve", "relevance", "second_search"))
 
     async def ask(question: str, **more: object) -> Turn:
         return await run(plan, turn(question, generation=await store.live(), **more))  # type: ignore[arg-type]

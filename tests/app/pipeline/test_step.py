@@ -10,7 +10,7 @@ import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
 from app.core.turn import Message, Request, Turn
-from app.pipeline.step import run
+from app.pipeline.step import Fallback, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
 
@@ -25,6 +25,7 @@ class Box:
     uses: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     cancelled: bool = False
+    helper_calls: int = 0
 
     async def __call__(self, turn: Turn) -> Mapping[str, Any]:
         try:
@@ -82,3 +83,18 @@ async def test_a_failing_step_fails_the_run_with_its_own_error_and_cancels_the_r
     assert slow.cancelled
     with pytest.raises(StoreUnavailable):
         await run(((Box("alone", fail(StoreUnavailable("away"))),),), START)
+
+
+async def test_a_step_that_fails_may_go_on_with_less() -> None:
+    """The record has the error that it failed for, and what it made instead."""
+
+    def falls_back(_: Turn) -> Mapping[str, Any]:
+        try:
+            raise ModelTimeout("too slow")
+        except ModelTimeout as error:
+            raise Fallback({"question": "less"}) from error
+
+    turn = await run(((Box("a", falls_back, optional=True),),), START)
+    assert turn.question == "less"
+    assert turn.trace[0].error == "ModelTimeout: too slow"
+    assert turn.trace[0].changes == {"question": "less"}

@@ -119,8 +119,17 @@ def _chosen(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
+def _speaking(entry: AssistantTable, tools: Tools) -> Tools:
+    """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
+    languages, default = tools.prompts.languages, tools.settings.default_language
+    own = [code for code in entry.languages if code in languages]
+    if not own or default in own:
+        return tools
+    return replace(tools, detector=LanguageDetector(languages, own[0]))
+
+
 def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named) -> Assistant:
-    own = named.tools(entry, tools)
+    own = _speaking(entry, named.tools(entry, tools))
     plan = make_plan(entry.steps, own, named.by_step(entry, own))
     running = {step.name for group in plan for step in group}
     return Assistant(

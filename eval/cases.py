@@ -13,7 +13,7 @@ import io
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,23 @@ def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
         return tuple(cases)
     chosen = random.Random(LIMIT_SEED).sample(range(len(cases)), limit)  # noqa: S311 — a sample, no secret
     return tuple(cases[i] for i in sorted(chosen))
+
+
+def after_another(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """The cases, each asked behind another one's question and answer: of its language, and of other pages.
+
+    Always the same ones; a follow-up is asked as it is spelled out. Left out are those that no other one could precede.
+    """
+    alone = [replace(case, question=case.standalone or case.question, earlier=()) for case in cases]
+    asked = []
+    for i, case in enumerate(alone):
+        begin = i + len(alone) // 2  # neighbours are about one thing
+        others = (alone[n % len(alone)] for n in range(begin, begin + len(alone)))
+        fits = (o for o in others if o.language == case.language and not set(o.relevant) & set(case.relevant))
+        if other := next(fits, None):
+            said = (Message("user", other.question), Message("assistant", other.answer or "…"))
+            asked.append(replace(case, earlier=said))
+    return tuple(asked)
 
 
 def half(cases: Sequence[Case], name: str) -> tuple[Case, ...]:

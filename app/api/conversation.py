@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.api.openwebui import unwrapped
+from app.api.tasks import is_task
 from app.api.wire import ChatMessage, ChatRequest, ContentPart, InputItem, InputPart, ResponsesRequest
 from app.core import turn
 from app.core.errors import RequestError
@@ -88,11 +89,13 @@ def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Reque
     messages, attached = list[turn.Message](), list[str]()
     for i, line in enumerate(lines):
         text = line.text(asked=i == last)
-        if i == last or line.role == "system":
+        if line.role == "user" and i != last and is_task(text):
+            continue  # the client asked for a title or the like, nobody said that
+        if line.role != "assistant":
             own, more = unwrapped(text)
             if own or i != last:  # another template may put the question elsewhere: then all of it is the question
                 text = own
-                attached += more
+                attached += more if i == last or line.role == "system" else ()
         if i == last:
             _check_question(text.strip(), line.param, max_question)
         if line.role and text.strip():

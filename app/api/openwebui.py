@@ -49,9 +49,10 @@ def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
     """The user's own question and the material that Open WebUI put around it; most texts have none."""
     if not (match := _WRAPPED.fullmatch(text)):
         return text, ()
-    context = match["context"]
+    context, question = match["context"], match["question"].strip()
+    question = question.removeprefix("<user_query>").removesuffix("</user_query>")
     sources = tuple(found[0].strip() for found in _ATTACHED.finditer(context)) or (context.strip(),)
-    return match["question"].strip(), tuple(source for source in sources if source)
+    return question.strip(), tuple(source for source in sources if source)
 
 
 def numbers_taken(attached: Iterable[str]) -> int:

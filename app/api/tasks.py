@@ -116,11 +116,20 @@ def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
         return Task(key, prompt, trusted=True) if key else None
     if chat.stream or len(chat.messages) > 1:
         return None
-    first, _, rest = prompt.strip().partition("\n")
-    if first.strip() != "### Task:" or not rest.endswith(_ENDS):
-        return None
-    key = next((key for beginning, key in BY_BEGINNING.items() if rest.startswith(beginning)), None)
+    key = _template(prompt)
     return Task(key, prompt, trusted=False) if key else None
+
+
+def is_task(text: str) -> bool:
+    """Whether all of the text is one of Open WebUI's templates."""
+    return bool(_template(text))
+
+
+def _template(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    if first.strip() != "### Task:" or not rest.endswith(_ENDS):
+        return ""
+    return next((key for beginning, key in BY_BEGINNING.items() if rest.startswith(beginning)), "")
 
 
 async def done(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:

@@ -6,7 +6,7 @@ Documentation in any language is full of English words, so what is code, quoted,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,14 +26,24 @@ FEWEST_WORDS = 6  # fewer without a function word may be names
 CERTAIN = 0.9  # probability by letter statistics
 LONGEST_WORD = 4  # letters, in scripts that put no blanks between words
 SWITCHED = 0.2  # share of the prose
+WINDOW = 12  # words, at least, of which the statistics are asked
+MOST_WINDOWS = 10
+LONGEST_PART = 200  # characters: more make the statistics slower, not surer
+FEWEST_STRANGE = 24  # words: on fewer the statistics take Czech for Slovak, and names for anything
+LEAST_LED = 3  # words of a sentence that leads to code ("Run the following command:")
 SEED = 0
 MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
 
 _SILENT = re.compile(
     r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
-    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]*[/@\\=<>{}_][!-~]*|\w+\.\w[!-~]*|[!-~]*\d[!-~]*",
-    re.DOTALL,
+    r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
+    r"|^\W*(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
+    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]*[/@\\=<>{}_][!-~]*|\w+\.\w[!-~]*|[!-~]*\d[!-~]*"
+    r"|\b(?-i:[^\W\d_]*[a-z][A-Z][^\W\d_]*)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
+_LEADING = re.compile(r"\A\s*([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
@@ -74,13 +84,32 @@ class AnswerLanguage:
             return "wrong"
         if not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words):
             return "right"
-        return "wrong" if count.words >= FEWEST_WORDS and _statistical(prose) not in {"", self._code} else "unsure"
+        if count.words >= FEWEST_WORDS:
+            return "wrong" if _statistical(prose) not in {"", self._code} else "unsure"
+        return "wrong" if self._leads_to_code(text) else "unsure"
 
     def switched(self, text: str) -> bool:
-        """Whether a considerable part of a whole answer's prose, by paragraphs, is in another language."""
-        counts = [self._count(paragraph) for paragraph in re.split(r"\n\s*\n", _SILENT.sub(" ", text))]
-        foreign = sum(count.words for count in counts if count.is_foreign)
-        return foreign > 0 and foreign >= SWITCHED * sum(count.words for count in counts)
+        """Whether a considerable part of a whole answer's prose, by its sentences, is in another language."""
+        windows = [(part, self._count(part)) for part in _windows(_SILENT.sub(" ", text))]
+        foreign = sum(count.words for _, count in windows if count.is_foreign)
+        strange = [
+            (part, count.words) for part, count in windows if not count.is_foreign and self._is_strange(part, count)
+        ]
+        words = sum(n for _, n in strange)
+        if words >= FEWEST_STRANGE and _statistical(" ".join(part for part, _ in strange)) not in {"", self._code}:
+            foreign += words
+        return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
+
+    def _is_strange(self, part: str, count: _Count) -> bool:
+        """Whether a part may be in a language that isn't configured."""
+        return count.words >= WINDOW and _statistical(part) not in {"", self._code}
+
+    def _leads_to_code(self, text: str) -> bool:
+        """Whether the first sentence announces code in another language."""
+        if not (leading := _LEADING.match(text)):
+            return False
+        count = self._count(_SILENT.sub(" ", leading[1]))
+        return count.words >= LEAST_LED and count.foreign > 0 and not count.own
 
     def outcome(self, text: str) -> LanguageCheck:
         """What became of a whole answer that was asked for again."""
@@ -100,13 +129,27 @@ class AnswerLanguage:
         return _Count(len(words), own, foreign)
 
 
+def _windows(prose: str) -> Iterator[str]:
+    """The prose in parts of some sentences of one paragraph, each long enough to tell its language by."""
+    least = max(WINDOW, len(_WORD.findall(prose)) // MOST_WINDOWS)
+    for paragraph in re.split(r"\n\s*\n", prose):
+        part, words = list[str](), 0
+        for sentence in _SENTENCE.split(paragraph):
+            part.append(sentence)
+            words += len(_WORD.findall(sentence))
+            if words >= least:
+                yield " ".join(part)
+                part, words = [], 0
+        yield " ".join(part)
+
+
 def _statistical(text: str) -> str:
     """The language by letter statistics; empty where they aren't certain."""
     from langdetect.lang_detect_exception import LangDetectException
 
-    detector = _factory().create()
+    detector = profiles().create()
     try:
-        detector.append(text)
+        detector.append(text[:LONGEST_PART])
         best = detector.get_probabilities()[0]
     except (LangDetectException, IndexError):  # nothing in the text that any profile knows
         return ""
@@ -114,7 +157,8 @@ def _statistical(text: str) -> str:
 
 
 @cache
-def _factory() -> Any:
+def profiles() -> Any:
+    """The letter statistics of the languages that models write, loaded once: better before anybody waits for an answer."""
     from langdetect import PROFILES_DIRECTORY, DetectorFactory
 
     factory = DetectorFactory()

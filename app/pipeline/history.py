@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.core.analysis import fold
 from app.core.prompts import Language, Prompts
@@ -12,34 +13,73 @@ from app.core.turn import Message, Turn
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
 FEWEST_TELLING = 2
+MOST_REFERRING = 3  # telling words: a longer question says what it is about, and its "it" points to its own words
+MOST_OPENED = 4  # behind "And ..."
+_LIST = r"(?:(?:[-*+]|\d+[.)])[ \t].*(?:\n+|\Z))+"
+_CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
+_CODE = re.compile(r"(`{3,}.*?(?:`{3,}|\Z)|`[^`\n]*`)", re.DOTALL)
 
 
 def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
     """The last messages before the question, our own source lists removed, each cut to a sensible length."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
-    talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"} and m.content.strip()]
-    return tuple(Message(m.role, _clean(m, prompts)[:KEPT_CHARACTERS]) for m in talk[-KEPT_MESSAGES:])
+    talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
+    cleaned = [replace(m, content=_clean(m, prompts)) for m in talk]
+    said = [m for m in cleaned if m.content]
+    return tuple(replace(m, content=m.content[:KEPT_CHARACTERS]) for m in said[-KEPT_MESSAGES:])
 
 
 def _clean(message: Message, prompts: Prompts) -> str:
+    """What was said: without our lists of links, and without numbers that would point to passages of today."""
     if message.role != "assistant":
         return message.content.strip()
-    headings = "|".join(re.escape(language.sources) for language in prompts.languages.values())
-    return re.split(rf"\n\s*\*\*(?:{headings})\*\*\s*\n", message.content)[0].strip()
+    text = _lists(prompts).sub("\n", message.content.replace("\r\n", "\n"))
+    parts = _CODE.split(text)  # array[1] in code is no citation
+    return "".join(part if i % 2 else _CITATION.sub("", part) for i, part in enumerate(parts)).strip()
+
+
+def _lists(prompts: Prompts) -> re.Pattern[str]:
+    """A heading of ours, in whatever form models imitate it, with the list below it."""
+    languages = prompts.languages.values()
+    headings = "|".join(re.escape(text.rstrip(":")) for each in languages for text in (each.sources, each.related))
+    return re.compile(
+        rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:\*\*)?[ \t]*(?:{headings})[ \t]*:?[ \t]*(?:\*\*)?:?[ \t]*(?:\n+{_LIST}|\s*\Z)",
+        re.MULTILINE,
+    )
 
 
 def referred(messages: Sequence[Message], language: Language) -> str:
     """The earlier question that the last one refers to; empty when it stands on its own.
 
-    It refers when it says so ("and ...", "it", "there") or names next to nothing itself ("For how long?").
+    It refers when it names next to nothing itself ("For how long?"), or little and says so ("And ...", "it", "there").
     """
     questions = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()]
     if len(questions) < 2:
         return ""
-    words = [fold(word) for word in re.findall(r"[^\W_]+", questions[-1])]
-    telling = [word for word in words if word not in language.stopwords]
-    refers = (words[:1] and words[0] in language.openers) or language.references.intersection(words)
-    return questions[-2] if refers or len(telling) < FEWEST_TELLING else ""
+    written = re.findall(r"[^\W_]+", questions[-1])
+    words = [fold(word) for word in written]
+    telling = [word for word in written if fold(word) not in language.stopwords]
+    if words[:1] and words[0] in language.openers:
+        refers = len(telling) <= MOST_OPENED
+    elif language.references.intersection(words):
+        refers = len(telling) <= MOST_REFERRING
+    else:
+        refers = len(telling) < FEWEST_TELLING and not any(map(_is_name, set(written[1:]).intersection(telling)))
+    return questions[-2] if refers else ""
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is the name of something ("Kubernetes"); an acronym such as CPU is a property of many things."""
+    return word[:1].isupper() and not word.isupper()
+
+
+def spelled_out(turn: Turn) -> Turn:
+    """The turn as if the question of a conversation had been asked the way the language model made it stand alone.
+
+    A question that nothing went before stays as it was asked: retrieval does better with the original.
+    """
+    in_conversation = sum(message.role == "user" for message in turn.request.messages) > 1
+    return replace(turn, question=turn.refined, referred="") if turn.refined and in_conversation else turn
 
 
 def prompted(system: str, turn: Turn, prompts: Prompts) -> list[Message]:

@@ -18,6 +18,7 @@ from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
+from app.pipeline.history import spelled_out
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
@@ -69,7 +70,7 @@ class Retrieve:
         legs, vector = turn.legs, turn.vector
         if legs is None:
             vector = await _embed(turn, self.embedder)
-        asked = _spelled_out(turn)
+        asked = spelled_out(turn)
         query = query_for(asked, self, vector, turn.keywords)
         if legs is None:
             legs = await generation.search(query)
@@ -113,15 +114,6 @@ class Searching(Protocol):
     def settings(self) -> Settings:
         """For weights and numbers."""
         ...
-
-
-def _spelled_out(turn: Turn) -> Turn:
-    """The turn as if the question of a conversation had been asked the way the language model made it stand alone.
-
-    A question that nothing went before is searched as it was asked: retrieval does better with the original.
-    """
-    in_conversation = sum(message.role == "user" for message in turn.request.messages) > 1
-    return replace(turn, question=turn.refined, referred="") if turn.refined and in_conversation else turn
 
 
 def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:

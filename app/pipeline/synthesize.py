@@ -13,7 +13,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
 from app.core.types import Hit
-from app.pipeline.answer_language import AnswerLanguage
+from app.pipeline.answer_language import AnswerLanguage, profiles
 from app.pipeline.calls import timed
 from app.pipeline.checked import WrongLanguage, checked, whole
 from app.pipeline.extract import extract
@@ -42,6 +42,11 @@ class Synthesize:
     writes = ("events",)
     optional = False
     helper_calls = 0
+
+    def __post_init__(self) -> None:
+        """Load what the first answer would wait for."""
+        if self.model and self.settings.check_answer_language:
+            profiles()
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events; nothing is asked of the model before they are read."""

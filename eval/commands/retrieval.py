@@ -11,7 +11,7 @@ from app.core.models import Embedder, open_embedder
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
-from eval.cases import Case, load_cases, sample
+from eval.cases import Case, after_another, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
@@ -38,6 +38,9 @@ def add_command(commands: Commands) -> None:
         "--no-cross", action="store_true", help="leave out questions whose page is in another language"
     )
     add_documents_option(retrieval)
+    retrieval.add_argument(
+        "--after-another", action="store_true", help="ask each question behind one on something else: a change of topic"
+    )
     retrieval.add_argument("--no-model", action="store_true", help="measure without the configured language model")
     add_stand_in_options(retrieval)
     add_known_option(retrieval)
@@ -144,4 +147,7 @@ def _chosen(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Case, .
     chosen = [case for case in known(options, cases) if not (options.no_cross and case.cross)]
     if not chosen:
         raise EvaluationError(f"{options.file}: no question is left to ask.")
-    return sample(chosen, options.limit or len(chosen))
+    asked = sample(chosen, options.limit or len(chosen))
+    if options.after_another and not (asked := after_another(asked)):
+        raise EvaluationError(f"{options.file}: no two questions of a language are about different pages.")
+    return asked

@@ -15,7 +15,7 @@ from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Store
-from app.core.turn import Done, Message, Request, Text
+from app.core.turn import Done, Message, Request, Text, Turn
 from app.core.types import Chunk, Page, Recipe
 from app.pipeline.registry import Tools, make_plan
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
@@ -137,6 +137,17 @@ def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: s
     file.write_text(f'[[assistant]]\nid = "handbook"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
     with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
         build(Settings.load(None, assistants=str(file)))
+
+
+@pytest.mark.parametrize(("line", "language"), [("", "en"), ('languages = ["cs"]', "cs"), ('languages = ["de"]', "en")])
+async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_path: Path, line: str, language: str):
+    """The default of all assistants counts only where this one has pages in it, or none in any that is configured."""
+    file = tmp_path / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "a"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
+    made = build(Settings.load(None, assistants=str(file), store=str(tmp_path / "index")))
+    changes = await made.get("a").plan[0][0](Turn(request=Request((Message("user", "512"),))))
+    assert changes["language"] == language
+    await made.close()
 
 
 def test_a_collection_needs_a_name():

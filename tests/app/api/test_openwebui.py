@@ -160,7 +160,8 @@ async def test_a_long_conversation_makes_no_task_too_long(service):
 )
 async def test_a_question_of_open_webui_is_answered_with_events(service, name, page, title, found):
     """Status lines at once, then the text without a list of links, then each source as an event; 36 tools or not."""
-    service.llm.reply = lambda _: Reply("Use a claim [1].")
+    spelled_out = "How large may a persistent volume be?"
+    service.llm.reply = lambda call: Reply("Use a claim [1]." if call.get("stream") else spelled_out)
     chunks = events(await post(service, name))
     assert service.searches >= 1
     status = said(chunks, "status")
@@ -221,6 +222,27 @@ async def test_what_the_user_attached_reaches_the_model_and_the_question_is_sear
         "How do I make a persistent volume?",
         "The answer [1].",
     )
+
+
+async def test_templates_in_the_conversation_are_nothing_that_was_said(service):
+    """An earlier question loses what was put around it, and a task for a title is dropped."""
+    wrapped = RECORDED["rag_template_question"]["body"]["messages"][0]["content"].removesuffix(
+        "How do I make a persistent volume?"
+    )
+    title = RECORDED["title"]["body"]["messages"][0]["content"]
+    lines = [
+        ("user", wrapped + "What is a claim?"),
+        ("assistant", "A volume."),
+        ("user", title),
+        ("user", "And how large?"),
+    ]
+    messages = [{"role": role, "content": content} for role, content in lines]
+    await post(service, "chat_followup", messages=messages)
+    helper = next(call for call in service.llm.calls if "<conversation>" in call["messages"][-1]["content"])
+    assert helper["messages"][-1]["content"] == (
+        "<conversation>\nuser: What is a claim?\nassistant: A volume.\n</conversation>\n\nAnd how large?"
+    )
+    assert all("Delete Running Instance" not in str(call["messages"]) for call in service.llm.calls)
 
 
 async def test_attached_material_keeps_its_numbers(service):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.core.analysis import fold
-from app.core.language import LanguageDetector, is_smalltalk, without_stopwords
+from app.core.language import READ, LanguageDetector, is_smalltalk, without_stopwords
 from app.core.prompts import load_prompts
 
 LANGUAGES = load_prompts(("cs", "en")).languages
@@ -30,11 +30,61 @@ DETECTOR = LanguageDetector(LANGUAGES, "en")
         ("postgres s3 backup retention", "en"),
         ("gpu v100 k8s namespace", "en"),
         ("user's namespace doesn't start", "en"),
+        ("JAK ZVĚTŠÍM KVÓTU?", "cs"),
     ],
 )
 def test_short_mixed_and_folded_questions(question: str, language: str) -> None:
     """Function words and diacritics decide before any statistics do."""
     assert DETECTOR.detect(question) == language
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Who is Jiří Novák?", "en"),
+        ("Where do I find Žádost o projekt?", "en"),
+        ("How do I open Nový projekt in Rancher?", "en"),
+        ("Where is the button „Nový projekt“?", "en"),
+        ("What does the message 'Přístup odepřen' mean?", "en"),
+        ("Žádost o projekt", "cs"),
+        ("Kde je Žádost o projekt?", "cs"),
+        ("„Jak zvětším kvótu?“", "cs"),
+        ("Co znamená error: You must be logged in to the server", "cs"),
+        ("co znamena error: You must be logged in to the server", "cs"),
+        ("Error from the server: pod nejde spustit, co mám dělat", "cs"),
+        ("chyba the server doesn't have a resource type", "cs"),
+        ("you must be logged in to the server (Unauthorized) co s tim", "cs"),
+    ],
+)
+def test_names_and_pasted_errors_are_not_the_language(question: str, language: str) -> None:
+    """A name is of the language that it is of; an English message is pasted into any."""
+    assert DETECTOR.detect(question) == language
+
+
+@pytest.mark.parametrize(
+    "question", ["pod logs", "restart pod", "Pod OOMKilled", "ci pipeline", "NIC driver", "nova api"]
+)
+def test_terms_of_the_field_are_of_no_language(question: str) -> None:
+    """Czech has words that look the same; they keep the language so far and are searched."""
+    assert DETECTOR.shown(question) == ""
+    assert without_stopwords(question, LANGUAGES["cs"]) == question
+
+
+def test_a_long_message_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work doesn't grow with a pasted log, and the question may be below it."""
+    log = "the server could not find what you asked for\n" * 400
+    assert DETECTOR.detect(f"{log}Co je s tím špatně a kde to opravím?") == "cs"
+    looked_at: list[str] = []
+    monkeypatch.setattr("app.core.language.fold", lambda word: looked_at.append(word) or fold(word))
+    DETECTOR.shown(log)
+    assert sum(map(len, looked_at)) < 6 * READ
+
+
+def test_the_profiles_are_there_before_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for them."""
+    detector = LanguageDetector(LANGUAGES, "en")
+    monkeypatch.setattr("app.core.language._folded_profile", lambda _: pytest.fail("loaded while somebody waits"))
+    assert detector.detect("imagepullbackoff notebook") in LANGUAGES
 
 
 @pytest.mark.parametrize("question", ["", "512", "???", "kubectl", "a/b/c.yaml https://x.example/cs/how"])
@@ -83,6 +133,9 @@ def test_over_the_question_set(shared: Path, variant: int, written: float, folde
         ("jak si muzu pripojit uloziste", "cs", "pripojit uloziste"),
         ("who is it", "en", "who is it"),
         ("what is to-be", "en", "to-be"),
+        ("Proč je pod ve stavu Pending?", "cs", "pod stavu Pending?"),
+        ("Jak na to s IT podporou", "cs", "IT podporou"),
+        ("How does IT support it", "en", "IT support"),
         ("(what) „is“ rbd?", "en", "rbd?"),
     ],
 )

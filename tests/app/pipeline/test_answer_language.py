@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,12 @@ SENTENCES = {
         "V Rancheru otevřete Cluster > Projects/Namespaces, zvolte Edit Config a nastavte Resource Quotas.",
         "AlphaFold, ColabFold, OmegaFold a ESMFold.",
         "4 GB [1].",
+        "Namespace default obsahuje ServiceAccount, ConfigMap, Secret, NetworkPolicy a PersistentVolumeClaim.",
+        "Error: the server could not find the requested resource. Zkontrolujte verzi.",
+        "> You must be logged in to the server (Unauthorized), this is what it says\n\nTo znamená, že vám vypršel token.",
+        "Prometheus, Grafana, Loki, Tempo, Alertmanager, Thanos, Mimir, Pyroscope, Fluentd, Jaeger, Envoy, Istio",
+        "**Getting Started with the Platform**\n\n```bash\nkubectl get pods\n```\n\nPříkaz vypíše Pody.",
+        "E-mail je odeslán na adresu nakonfigurovanou ve vašem účtu MetaCentrum jako preferovanou adresu.",
     ],
     "en": [
         EN,
@@ -88,6 +96,47 @@ def test_what_is_not_czech_is_noticed(text: str) -> None:
 def test_what_is_not_english_is_noticed(text: str) -> None:
     """The same for the other language."""
     assert verdict(ENGLISH, text) == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (CZECH, "Run the following command:\n\n```bash\nkubectl apply -f pod.yaml\n```\n"),
+        (ENGLISH, "Spusťte následující příkaz:\n\n```bash\nkubectl apply -f pod.yaml\n```\n"),
+    ],
+)
+def test_a_sentence_that_leads_to_code_is_the_answers_own(check: AnswerLanguage, text: str) -> None:
+    """However short; the code behind it tells nothing."""
+    assert verdict(check, text) == "wrong"
+
+
+PL, FR = OTHERS[3], OTHERS[1]
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (CZECH, f"{CS}\n\n{f'{PL} ' * 4}"),
+        (CZECH, f"{CS}\n\n{f'{SK} ' * 4}"),
+        (CZECH, f"{CS} {EN} {CS} {EN}"),
+        (ENGLISH, f"{EN}\n\n{f'{FR} ' * 4}"),
+        (ENGLISH, f"{EN} {CS} {EN} {CS}"),
+    ],
+    ids=["Polish", "Slovak", "half English", "French", "half Czech"],
+)
+def test_a_switch_is_noticed_within_a_paragraph_and_to_any_language(check: AnswerLanguage, text: str) -> None:
+    assert check.switched(text)
+
+
+def test_no_written_answer_of_the_question_set_is_taken_for_a_switch(shared: Path) -> None:
+    """False alarms are worse than misses: the reader would wait for a second answer."""
+    lines = (shared / "eval" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [(q["lang"], q["answer"]) for q in map(json.loads, lines)]
+    checks = {"cs": CZECH, "en": ENGLISH}
+    assert not [text for code, text in answers if checks[code].switched(text)]
+    assert sum(verdict(checks[code], text) == "wrong" for code, text in answers) <= 0.01 * len(answers)
+    for code, check in checks.items():
+        assert not check.switched(" ".join(text for language, text in answers if language == code))
 
 
 async def answer(llm: FakeLLM, given: Turn, **settings: object) -> list[Event]:

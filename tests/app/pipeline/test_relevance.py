@@ -7,7 +7,7 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
-from app.core.turn import Turn
+from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Hit, Page, Recipe
 from app.pipeline.helpful import Helpful
 from app.pipeline.relevance import Rarity, Relevance, Word, coverage, ends, names
@@ -51,6 +51,17 @@ async def test_a_question_that_a_passage_covers_keeps_its_hits(hits: tuple) -> N
     assert changes["evidence"] > 0.7
     assert "hits" not in changes
     assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"] == 1.0
+
+
+async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_out(hits: tuple) -> None:
+    """The words of the topic before say nothing of it; a first question is judged as it was asked."""
+    spelled_out = {"refined": "How large is the storage quota of a project?"}
+    asked, earlier = Message("user", "And how large?"), Message("user", "best sourdough recipe")
+    request = Request((earlier, Message("assistant", "-"), asked))
+    more = {"referred": earlier.content, "request": request}
+    assert (await judge(hits, asked.content, **more))["hits"] == ()
+    assert (await judge(hits, asked.content, **more, **spelled_out))["evidence"] > 0.7
+    assert (await judge(hits, "best sourdough recipe", **spelled_out))["hits"] == ()
 
 
 async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:

@@ -35,8 +35,8 @@ class Rewriter:
 
     def feed(self, text: str) -> str:
         """The text that is certain by now."""
-        if self._own_list.idle and self._tokens.passes(text):
-            return text
+        if self._own_list.idle and (plain := self._tokens.plain(text)) is not None:
+            return plain
         return self._written(self._tokens.feed(self._own_list.feed(text)))
 
     def rest(self) -> str:

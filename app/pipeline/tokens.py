@@ -20,8 +20,8 @@ _TICKS = re.compile("`+")
 _SCHEME = re.compile(r"(?:https?|(?<![^\W_])ftps?)://\Z", re.IGNORECASE)
 _WWW = re.compile(r"(?<![^\W_])www\.", re.IGNORECASE)
 _NOTABLE = re.compile(r"[\n`\[\]<\\【:]")
-_OPENING = frozenset("(!<hHfFwW")
-_OPENINGS = frozenset({"ht", "tt", "tp", "ps", "ft", "s:", "p:", ":/", "//", "w."})
+_OPENING = frozenset("(!<hH")
+_OPENINGS = frozenset({"ht", "tt", "tp", "ps", "ft", "ww", "s:", "p:", ":/", "//", "w."})
 _TAIL = re.compile(
     r"(?:[(<]?(?:h|ht|htt|https?:?/?|https?://|(?<![^\W_])(?:f|ft|ftps?:?/?|ftps?://|ww?w?|www\.))|[(!<])\Z",
     re.IGNORECASE,
@@ -58,6 +58,14 @@ class Token(NamedTuple):
     joined: bool = False
 
 
+def _opens(text: str) -> bool:
+    """Whether the end may open an address or a picture; a word like "of" doesn't."""
+    last = text[-1:]
+    if last in _OPENING or text[-2:].lower() in _OPENINGS:
+        return True
+    return last in {"f", "F", "w", "W"} and not text[-2:-1].isalnum()
+
+
 class Tokens:
     """Reads pieces of a text; what is undecided is kept for the next."""
 
@@ -75,15 +83,18 @@ class Tokens:
             "【": self._lenticular, "<": self._angled,
         }  # fmt: skip
 
-    def passes(self, text: str) -> bool:
-        """Whether this next piece is plain text; it counts as read then."""
-        last = text[-1:]
-        if self._held or self._fresh or self._ticks or last in _OPENING or text[-2:].lower() in _OPENINGS:
-            return False
+    def plain(self, text: str) -> str | None:
+        """What is certain by now, where all of it is plain text; None where it has to be read."""
+        if self._fresh or self._ticks:
+            return None
+        text = self._held + text
         if _NOTABLE.search(text) or "www." in text.lower():
-            return False
-        self._last = last or self._last
-        return True
+            return None
+        self._held = ""
+        if _opens(text) and (tail := _TAIL.search(text, max(0, len(text) - _LONGEST_TAIL))):
+            text, self._held = text[: tail.start()], tail[0]
+        self._last = text[-1:] or self._last
+        return text
 
     def feed(self, text: str) -> list[Token]:
         """What is certain by now."""
@@ -136,7 +147,7 @@ class Tokens:
 
     def _sure(self, text: str, at: int) -> int:
         """Where what may become an address or picture begins, else the end."""
-        if self._final or (text[-1:] not in _OPENING and text[-2:].lower() not in _OPENINGS):
+        if self._final or not _opens(text):
             return len(text)
         tail = _TAIL.search(text, max(at, len(text) - _LONGEST_TAIL))
         return tail.start() if tail else len(text)

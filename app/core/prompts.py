@@ -53,6 +53,8 @@ class Language:
     point to the question before, `openers` do so as a question's first word; `smalltalk` asks for nothing.
     `searching` and `found` are status lines. `translated` says by language, in this one, that something was translated
     from it, `written` that it is in it. `letters` are those besides a to z. `dates` is its `dates.toml`.
+    `passage` is what a model may call a passage, `source_headings` what it may write above a list of sources of its
+    own, `no_answer` a pattern of folded sentences that say that the documentation has no answer.
     """
 
     code: str
@@ -72,6 +74,9 @@ class Language:
     written: Mapping[str, str]
     dates: Mapping[str, Any]
     letters: frozenset[str] = frozenset()
+    passage: frozenset[str] = frozenset()
+    source_headings: tuple[str, ...] = ()
+    no_answer: str = ""
 
     def translated_from(self, code: str) -> str:
         """How readers are told that a source was translated from this language."""
@@ -185,12 +190,26 @@ def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
     return {str(code): str(text) for code, text in table.items()}
 
 
+def _pattern(text: str, name: str) -> str:
+    pattern = text.replace("\n", "").replace("\\ ", " ")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PromptError(f"prompts/{name}: no_answer is no regular expression: {error}.") from error
+    return pattern
+
+
 def _language(code: str, override: str) -> Language:
     name = f"{code}/language.toml"
     values = _toml(name, override)
     try:
         texts = {key: str(values.pop(key)) for key in TEXTS}
         letters = frozenset(str(values.pop("letters", "")))
+        passage = frozenset(str(values.pop("passage", "")).split())
+        source_headings = tuple(
+            name.strip() for name in str(values.pop("source_headings", "")).split(",") if name.strip()
+        )
+        no_answer = _pattern(str(values.pop("no_answer", "")), name)
         translated, written = _table(values, "translated", name), _table(values, "written", name)
     except KeyError as error:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
@@ -207,6 +226,9 @@ def _language(code: str, override: str) -> Language:
         translated=translated,
         written=written,
         letters=letters,
+        passage=passage,
+        source_headings=source_headings,
+        no_answer=no_answer,
         extractive_intro=texts["extractive_intro"],
         words=words["words"] | words["stopwords"],
         stopwords=words["stopwords"],

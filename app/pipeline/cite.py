@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
+from app.core.analysis import fold
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
+from app.pipeline.citations import Citations
 from app.pipeline.counterparts import Counterpart, counterparts
-from app.pipeline.links import LinkFilter, markdown_link
+from app.pipeline.links import Addresses, markdown_link, related_list
+from app.pipeline.rewrite import Rewriter
 from app.pipeline.sections import best_section, stems
 from app.pipeline.step import Changes
 
 SNIPPET = 300
-_TOKEN = re.compile(r"`+|\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\](?!\()")
-_UNFINISHED = re.compile(r"(?:\[[\s\d,;]{0,20}|\[[\s\d,;]{1,20}\]|`+)$")
+LONGEST_REFUSAL = 300  # characters; who says more says something
 
 
 @dataclass(frozen=True)
@@ -40,98 +42,75 @@ class Cite:
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
-        known = [text for hit in turn.hits for text in (hit.chunk.text, hit.chunk.url)]
-        links = LinkFilter([*known, *turn.request.attached])
         assert turn.events is not None
         # looked up while the model thinks about its first word
         looked_up = asyncio.create_task(counterparts(turn))
-        citations: Citations | None = None
+        answer: _Answer | None = None
         try:
             async with aclosing(turn.events) as events:
                 async for event in events:
-                    if citations is None:
-                        citations = Citations(passages_of(turn, await looked_up), turn.request.first_number)
-                    for cited in self._mapped(event, citations, links, turn):
+                    if answer is None:
+                        answer = _Answer(turn, self.prompts, passages_of(turn, await looked_up))
+                    for cited in answer.mapped(event):
                         yield cited
         finally:
             looked_up.cancel()
 
-    def _mapped(self, event: Event, citations: Citations, links: LinkFilter, turn: Turn) -> list[Event]:
+
+class _Answer:
+    """One answer on its way to the reader."""
+
+    def __init__(self, turn: Turn, prompts: Prompts, passages: tuple[Source, ...]) -> None:
+        self._turn, self._language = turn, prompts.language(turn.language)
+        languages = prompts.languages.values()
+        words = frozenset(word for language in languages for word in language.passage)
+        headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
+        self._citations = Citations(passages, turn.request.first_number, words)
+        self._text = Rewriter(self._citations, Addresses(_shown(turn)), headings)
+        self._said = ""  # no longer than tells whether it is a refusal
+
+    def mapped(self, event: Event) -> list[Event]:
+        """The event as readers get it, and before the last one what is still to say."""
         if not isinstance(event, Text):
-            return [*self._closing(event, citations, links, turn), event]
+            return [*self._closing(event), event]
+        if len(self._said) <= LONGEST_REFUSAL:
+            self._said += event.text
         if event.quoted:
-            return [Text(citations.rewrite(links.rest()) + citations.rest() + event.text)]
-        text = citations.rewrite(links.feed(event.text))
+            return [Text(self._text.rest() + event.text)]
+        text = self._text.feed(event.text)
         return [Text(text)] if text else []
 
-    def _closing(self, event: Event, citations: Citations, links: LinkFilter, turn: Turn) -> list[Event]:
+    def _closing(self, event: Event) -> list[Event]:
         """What goes before the last event: text still held back, and where all went well the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest = citations.rewrite(links.rest()) + citations.rest()
-        sources = citations.sources() if isinstance(event, Done) else ()
-        if sources and turn.request.links:
-            rest += source_list(sources, self.prompts.language(turn.language))
+        rest = self._text.rest()
+        sources: tuple[Source, ...] = ()
+        if isinstance(event, Done) and not event.extractive and self._refuses():
+            rest += related_list(self._turn.hits, self._language)
+        elif isinstance(event, Done):
+            sources = self._citations.sources()
+        if sources and self._turn.request.links:
+            rest += source_list(sources, self._language)
         return [*([Text(rest)] if rest else []), *sources]
 
+    def _refuses(self) -> bool:
+        """Whether the model says no more than that the passages don't answer: then none of them is a source."""
+        said = self._said.strip()
+        if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
+            return False
+        return bool(re.search(self._language.no_answer, fold(_SENTENCE.split(said, maxsplit=1)[0])))
 
-@dataclass
-class Citations:
-    """Rewrites [n] as the text goes by; holds back only what may be the beginning of one."""
 
-    passages: tuple[Source, ...]
-    first: int = 1  # number of the first source
-    _order: list[int] = field(default_factory=list)
-    _held: str = ""
-    _code: str = ""  # the backticks that opened the code we are in
+_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
-    def rewrite(self, text: str) -> str:
-        """The text that is certain by now, with the numbers that the source list will have."""
-        text = self._held + text
-        self._held = ""
-        if "[" not in text and "`" not in text:
-            return text
-        if unfinished := _UNFINISHED.search(text):
-            self._held = text[unfinished.start() :]
-            text = text[: unfinished.start()]
-        return _TOKEN.sub(self._replace, text)
 
-    def rest(self) -> str:
-        """What was still held back, at the end."""
-        held, self._held = self._held, ""
-        return _TOKEN.sub(self._replace, held)
-
-    def _replace(self, match: re.Match[str]) -> str:
-        token = match[0]
-        if token.startswith("`"):
-            if not self._code:
-                self._code = token
-            elif self._code == token:
-                self._code = ""
-            return token
-        if self._code:
-            return token  # array[1] in a code block is no citation
-        numbers = dict.fromkeys(self._number(int(n)) for n in re.findall(r"\d+", token))
-        return "".join(f"[{n}]" for n in numbers if n)
-
-    def _number(self, passage: int) -> int:
-        """The number that a reader sees for a passage: by section, in order of first use; 0 when there is no such passage."""
-        if not 1 <= passage <= len(self.passages):
-            return 0
-        url = self.passages[passage - 1].url
-        first = next(i for i, source in enumerate(self.passages) if source.url == url)
-        if first not in self._order:
-            self._order.append(first)
-        return self._order.index(first) + self.first
-
-    def sources(self) -> tuple[Source, ...]:
-        """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
-        if not self._order:
-            for passage in range(1, len(self.passages) + 1):
-                self._number(passage)
-        return tuple(
-            replace(self.passages[index], number=number) for number, index in enumerate(self._order, self.first)
-        )
+def _shown(turn: Turn) -> Iterator[str]:
+    """All that the model was shown of pages, and what was attached."""
+    for hit in turn.hits:
+        chunk = hit.chunk
+        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.before, chunk.text, chunk.after)
+    yield from turn.request.attached
 
 
 def passages_of(turn: Turn, others: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:

@@ -1,69 +1,76 @@
-"""Links in answers: ours written safely, and a model's own taken out where no passage has them."""
+"""Addresses in answers: ours written safely, and those of the passages told from a model's own."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
-from urllib.parse import quote
+from functools import cached_property
+from html import unescape
+from urllib.parse import quote, unquote
 
-_URL = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
-_LINK = re.compile(
-    r"(!?)\[([^\]\n]*)\]\(\s*<?(https?://[^\s)>]*)>?(?:\s+\"[^\"\n]*\")?\s*\)|<(https?://[^\s<>]*)>|" + _URL.pattern,
-    re.IGNORECASE,
-)
-# what may become one of the above with more text: an open link, or an address that may go on
-_OPEN = re.compile(
-    r"(?:!?\[[^\]\n]{0,300}(?:\](?:\([^)\n]{0,2000})?)?|<?h(?:t(?:t(?:ps?(?::/{0,2})?)?)?)?|<?https?://[^\s<>\"'`|\\^{}\[\]]*|<|!)\Z",
-    re.IGNORECASE,
-)
+from app.core.prompts import Language
+from app.core.types import Hit
+
+RELATED_PAGES = 3
+_CHARACTERS = r"[^\s<>\"'`|\\^{}\[\]\u2018-\u201f«»]{1,2000}"
+ADDRESS = re.compile(rf"(?:https?://|(?<![^\W_])(?:ftps?://|www\.)){_CHARACTERS}", re.IGNORECASE)
+_ALL = re.compile(rf"(?=({ADDRESS.pattern}|mailto:{_CHARACTERS}))", re.IGNORECASE)
+_NEXT = re.compile(r"[,;](?=(?:https?|ftps?)://)", re.IGNORECASE)
+_PARENTHESIS = re.compile(r"[()]")
 _TRAILING = ".,;:!?*_…"
 _PLACEHOLDER = re.compile(
-    r"https?://(?:localhost|127\.0\.0\.1|\[::1\]|[\w.-]*\bexample\.(?:com|org|net))(?=[:/?#]|\Z)", re.IGNORECASE
+    r"https?://(?:localhost|127\.0\.0\.1|(?:[\w-]+\.)*example\.(?:com|org|net)|\$\w+)(?::\d*)?(?=[/?#]|\Z)",
+    re.IGNORECASE,
 )
 
 
-class LinkFilter:
-    """Lets through addresses of the passages, and stand-ins such as localhost; of other links it keeps the words."""
+class Addresses:
+    """Those that texts have, and stand-ins such as localhost."""
 
-    def __init__(self, passages: Iterable[str]) -> None:
-        self._known = {_plain(url) for text in passages if "://" in text for url in _URL.findall(text)}
-        self._held = ""
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = tuple(texts)
 
-    def feed(self, text: str) -> str:
-        """The text that is certain by now."""
-        text = self._held + text
-        self._held = ""
-        addressed = "://" in text  # few pieces are: spares the others two of three searches
-        ends = (link.end() for link in _LINK.finditer(text) if link[3]) if addressed else ()
-        whole = max(ends, default=0)  # its ) ends it
-        if opened := _OPEN.search(text, whole):
-            self._held = text[opened.start() :]
-            text = text[: opened.start()]
-        return _LINK.sub(self._judge, text) if addressed else text
+    @cached_property
+    def _known(self) -> frozenset[str]:  # most answers have no address to look up
+        return frozenset(_plain(address_in(found)) for text in self._texts for found in _ALL.findall(text))
 
-    def rest(self) -> str:
-        """What was still held back, at the end."""
-        held, self._held = self._held, ""
-        return _LINK.sub(self._judge, held)
-
-    def _judge(self, match: re.Match[str]) -> str:
-        url = match[3] or match[4] or match[0]
-        words = _LINK.sub(self._judge, match[2]) if match[2] and "://" in match[2] else match[2]
-        if _plain(url) in self._known or _PLACEHOLDER.match(url):
-            return match[0].replace(match[2], words, 1) if match[2] else match[0]
-        if match[3]:
-            return words  # of the link they stay
-        return "" if match[4] else match[0][len(match[0].rstrip(_TRAILING + ")")) :]
+    def __contains__(self, address: str) -> bool:
+        """Whether a reader may be led there."""
+        plain = _plain(address)
+        whole = [plain, f"https://{plain}", f"http://{plain}"] if plain.startswith("www.") else [plain]
+        return any(one in self._known for one in whole) or bool(_PLACEHOLDER.match(address))
 
 
-def _plain(url: str) -> str:
-    """The address without what a sentence puts behind it, without fragment and last slash, for comparing."""
-    return url.rstrip(_TRAILING + ")").partition("#")[0].rstrip("/").casefold()
+def address_in(run: str) -> str:
+    """The address without what a sentence or a list puts behind it: signs, a parenthesis that closes, another one."""
+    if following := _NEXT.search(run):
+        run = run[: following.start()]
+    depth = 0
+    for found in _PARENTHESIS.finditer(run):
+        depth += 1 if found[0] == "(" else -1
+        if depth < 0:
+            run = run[: found.start()]
+            break
+    return run.rstrip(_TRAILING)
+
+
+def _plain(address: str) -> str:
+    """For comparing: as it is read, without fragment and last slash."""
+    read = unicodedata.normalize("NFC", unquote(unescape(address)))
+    return read.partition("#")[0].rstrip("/").casefold()
 
 
 def markdown_link(name: str, url: str) -> str:
     """A Markdown link that neither the name's brackets nor the address' can break."""
     return f"[{_BRACKET.sub(_ESCAPED, name)}]({quote(url, safe=_SAFE)})"
+
+
+def related_list(hits: Iterable[Hit], language: Language) -> str:
+    """Up to three pages below a heading that promises no more than that they may help; empty without any."""
+    pages = {hit.chunk.url: hit.chunk.title or hit.chunk.url for hit in hits}
+    lines = [f"- {markdown_link(title, url)}" for url, title in list(pages.items())[:RELATED_PAGES]]
+    return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
 
 
 _BRACKET, _ESCAPED = re.compile(r"([\\\[\]])"), r"\\\1"

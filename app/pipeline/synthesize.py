@@ -18,14 +18,13 @@ from app.pipeline.calls import timed
 from app.pipeline.checked import WrongLanguage, checked, whole
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
-from app.pipeline.links import markdown_link
+from app.pipeline.links import markdown_link, related_list
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
 
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
-RELATED_PAGES = 3
 LONGEST_STYLE = 2000
 
 
@@ -125,11 +124,8 @@ class Synthesize:
     def _nothing(self, turn: Turn) -> list[Event]:
         """Says so, and names the nearest pages: no model is asked to make something of too little."""
         said = [Text(self.prompts.render(turn.language, "nothing_found"))]
-        pages = {hit.chunk.url: hit.chunk.title or hit.chunk.url for hit in turn.related}
-        if pages:
-            lines = [f"- {markdown_link(title, url)}" for url, title in list(pages.items())[:RELATED_PAGES]]
-            heading = self.prompts.language(turn.language).related
-            said.append(Text(f"\n\n{heading}\n\n" + "\n".join(lines), quoted=True))
+        if related := related_list(turn.related, self.prompts.language(turn.language)):
+            said.append(Text(related, quoted=True))
         return [*said, Done()]
 
     def _extracted(self, turn: Turn) -> list[Event]:

@@ -40,6 +40,7 @@ FOREIGN = [
 ]
 INVENTED = (
     " See [9], [1, 44] and [the guide](https://invented.io/a?b=[1]), <https://invented.io/c> or https://invented.io/d."
+    " www.invented.io/i [x](//invented.io/j) <a href='https://invented.io/k'>l</a> a lone ` sign [9] and [7](www.invented.io)."
     " ![picture](https://invented.io/e.png) [![x](https://invented.io/f.png)](https://invented.io/g)"
     "\n\n**Sources**\n\n1. [Invented](https://invented.io/h)\n"
 )

@@ -41,15 +41,17 @@ def body(events: list[Event]) -> str:
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 async def test_numbers_follow_the_order_of_first_use(size: int) -> None:
     """Passage 2, cited first, becomes [1]; two passages of one section are one source; unknown numbers vanish."""
-    text = "B [2]. A [1][3], both [2, 1; 9] none [9], link [4](x) `a[1]` and\n```\nb[2]\n```\nend [3]"
+    text = "B [2]. A [1][3], both [2, 1; 9] none [9], link [4](x) `a[4]` and\n```\nb[2]\n```\nend [3]"
     events = await say([text[i : i + size] for i in range(0, len(text), size)])
-    assert body(events) == "B [1]. A [2][2], both [1][2] none , link [4](x) `a[1]` and\n```\nb[2]\n```\nend [2]"
+    assert body(events) == "B [1]. A [2][2], both [1][2] none , link [3] `a[4]` and\n```\nb[2]\n```\nend [2]"
     assert [(e.number, e.url) for e in events if isinstance(e, Source)] == [
         (1, "https://docs.example.org/page-2"),
         (2, "https://docs.example.org/page-1#limits"),
+        (3, "https://docs.example.org/a (b)/č?x=[1]"),
     ]
-    assert text_of(events).endswith(
-        "\n\n**Sources**\n\n1. [Page 2](https://docs.example.org/page-2)\n2. [Storage – Limits](https://docs.example.org/page-1#limits)"
+    assert (
+        "\n\n**Sources**\n\n1. [Page 2](https://docs.example.org/page-2)\n2. [Storage – Limits](https://docs.example.org/page-1#limits)\n3. "
+        in text_of(events)
     )
 
 
@@ -77,7 +79,7 @@ async def test_a_failure_keeps_the_text_and_lists_nothing() -> None:
 async def test_text_that_cannot_be_a_citation_is_not_delayed() -> None:
     """Only what may still become a number waits for the next piece."""
     events = await say(["Use ", "array[", "x] and [", "1", "]."])
-    assert [e.text for e in events if isinstance(e, Text)][:3] == ["Use ", "array", "[x] and "]
+    assert [e.text for e in events if isinstance(e, Text)][:4] == ["Use ", "array", "[x] and ", "[1]."]
 
 
 async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> None:
@@ -139,6 +141,109 @@ async def test_a_translated_source_is_told(language: str, source: str, told: str
     assert text_of(events).endswith(f"2. [Page 2](https://docs.example.org/page-2) {told}")
     assert text_of(events).count("(př" if language == "cs" else "(tr") == 1
     assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]
+
+
+async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS) -> tuple[str, int]:
+    """What is said, and how many sources are told."""
+    events = await say([text], language=language, hits=hits)
+    return text_of(events), sum(isinstance(event, Source) for event in events)
+
+
+NO_ANSWER = [
+    ("en", "The documentation has no answer to this question."),
+    ("en", "The documentation does not say how many cats there are."),
+    ("en", "I could not find any information about `foo` in the documentation. Ask the help desk."),
+    ("en", "There is no information about this in the provided passages."),
+    ("en", "I don't know."),
+    ("en", "This isn't mentioned in the documentation."),
+    ("cs", "Na tuto otázku v dokumentaci odpověď není."),
+    ("cs", "Dokumentace na to neodpovídá."),
+    ("cs", "V dokumentaci jsem o tom nic nenašel. Zeptejte se podpory."),
+    ("cs", "Dokumentace neuvádí, kolik to stojí."),
+    ("cs", "To v dokumentaci není uvedeno."),
+    ("cs", "V pasážích o tom není žádná zmínka."),
+]
+
+
+@pytest.mark.parametrize(("language", "text"), NO_ANSWER)
+async def test_a_model_that_has_no_answer_has_no_sources(language: str, text: str) -> None:
+    """Its passages are offered as a refusal without a model offers pages: as possibly related, three at most."""
+    said, sources = await refused(text, language=language)
+    heading = CITE.prompts.language(language).related
+    assert said.startswith(f"{text}\n\n{heading}\n\n- [Storage](https://docs.example.org/page-1)\n- [Page 2]")
+    assert said.count("\n- ") == 3
+    assert sources == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "The documentation has no answer to this, but the limit is 4 GB [2]."),
+        ("en", "No, a pod can't be resized."),
+        ("en", "The documentation says that it isn't possible to resize a pod."),
+        ("en", "The limit is 4 GB. The documentation does not say more."),
+        ("en", "The documentation has no answer for all of it:\n\n```\nkubectl get pods\n```"),
+        ("en", "The documentation does not say it in one place. " + "This is what it says. " * 20),
+        ("cs", "Podle dokumentace není možné pod zvětšit."),
+        ("cs", "Ne, kvótu uživatel změnit nemůže."),
+    ],
+)
+async def test_an_answer_has_its_sources_also_where_it_says_no(language: str, text: str) -> None:
+    """Cited or not, short or long: who answers has used the passages."""
+    said, sources = await refused(text, language=language)
+    assert f"**{CITE.prompts.language(language).sources}**" in said
+    assert sources > 0
+
+
+async def test_addresses_that_the_model_was_shown_stay() -> None:
+    """Also those of what stands next to a passage, of headings, and of attached material."""
+    chunk = replace(
+        hit(1).chunk,
+        before="Install: `curl https://get.known.cz/i.sh | sh`",
+        after="More at https://help.known.cz/.",
+        sections=(Section(0, ("See https://heading.known.cz",), ""),),
+    )
+    text = "Run `curl https://get.known.cz/i.sh`, see https://help.known.cz or https://heading.known.cz [1]"
+    assert body(await say([text], hits=(replace(hit(1), chunk=chunk),))) == text
+
+
+OWN_LISTS = [
+    ("en", "Four [2].\n\n**Sources**\n\n1. [Page 2](https://docs.example.org/page-2)\n2. [9] Other\n"),
+    ("en", "Four [2].\n\nSources:\n- [2] Page 2\n"),
+    ("en", "Four [2].\n\n## References\n[1]: https://invented.io/x\n[2]: https://invented.io/y"),
+    ("cs", "Four [2].\n\nZdroje:\n- [2] Page 2\n- [1] Page 1"),
+    ("cs", "Four [2].\n\n**Použité zdroje:**\n\n* <https://invented.io>"),
+]
+
+
+@pytest.mark.parametrize(("language", "text"), OWN_LISTS)
+@pytest.mark.parametrize("size", [1, 4, 1000])
+async def test_a_list_of_sources_by_the_model_gives_way_to_ours(language: str, text: str, size: int) -> None:
+    events = await say([text[i : i + size] for i in range(0, len(text), size)], language=language)
+    name = CITE.prompts.language(language).sources
+    told = " (anglicky)" if language == "cs" else ""
+    assert text_of(events) == f"Four [1].\n\n**{name}**\n\n1. [Page 2](https://docs.example.org/page-2){told}"
+
+
+async def test_numbers_in_the_models_own_list_tell_what_it_used() -> None:
+    """Where the text has none."""
+    events = await say(["Four.\n\nSources:\n- [2] Page 2"])
+    assert [event.url for event in events if isinstance(event, Source)] == ["https://docs.example.org/page-2"]
+    assert text_of(events).startswith("Four.\n\n**Sources**\n\n1. [Page 2]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You can use:\n\n**Sources**\n\n- S3\n- NFS",
+        "Files are\n\n**Sources**\n\nof truth.",
+        "Sources:\n- [2] Page 2\n\nThey are read every hour.",
+        "```\n# Sources\n- https://docs.example.org/page-2\n```",
+    ],
+)
+async def test_what_only_looks_like_a_source_list_stays(text: str) -> None:
+    """Other lists, and lists that aren't the end."""
+    assert text_of(await say([text])).startswith(text.replace("[2]", "[1]"))
 
 
 PARTS = [

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app import assistant
 from app.assembly import opened
 from app.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request
+from app.pipeline import trace as tracing
 from tests.app.cli.stored_index import page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 
@@ -45,11 +49,11 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
     """All steps in order, with calls, tokens, scores of both legs, and the time to the first text; it is JSON."""
     said = Reply("You detach it from its server first, and then the volume can be resized [1].", delay=0.05)
     llm.reply = lambda body: said if body.get("stream") else Reply("en: volume, resize\ncs: svazek")
-    trace = (await end(assistants, trace=True)).trace
+    told = (await end(assistants, trace=True)).trace
     names = ["detect", "refine", "keywords", "probe", "retrieve", "relevance", "synthesize", "cite"]
-    assert [step["step"] for step in trace] == names
-    steps = by_name(trace)
-    assert json.loads(json.dumps(trace)) == list(trace)
+    assert [step["step"] for step in told] == names
+    steps = by_name(told)
+    assert json.loads(json.dumps(told)) == list(told)
     assert steps["detect"]["output"]["language"] == "en"
     keywords = steps["keywords"]
     assert keywords["output"]["keywords"] == {"en": "volume, resize", "cs": "svazek"}
@@ -82,3 +86,25 @@ async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -
 async def test_nothing_is_told_where_nobody_asks(assistants: Assistants) -> None:
     """The end is the end and no more."""
     assert await end(assistants, trace=False) == Done()
+
+
+async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event passes through the trace, no clock is made and no value rendered; asked for, all of that is done."""
+    counted: Counter[str] = Counter()
+    for module, name in ((tracing, "_shown"), (tracing, "_steps"), (tracing, "_Clock"), (assistant, "traced")):
+        monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
+    await end(assistants, trace=False)
+    assert counted == Counter()
+    await end(assistants, trace=True)
+    assert counted.keys() == {"_shown", "_steps", "_Clock", "traced"}
+    assert counted["_shown"] > 50
+
+
+def counting(work: Callable[..., Any], counted: Counter[str]) -> Callable[..., Any]:
+    """The same work, counted."""
+
+    def counts(*given: Any) -> Any:
+        counted[work.__name__] += 1
+        return work(*given)
+
+    return counts

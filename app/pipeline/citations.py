@@ -1,0 +1,78 @@
+"""The numbers of passages in an answer, as its source list will have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from app.core.turn import Source
+
+LARGEST = 50  # more passages are never asked for: what is larger is a value, an invented number hardly is
+
+
+@dataclass
+class Citations:
+    """Numbers the sections in the order of their first use."""
+
+    passages: tuple[Source, ...]
+    first: int = 1  # number of the first source
+    words: frozenset[str] = frozenset()  # what a model may call a passage
+    _order: list[int] = field(default_factory=list)
+
+    @property
+    def any(self) -> bool:
+        """Whether something was cited."""
+        return bool(self._order)
+
+    def cited(self, words: str) -> str | None:
+        """What readers see for these words between brackets; None when they are no citation.
+
+        A number that no passage has is dropped. A value stays: numbers that can't be ours (0, over 50), a list
+        without any of ours, a range that goes beyond them.
+        """
+        if not (words.isdecimal() and len(words) < 4) and not _pattern(self.words).fullmatch(words):
+            return None
+        numbers = list(self._numbers(words.partition("†")[0]))
+        ours = [number for number in numbers if 1 <= number <= len(self.passages)]
+        if not all(1 <= number <= max(LARGEST, len(self.passages)) for number in numbers):
+            return None
+        if len(numbers) > 1 and not ours:
+            return None
+        return "".join(f"[{number}]" for number in dict.fromkeys(self._number(passage) for passage in ours))
+
+    def _numbers(self, words: str) -> Iterator[int]:
+        """The numbers of a list; of a range all, and 0 for one that isn't from one passage to a later one."""
+        for found in _RANGE.finditer(words):
+            low, high = int(found[1]), int(found[2] or found[1])
+            yield from range(low, high + 1) if low == high or low < high <= len(self.passages) else [0]
+
+    def _number(self, passage: int) -> int:
+        url = self.passages[passage - 1].url
+        first = next(i for i, source in enumerate(self.passages) if source.url == url)
+        if first not in self._order:
+            self._order.append(first)
+        return self._order.index(first) + self.first
+
+    def sources(self) -> tuple[Source, ...]:
+        """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
+        if not self._order:
+            for passage in range(1, len(self.passages) + 1):
+                self._number(passage)
+        return tuple(
+            replace(self.passages[index], number=number) for number, index in enumerate(self._order, self.first)
+        )
+
+
+_RANGE = re.compile(r"(\d+)(?:\s*[-–—\u2011]\s*[^\W\d]*\s*(\d+))?")
+
+
+@lru_cache(maxsize=8)
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """One number or a list of them: [2], [^2], [1, 2], [1–3], [passage 2], [1 and 2], [1†source]."""
+    called = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    number = rf"(?:(?:{called})\.?\s*)?[\^#]?\d{{1,3}}" if called else r"[\^#]?\d{1,3}"
+    return re.compile(
+        rf"\s*{number}(?:\s*(?:[,;&–—\u2011-]|\b(?:and|or|a|i|nebo)\b)\s*{number})*\s*(?:†.*)?", re.IGNORECASE
+    )

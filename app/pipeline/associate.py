@@ -15,9 +15,10 @@ from app.core.models.base import Model
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.core.types import Boost, Page
 from app.pipeline.calls import ask_helper
+from app.pipeline.history import prompted
 from app.pipeline.numbers import replied_numbers
 from app.pipeline.step import Changes
 
@@ -62,7 +63,7 @@ class Associate:
             return {}
         lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
         system = self.prompts.render(turn.language, "associate", sections=lines)
-        messages = [Message("system", system), Message("user", turn.question)]
+        messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         picked = parse(answer, [part.url for part in listed])
         return {"sections": Boost(self.settings.section_boost, url_prefixes=picked)} if picked else {}

@@ -16,7 +16,7 @@ from app.pipeline.citations import Citations
 from app.pipeline.counterparts import Counterpart, counterparts
 from app.pipeline.links import Addresses, markdown_link, related_list
 from app.pipeline.rewrite import Rewriter
-from app.pipeline.sections import best_section, stems
+from app.pipeline.sections import asked_stems, best_section
 from app.pipeline.step import Changes
 
 SNIPPET = 300
@@ -32,7 +32,7 @@ class Cite:
     prompts: Prompts
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("referred", "refined", "keywords")
+    uses = ("referred", "refined", "keywords", "more_keywords", "smalltalk", "choices")
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -88,7 +88,7 @@ class _Answer:
         sources: tuple[Source, ...] = ()
         if isinstance(event, Done) and not event.extractive and self._refuses():
             rest += related_list(self._turn.hits, self._language)
-        elif isinstance(event, Done):
+        elif isinstance(event, Done) and not (self._turn.smalltalk or self._turn.choices):
             sources = self._citations.sources()
         if sources and self._turn.request.links:
             rest += source_list(sources, self._language)
@@ -119,7 +119,7 @@ def passages_of(turn: Turn, others: Mapping[str, Counterpart] | None = None) -> 
     `others` are pages in the reader's language, by the address of the page that they stand for.
     """
     others = others or {}
-    wanted = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
+    wanted = asked_stems(turn)
     return tuple(
         _source(number, hit, wanted, others.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
     )
@@ -142,7 +142,7 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
         section="" if name == title else name,
         language=language,
         snippet=snippet,
-        score=hit.fused,
+        score=hit.score,
         translated_from="" if other else chunk.translated_from,
     )
 

@@ -14,6 +14,7 @@ from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.pipeline.calls import helped
+from app.pipeline.history import standalone
 from app.pipeline.step import Changes
 from app.pipeline.synthesize import CHARACTERS_PER_TOKEN, numbered, room_in, with_neighbours
 
@@ -34,7 +35,7 @@ class Condense:
     settings: Settings
     name = "condense"
     reads = ("question", "language", "hits")
-    uses = ("smalltalk",)
+    uses = ("smalltalk", "referred", "refined")
     writes = ("condensed",)
     optional = True
     helper_calls = 1
@@ -49,7 +50,7 @@ class Condense:
             return {}
         passages = numbered(hits, sum(map(_length, hits)))
         system = self.prompts.render(turn.language, "condense", passages=passages, most=str(most))
-        messages = [Message("system", system), Message("user", turn.question)]
+        messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await helped(
             self.name,
             lambda options: self.model.complete(messages, options),
@@ -62,10 +63,11 @@ class Condense:
             raise ModelError(
                 f"No condensed passages can be read from {answer.text[:200]!r}: they are used as they are."
             )
-        texts = {hit: said.get(number, "") for number, hit in enumerate(hits, start=1)}
         return {
             "condensed": {
-                hit.chunk.id: text for hit, text in texts.items() if text and faithful(text, with_neighbours(hit))
+                hit.chunk.id: text
+                for number, hit in enumerate(hits, start=1)
+                if faithful(text := said.get(number, ""), with_neighbours(hit))
             }
         }
 

@@ -57,8 +57,9 @@ async def _counterpart(turn: Turn, url: str) -> Counterpart | None:
     if page is None or turn.language not in codes or codes[turn.language] == url:
         return None
     other = await generation.page(codes[turn.language])
-    allowed = turn.request.filters.collections
-    if other is None or other.language != turn.language or (allowed and other.collection not in allowed):
+    if other is None or other.language != turn.language:
+        return None
+    if not turn.request.filters.admits(other.url, other.collection, {other.language}):
         return None
     sections = _sections(await generation.fetch(other.chunk_ids))
     return Counterpart(other, sections, _sections(await generation.fetch(page.chunk_ids)))

@@ -11,7 +11,7 @@ from app.core.prompts import Language
 from app.core.turn import Text, Turn
 from app.core.types import Hit
 from app.pipeline.blocks import CUT, Block, blocks_of, bounded, joined, sentences
-from app.pipeline.sections import STEM, stems
+from app.pipeline.sections import STEM, asked_stems, stems
 
 PASSAGES = 3
 LONGEST_FIRST, LONGEST_NEXT = 900, 500  # characters; a block that is longer stays whole, save paragraphs
@@ -66,8 +66,7 @@ def _lone(parts: Sequence[_Part], turn: Turn) -> bool:
 
 
 def _candidates(turn: Turn, language: Language) -> list[_Candidate]:
-    asked = stems(f"{turn.referred} {turn.question} {turn.refined} {' '.join(turn.keywords.values())}")
-    asked -= {word[:STEM] for word in language.stopwords}
+    asked = asked_stems(turn) - {word[:STEM] for word in language.stopwords}
     passages = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
     words = [stems(block.text) & asked for _, _, blocks in passages for block in blocks]
     counts = Counter(word for found in words for word in found)

@@ -15,6 +15,7 @@ from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.pipeline.calls import helped
+from app.pipeline.history import standalone
 from app.pipeline.numbers import replied_numbers
 from app.pipeline.patience import patiently
 from app.pipeline.step import Changes
@@ -36,7 +37,7 @@ class Helpful:
     settings: Settings
     name = "helpful"
     reads = ("question", "language", "hits", "hits.rerank")
-    uses = ("smalltalk", "related")
+    uses = ("smalltalk", "referred", "refined", "related")
     writes = ("hits", "related")
     optional = True
     helper_calls = 2  # one that the server refused is asked again
@@ -56,7 +57,7 @@ class Helpful:
         """Those that the model names, and of those that there was no room to show it, the ones that score well."""
         shown = fitting(turn.hits, ROOM)
         system = self.prompts.render(turn.language, "helpful", passages="\n\n".join(shown))
-        messages = [Message("system", system), Message("user", turn.question)]
+        messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await helped(
             self.name,
             lambda options: patiently(lambda: model.complete(messages, options)),

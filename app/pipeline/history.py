@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.analysis import fold
+from app.core.language import is_smalltalk
 from app.core.prompts import Language, Prompts
 from app.core.turn import Message, Turn
 
@@ -53,10 +54,11 @@ def referred(messages: Sequence[Message], language: Language) -> str:
 
     It refers when it names next to nothing itself ("For how long?"), or little and says so ("And ...", "it", "there").
     """
-    questions = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()]
-    if len(questions) < 2:
+    *before, last = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()] or [""]
+    before = [question for question in before if not is_smalltalk(question, language)]
+    if not before:
         return ""
-    written = re.findall(r"[^\W_]+", questions[-1])
+    written = re.findall(r"[^\W_]+", last)
     words = [fold(word) for word in written]
     telling = [word for word in written if fold(word) not in language.stopwords]
     if words[:1] and words[0] in language.openers:
@@ -65,7 +67,7 @@ def referred(messages: Sequence[Message], language: Language) -> str:
         refers = len(telling) <= MOST_REFERRING
     else:
         refers = len(telling) < FEWEST_TELLING and not any(map(_is_name, set(written[1:]).intersection(telling)))
-    return questions[-2] if refers else ""
+    return before[-1] if refers else ""
 
 
 def _is_name(word: str) -> bool:
@@ -80,6 +82,12 @@ def spelled_out(turn: Turn) -> Turn:
     """
     in_conversation = sum(message.role == "user" for message in turn.request.messages) > 1
     return replace(turn, question=turn.refined, referred="") if turn.refined and in_conversation else turn
+
+
+def standalone(turn: Turn) -> str:
+    """The question so that it needs no conversation: as `spelled_out`, else behind the one that it refers to."""
+    asked = spelled_out(turn)
+    return f"{asked.referred} {asked.question}".strip()
 
 
 def prompted(system: str, turn: Turn, prompts: Prompts) -> list[Message]:

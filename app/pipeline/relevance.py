@@ -19,7 +19,7 @@ from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Turn
 from app.core.types import Hit
-from app.pipeline.history import spelled_out
+from app.pipeline.history import spelled_out, standalone
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
@@ -77,8 +77,7 @@ class Relevance:
         return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
-        turn = spelled_out(turn)
-        whole = f"{turn.referred} {turn.question}".strip()
+        whole, turn = standalone(turn), spelled_out(turn)
         telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
         named = names(turn.referred) | names(turn.question)
         texts = [whole, *(f"{turn.referred} {end}" for end in ends(turn.question))]

@@ -12,6 +12,7 @@ from app.core.models.rerank import Reranker
 from app.core.settings import Settings
 from app.core.store.search import rank
 from app.core.turn import Turn
+from app.pipeline.history import standalone
 from app.pipeline.patience import patiently
 from app.pipeline.step import Changes
 
@@ -28,8 +29,8 @@ class Rerank:
     reranker: Reranker
     settings: Settings
     name = "rerank"
-    reads = ("question", "search", "legs", "generation")
-    uses = ("smalltalk",)
+    reads = ("question", "language", "search", "legs", "generation")
+    uses = ("smalltalk", "referred", "refined")
     writes = ("hits", "hits.rerank")
     optional = True
     helper_calls = 0
@@ -46,7 +47,7 @@ class Rerank:
         if not hits:
             return {}
         texts = [hit.chunk.embedded_text for hit in hits]
-        scores = await patiently(lambda: self.reranker.rerank(turn.question, texts))
+        scores = await patiently(lambda: self.reranker.rerank(standalone(turn), texts))
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
         other = wide.of_another_language
         best = sorted(

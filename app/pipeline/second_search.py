@@ -28,7 +28,7 @@ class SecondSearch:
     settings: Settings
     name = "second_search"
     reads = ("question", "language", "generation", "hits", "evidence")
-    uses = ("smalltalk", "keywords", "vector", "legs", "related")
+    uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
     writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
     optional = True
     helper_calls = 1

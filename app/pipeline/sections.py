@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from app.core.analysis import fold
+from app.core.turn import Turn
 from app.core.types import Chunk, Section
 
 STEM = 5  # Czech and English endings change after about as many letters
@@ -16,6 +17,12 @@ def stems(text: str) -> set[str]:
     """The first letters of the text's words, folded: what survives inflection."""
     # letter by letter, as other texts must be, folding was a tenth of an answer's CPU
     return set(_STEMS.findall(text.casefold() if text.isascii() else fold(text)))
+
+
+def asked_stems(turn: Turn) -> set[str]:
+    """The stems of the question and of all that was searched in its place."""
+    keywords = (*turn.keywords.values(), *turn.more_keywords.values())
+    return stems(" ".join((turn.referred, turn.question, turn.refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:

@@ -37,7 +37,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "smalltalk", "refined", "related", "choices", "condensed")
+    uses = ("referred", "smalltalk", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
     helper_calls = 0

@@ -10,7 +10,7 @@ from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text
 from app.core.types import Hit, Section
-from app.pipeline.cite import Cite
+from app.pipeline.cite import Cite, passages_of
 from tests.app.pipeline.turns import hit, text_of, turn
 
 CITE = Cite(load_prompts(("cs", "en")))
@@ -268,3 +268,30 @@ async def test_a_stream_in_any_pieces_says_the_same_as_the_whole(seed: int) -> N
     assert body(cut).endswith(" The end.")
     outside_code = re.sub(r"```.*?```|`[^`]*`", "", body(cut), flags=re.DOTALL)
     assert {int(n) for n in re.findall(r"\[(\d+)\]", outside_code)} <= {e.number for e in cut if isinstance(e, Source)}
+
+
+@pytest.mark.parametrize("more", [{"smalltalk": True}, {"choices": HITS[:2]}])
+async def test_what_answers_nothing_has_no_sources(more: dict) -> None:
+    """A greeting and a question back rest on no passage."""
+
+    async def events() -> Events:
+        yield Text("Which do you mean?", quoted=True)
+        yield Done()
+
+    given = turn(hits=HITS, events=events(), **more)
+    assert [e async for e in (await CITE(given))["events"]] == [Text("Which do you mean?"), Done()]
+
+
+async def test_a_source_has_the_score_that_it_was_ordered_by() -> None:
+    events = await say(["[1]"], hits=(replace(hit(1), rerank=0.9), hit(2)))
+    assert [e.score for e in events if isinstance(e, Source)] == [0.9]
+
+
+async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:
+    """Those of a second search, too, which is made where the question's own words say too little."""
+    sections = (Section(0, ("Disks", "Making"), "make"), Section(6, ("Disks", "Resizing"), "resize"))
+    found = hit(1, "Make. Resize.")
+    found = replace(found, chunk=replace(found.chunk, sections=sections))
+    assert passages_of(turn("frobnicate", hits=(found,)))[0].section == "Making"
+    (source,) = passages_of(turn("frobnicate", hits=(found,), more_keywords={"en": "resize"}))
+    assert source.section == "Resizing"

@@ -77,17 +77,32 @@ async def test_translated_anchors_are_matched_by_place(store: Store, anchors, li
 
 
 async def test_without_a_counterpart_the_other_language_is_told(store: Store) -> None:  # noqa: F811
-    """In the reader's language, behind the link; a page that isn't indexed or is in another collection is none."""
+    """In the reader's language, behind the link; a page that isn't indexed is none."""
     english = chunk("disk", "en", "Disks", "resize")
     generation = await generation_of(store, (english, BOTH))
     assert text_of(await cited(generation, english)).endswith(
         f"1. [Disks – resize en]({SITE}/en/disk#resize) (anglicky)"
     )
-    other = chunk("disk", "cs", "Disky", "resize", collection="blog")
+
+
+@pytest.mark.parametrize(
+    ("filters", "leads"),
+    [
+        (Filters(), True),
+        (Filters(collections=("docs",)), False),
+        (Filters(languages=("en",)), False),
+        (Filters(sections=("/en",)), False),
+        (Filters(url_prefixes=(f"{SITE}/en",)), False),
+        (Filters(collections=("blog", "docs"), languages=("cs", "en"), url_prefixes=(SITE,)), True),
+    ],
+)
+async def test_no_link_leads_beyond_what_may_be_searched(store: Store, filters: Filters, leads: bool) -> None:  # noqa: F811
+    """Neither the limits of an assistant nor the filters of a request end at the links."""
+    english, other = chunk("disk", "en", "Disks", "resize"), chunk("disk", "cs", "Disky", "resize", collection="blog")
     generation = await generation_of(store, (english, BOTH), (other, BOTH))
-    request = Request((), filters=Filters(collections=("docs",)))
+    request = Request((), filters=filters)
     given = turn("resize", "cs", hits=(Hit(english),), generation=generation, request=request)
-    assert await counterparts(given) == {}
+    assert bool(await counterparts(given)) == leads
 
 
 async def test_a_store_that_fails_leaves_the_links_that_there_are() -> None:

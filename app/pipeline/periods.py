@@ -200,10 +200,11 @@ class PeriodRules:
         for name in OPERATORS:
             for form in operators[name]:
                 yield name, False, re.compile(f"{BEFORE}{_filled(form, {'period': period} | alone)}{AFTER}")
-        for key, operator in (("bare_eq", "eq"), ("bare_gte", "gte")):
+        bare: tuple[tuple[str, Operator], ...] = (("bare_eq", "eq"), ("bare_gte", "gte"))
+        for key, operator in bare:
             for name_ in operators[key]:
                 pattern = re.compile(f"{BEFORE}(?P<period>{self._named[name_].pattern}){AFTER}")
-                yield "eq" if operator == "eq" else "gte", True, pattern
+                yield operator, True, pattern
 
     def _counted(self, form: str) -> re.Pattern[str]:
         number = rf"(?P<n>\d{{1,3}}|{'|'.join(words.pattern for words in self._numbers.values())})"

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from app.pipeline.code_syntax import SPAN, closed_at, line_start, span_end, start_unsure
 from app.pipeline.link_syntax import TARGET, WORDS, More, closing, destination_end, more, space_end, target_of
 from app.pipeline.links import ADDRESS, address_in
 
-SPAN = 300  # of code in a line: as long as what follows a lone backtick may be taken for code
 Kind = Literal["text", "code", "bracket", "link", "end", "address", "tag", "definition"]
 
 _SIGN = re.compile(r"[\n`\[\]<\\【:wW]")
@@ -27,14 +27,6 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_TAIL = 9
-_ITEM = r"(?:[-*+]|\d{1,3}[.)])"
-_BEGIN = re.compile(
-    rf"([ \t]*)((?:>[ \t]*)*)({_ITEM}(?:[ \t]+|(?=\n|\Z)))?(`{{3,}}(?=[^`\n]{{0,80}}(?:\n|\Z)|[^`\n]{{81}})|~{{3,}})?"
-)
-_UNSURE = re.compile(rf"[ \t]*(?:>[ \t]*)*(?:{_ITEM}?|\d{{1,3}})[ \t]*(?:`{{1,2}}|`{{3,}}[^`\n]{{0,80}}|~+)?\Z")
-_CLOSER = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*(?:\n|\Z)")
-_CLOSER_UNSURE = re.compile(r"[ \t>]*(?:`+|~+)?[ \t]*\Z")
-_SPAN_END = re.compile(rf"(`+)|\n[ \t]*(?:(\n|#|>|\||{_ITEM}[ \t]|```|~~~)|(?:{_ITEM}?|\d{{1,3}}|``?|~~?)\Z)")
 _TAGS = "a|area|audio|base|embed|form|iframe|img|link|object|script|source|svg|track|use|video"
 _SCHEMES = "https?|ftps?|mailto|javascript|data|vbscript"
 _ANGLED = rf"(?:(?:{_SCHEMES}):|www\.)[^\s<>]{{0,{TARGET}}}|(?:{_TAGS})\s[^<>]{{0,600}}"
@@ -163,19 +155,17 @@ class Tokens:
 
     def _line(self, text: str, at: int) -> Token:
         """The beginning of a line, up to what it says: fences, indented code, lists."""
-        if (_CLOSER_UNSURE if self._fence else _UNSURE).match(text, at):
+        if start_unsure(text, at, fenced=bool(self._fence)):
             more(final=self._final)
         self._fresh = False
         if self._fence:
-            closer = _CLOSER.match(text, at)
-            if closer is None or not closer[1].startswith(self._fence):
+            end = closed_at(text, at, self._fence)
+            if not end:
                 return self._coded(text, at)
-            self._fence, self._fresh = "", closer[0].endswith("\n")
-            return self._plain(text, at, closer.end(), "code")
-        begin = _BEGIN.match(text, at)
-        assert begin is not None  # it matches nothing, too
-        indent, quote, item, fence = begin.groups(default="")
-        if not (quote or item or fence) and text[begin.end() : begin.end() + 1] in {"\n", ""}:
+            self._fence, self._fresh = "", text[end - 1] == "\n"
+            return self._plain(text, at, end, "code")
+        indent, quote, item, fence, end = line_start(text, at)
+        if not (quote or item or fence) and text[end : end + 1] in {"\n", ""}:
             self._blank = True
             return Token("text", indent)
         width = len(indent.expandtabs(4))
@@ -189,7 +179,7 @@ class Tokens:
         self._indented = self._blank = False
         self._fence = fence
         self._last = "\n"
-        return Token("code" if fence else "text", begin[0])
+        return Token("code" if fence else "text", text[at:end])
 
     def _coded(self, text: str, at: int) -> Token:
         """Code up to the end of the line."""
@@ -212,24 +202,13 @@ class Tokens:
 
     def _spanned(self, text: str, at: int) -> Token:
         """What follows backticks: code when as many close it soon, in the same paragraph; else they are mere signs."""
-        end = self._span(text, at)
+        end = span_end(text, at, self._ticks, self._left, final=self._final)
         if end is None:
             end, _ = self._find(text, at)
             self._left -= end - at
             return self._plain(text, at, end)
         self._ticks = 0
         return self._plain(text, at, end, "code") if end else self._next(text, at)
-
-    def _span(self, text: str, at: int) -> int | None:
-        """Where the code ends that backticks may have opened; 0 when they didn't, None when that isn't sure."""
-        for found in _SPAN_END.finditer(text, at):
-            if found.start() - at > self._left or (found[2] and not found[1]):
-                return 0
-            if found.end() == len(text) and not self._final:
-                return None
-            if found[1] and len(found[1]) == self._ticks:
-                return found.end()
-        return 0 if self._final or len(text) - at > self._left else None
 
     # ---- what a line has -------------------------------------------------------------------------
 

@@ -102,7 +102,13 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
-    scores = {"lexical": hit.lexical, "cosine": hit.cosine, "fused": hit.fused, "rerank": hit.rerank}
+    scores = {
+        "lexical": hit.lexical,
+        "cosine": hit.cosine,
+        "fused": hit.fused,
+        "boost": hit.boost,
+        "rerank": hit.rerank,
+    }
     return {
         "chunk": hit.chunk.id,
         "url": hit.chunk.link,

@@ -228,6 +228,12 @@ def nothing_in(index: str, error: NoIndex) -> str:
     return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
 
 
+def unfit(info: GenerationInfo, embedder: Embedder) -> str:
+    """Why the index can't be searched with the embedder; empty where it can."""
+    built = info.recipe.embedder
+    return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
+
+
 async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
     try:
         info = (await store.live()).info
@@ -235,6 +241,4 @@ async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
         return IndexState(embedder.name, problem=nothing_in(name, error))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
-    fits = info.recipe.embedder == embedder.name
-    problem = "" if fits else f"built with the embedder {info.recipe.embedder}: index anew, or set that one"
-    return IndexState(embedder.name, info, problem=problem)
+    return IndexState(embedder.name, info, problem=unfit(info, embedder))

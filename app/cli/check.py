@@ -72,9 +72,7 @@ async def _look(settings: Settings) -> dict[str, Any]:
 
 async def _state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
     """An index with its embedder, and what is wrong with them."""
-    index, problem = await _index(name, store)
-    if index and index["embedder"] != embedder.name:
-        problem = f"built with the embedder {index['embedder']}: index anew, or set that one"
+    index, problem = await _index(name, store, embedder)
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
     return {"index": index, "index_problem": problem, "embedder": answers}
 
@@ -87,13 +85,13 @@ async def _problem(call: Awaitable[object]) -> str:
     return ""
 
 
-async def _index(name: str, store: Store) -> tuple[dict[str, Any] | None, str]:
+async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str, Any] | None, str]:
+    from app.assistant import nothing_in, unfit
+
     try:
         generation = await store.live()
         pages = await generation.pages()
     except NoIndex as error:
-        from app.assistant import nothing_in
-
         return None, nothing_in(name, error)
     except AssistantError as error:
         return None, str(error)
@@ -110,7 +108,7 @@ async def _index(name: str, store: Store) -> tuple[dict[str, Any] | None, str]:
         "embedder": info.recipe.embedder,
         "dimension": info.recipe.dimension,
         "splitter": info.recipe.splitter,
-    }, ""
+    }, unfit(info, embedder)
 
 
 def _unfilled(assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

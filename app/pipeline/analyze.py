@@ -20,6 +20,7 @@ from app.pipeline.keywords import LONGEST as LONGEST_KEYWORDS
 from app.pipeline.keywords import codes_of, names_of
 from app.pipeline.keywords import parse as parse_lines
 from app.pipeline.refine import LONGEST as LONGEST_QUESTION
+from app.pipeline.replies import unquoted
 from app.pipeline.step import Changes
 
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
@@ -95,7 +96,7 @@ def _object(answer: str) -> Mapping[str, Any] | None:
 
 
 def _line(text: str) -> str:
-    question = " ".join(text.strip(' \t\n,"„“”').split())
+    question = " ".join(unquoted(text.strip(" \t\n,")).split())
     return question if re.search(r"\w", question) else ""
 
 

@@ -19,7 +19,7 @@ from app.core.turn import Turn
 from app.core.types import Boost, Page
 from app.pipeline.calls import ask_helper
 from app.pipeline.history import prompted
-from app.pipeline.numbers import replied_numbers
+from app.pipeline.replies import NONE, replied_numbers
 from app.pipeline.step import Changes
 
 FEWEST_PAGES = 2
@@ -29,7 +29,7 @@ MOST_TITLES = 8
 LONGEST_TITLE = 40
 KEPT_LISTS = 32  # for different limits of requests
 _ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
-_NONE = re.compile(r"\W*(?:none|nothing|zadn\w*|nic)\b")
+_NONE = re.compile(rf"\W*{NONE}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,13 @@ def parse(answer: str, listed: Sequence[str]) -> tuple[str, ...]:
     """The sections whose numbers or addresses the answer names; others that it names don't exist and are dropped."""
     if _NONE.match(fold(answer)):
         return ()
-    numbers, by_address = replied_numbers(answer), {unquote(url).rstrip("/"): url for url in listed}
-    picked, unread = [listed[n - 1] for n in numbers or () if 1 <= n <= len(listed)], False
-    for piece in re.split(r"[\n;]|,\s", answer) if numbers is None else ():
-        numbers = replied_numbers(piece)
+    by_address = {unquote(url).rstrip("/"): url for url in listed}
+    picked, unread = list[str](), False
+    for piece in [answer] if replied_numbers(answer) is not None else re.split(r"[\n;]|,\s", answer):
         if "/" in piece:  # an address that isn't in the list was made up, whatever number stands before it
             named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
             picked += [by_address[url] for url in named if url in by_address]
-        elif numbers is not None:
+        elif (numbers := replied_numbers(piece)) is not None:
             picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
         else:
             unread = True

@@ -16,8 +16,8 @@ from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.pipeline.calls import helped
 from app.pipeline.history import standalone
-from app.pipeline.numbers import replied_numbers
 from app.pipeline.patience import patiently
+from app.pipeline.replies import replied_numbers
 from app.pipeline.step import Changes
 from app.pipeline.synthesize import fitting
 

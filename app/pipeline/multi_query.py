@@ -19,6 +19,7 @@ from app.core.turn import Turn
 from app.core.types import Vector
 from app.pipeline.calls import ask_helper
 from app.pipeline.history import prompted
+from app.pipeline.replies import unquoted
 from app.pipeline.retrieve import query_for
 from app.pipeline.step import Changes
 
@@ -73,6 +74,6 @@ class MultiQuery:
 
 def parse(answer: str) -> list[str]:
     """One wording a line, list marks and quotes removed, each once, at most `VARIANTS`."""
-    lines = (_MARK.sub("", line).strip().strip("\"'„“”").strip() for line in answer.splitlines())
+    lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
     usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
     return [line[:LONGEST] for line in usable][:VARIANTS]

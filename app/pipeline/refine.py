@@ -11,6 +11,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.pipeline.calls import ask_helper
 from app.pipeline.history import prompted
+from app.pipeline.replies import unquoted
 from app.pipeline.step import Changes
 
 LONGEST = 600
@@ -35,7 +36,7 @@ class Refine:
         if turn.smalltalk:
             return {}
         messages = prompted(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
-        answer = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip().strip('"„“”').strip()
+        answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
             raise ModelError(
                 f"The rewritten question is {'empty' if not answer else 'an essay'}: the original is used."

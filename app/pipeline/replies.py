@@ -1,4 +1,4 @@
-"""Numbers that a language model was asked to reply with."""
+"""What a language model was asked to reply with, and nothing around it: numbers, a line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from app.core.analysis import fold
 _LABEL = r"(?:passages?|sections?|numbers?|answer|uryv\w+|pasaz\w*|oddil\w*|cisl\w+|odpoved)"
 _BETWEEN = r"(?:\s*[,;]\s*(?:and\s+|a\s+)?|\s+(?:and|a|&)\s+|\s*\n\s*|\s+)"
 _LIST = re.compile(rf"(?:{_LABEL}\s*:?\s*)?(\d+(?:{_BETWEEN}\d+)*)")
-_NONE = re.compile(r"(?:none|nothing|zadn\w*|nic)(?: of them| z nich)?|0|-|")
+NONE = r"(?:none|nothing|zadn\w*|nic)"
+"""How folded replies say that nothing of what was shown is it."""
+
+_NO_NUMBER = re.compile(rf"{NONE}(?: of them| z nich)?|0|-|")
+
+
+def unquoted(answer: str) -> str:
+    """The reply without the quotation marks that models put around it."""
+    return answer.strip().strip("\"'„“”").strip()
 
 
 def replied_numbers(answer: str) -> tuple[int, ...] | None:
     """The numbers of an answer that is nothing but a list of them, or says that there are none; None for other answers."""
     said = re.sub(r"^\s*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE).strip().rstrip(".").strip()
-    if _NONE.fullmatch(said):
+    if _NO_NUMBER.fullmatch(said):
         return ()
     found = _LIST.fullmatch(said)
     return tuple(map(int, re.findall(r"\d+", found[1]))) if found else None

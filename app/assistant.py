@@ -70,7 +70,7 @@ class Assistant:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn as it is once the passages are ranked; nothing is judged or synthesized."""
+        """The turn as it is once the passages are found and fused; nothing is reranked, judged or synthesized."""
         return await run(upto(self.plan, "search"), await self.begin(request))
 
     async def weigh(self, request: Request) -> Turn:
@@ -78,8 +78,8 @@ class Assistant:
         return await run(upto(self.plan, "evidence"), await self.begin(request))
 
     async def search(self, request: Request) -> Turn:
-        """As `find`, without asking a language model."""
-        return await run(upto(self.lookup, "search"), await self.begin(request))
+        """As `find`, but reranked where its steps do so, and without asking a language model."""
+        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request))
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None where there is none within this assistant's limits."""

@@ -190,7 +190,7 @@ def unasked(plan: Plan, most: int) -> str:
     )
 
 
-def upto(plan: Plan, field: str) -> Plan:
-    """The part of the plan that ends with the last writer of the field."""
-    last = max((i for i, group in enumerate(plan) for step in group if field in step.writes), default=-1)
+def upto(plan: Plan, *fields: str) -> Plan:
+    """The part of the plan that ends with the last writer of any of the fields."""
+    last = max((i for i, group in enumerate(plan) for step in group if set(fields) & set(step.writes)), default=-1)
     return plan[: last + 1]

@@ -46,12 +46,34 @@ async def assistants(store: Store):  # noqa: F811
     return lambda *names: Assistant("a", {}, make_plan(STEPS, tools), store, names)
 
 
+class Backwards:
+    """A reranker to which the last passage is the best."""
+
+    name = "backwards"
+
+    async def rerank(self, question: str, passages: list[str]) -> list[float]:
+        return [n / len(passages) for n in range(len(passages))]
+
+
 def asked(*collections: str) -> Request:
     return Request((Message("user", QUESTION),), id="r", filters=Filters(collections=collections))
 
 
 async def found(assistant: Assistant, *collections: str) -> set[str]:
     return {hit.chunk.collection for hit in (await assistant.find(asked(*collections))).hits}
+
+
+async def test_a_search_has_the_order_that_an_answer_is_made_of(assistants, store: Store):  # noqa: F811
+    """Reranked by an assistant that does so, and judged by none."""
+    plain = assistants()
+    settings, prompts = Settings.load(None, per_page=1), load_prompts(("cs", "en"))
+    detector = LanguageDetector(prompts.languages, "en")
+    tools = Tools(settings, prompts, detector, None, FakeEmbedder(), Backwards())  # type: ignore[arg-type]
+    lookup = make_plan([*STEPS[:3], "rerank", "relevance", *STEPS[3:]], tools)
+    fused = (await replace(plain, lookup=plain.plan).search(asked())).hits
+    reranked = await replace(plain, lookup=lookup).search(asked())
+    assert [hit.chunk.id for hit in reranked.hits] == [hit.chunk.id for hit in reversed(fused)]
+    assert reranked.evidence is None
 
 
 @pytest.mark.parametrize("names", [("docs",), ("docs", "wiki"), ("wiki", "blog", "docs")])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 
@@ -50,9 +51,9 @@ class Filters:
         return Filters(
             collections=_common(self.collections, limits.collections),
             languages=_common(self.languages, limits.languages),
-            url_prefixes=_overlap(self.url_prefixes, limits.url_prefixes),
-            sections=_overlap(_paths(self.sections), _paths(limits.sections)),
-            versions=_common(self.versions, limits.versions),
+            url_prefixes=_common(self.url_prefixes, limits.url_prefixes, _nested),
+            sections=_common(_paths(self.sections), _paths(limits.sections), _nested),
+            versions=_common(self.versions, limits.versions, _same_version),
         )
 
 
@@ -64,22 +65,23 @@ def _in_path(before: str, values: Collection[str], after: str) -> str:
     return f"^[^/]+//[^/]+/{before}({'|'.join(map(re.escape, values))}){after}"
 
 
-def _common(asked: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
-    if not allowed or not asked:
-        return asked or allowed
-    return tuple(name for name in allowed if name in asked) or NOTHING
-
-
 def _paths(sections: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"/{section.strip('/')}/" if section.strip("/") else "/" for section in sections)
 
 
-def _overlap(asked: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+def _common(
+    asked: tuple[str, ...], allowed: tuple[str, ...], fits: Callable[[str, str], bool] = operator.eq
+) -> tuple[str, ...]:
+    """The narrower one of each two that fit together."""
     if not allowed or not asked:
         return asked or allowed
-    both = [max(one, other, key=len) for one in asked for other in allowed if _nested(one, other)]
+    both = [max(one, other, key=len) for other in allowed for one in asked if fits(one, other)]
     return tuple(dict.fromkeys(both)) or NOTHING
 
 
 def _nested(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
+
+
+def _same_version(one: str, other: str) -> bool:
+    return one.removeprefix("v") == other.removeprefix("v")

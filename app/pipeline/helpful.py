@@ -40,7 +40,7 @@ class Helpful:
     uses = ("smalltalk", "referred", "refined", "related")
     writes = ("hits", "related")
     optional = True
-    helper_calls = 2  # one that the server refused is asked again
+    helper_calls = 1  # as they are counted: one that the server refused is asked again
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits that are left; hits that nobody reranked stay as they are."""

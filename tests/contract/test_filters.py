@@ -69,6 +69,8 @@ async def test_filters_apply_to_both_legs(store, filters, expected):
         (Filters(versions=("1",)), set()),
         (Filters(versions=("2.0",), sections=("/x",)), set()),
         (Filters(versions=("2.0",)).narrowed(Filters(versions=("1.0",))), set()),
+        (Filters(versions=("1.0",)).narrowed(Filters(versions=("v1.0",))), {"old"}),
+        (Filters(versions=("v2.0", "v1.0")).narrowed(Filters(versions=("2.0", "1.0"))), {"old"}),
         (Filters(url_prefixes=(SITE,)).narrowed(Filters(url_prefixes=("https://else.org/",))), set()),
         (Filters().narrowed(Filters(url_prefixes=("https://else.org/",))), {"other"}),
     ],

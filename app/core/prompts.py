@@ -191,7 +191,7 @@ def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
 
 
 def _pattern(text: str, name: str) -> str:
-    pattern = text.replace("\n", "").replace("\\ ", " ")
+    pattern = f"(?x){text}" if text.strip() else ""  # lines and blanks in the file are for its readers
     try:
         re.compile(pattern)
     except re.error as error:
@@ -207,7 +207,7 @@ def _language(code: str, override: str) -> Language:
         letters = frozenset(str(values.pop("letters", "")))
         passage = frozenset(str(values.pop("passage", "")).split())
         source_headings = tuple(
-            name.strip() for name in str(values.pop("source_headings", "")).split(",") if name.strip()
+            heading.strip() for heading in str(values.pop("source_headings", "")).split(",") if heading.strip()
         )
         no_answer = _pattern(str(values.pop("no_answer", "")), name)
         translated, written = _table(values, "translated", name), _table(values, "written", name)

@@ -12,6 +12,7 @@ from app.core.models.rerank import Reranker
 from app.core.settings import Settings
 from app.core.store.search import rank
 from app.core.turn import Turn
+from app.core.types import Hit, Query
 from app.pipeline.history import standalone
 from app.pipeline.patience import patiently
 from app.pipeline.step import Changes
@@ -29,14 +30,14 @@ class Rerank:
     reranker: Reranker
     settings: Settings
     name = "rerank"
-    reads = ("question", "language", "search", "legs", "generation")
+    reads = ("question", "search", "legs", "generation")
     uses = ("smalltalk", "referred", "refined")
     writes = ("hits", "hits.rerank")
     optional = True
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The hits with their scores of 0..1, best first; a page in another language must be better than one in the reader's.
+        """The hits with their scores of 0..1, best first; the language, time and place of a page count as in the ranking.
 
         Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
         """
@@ -49,10 +50,7 @@ class Rerank:
         texts = [hit.chunk.embedded_text for hit in hits]
         scores = await patiently(lambda: self.reranker.rerank(standalone(turn), texts))
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
-        other = wide.of_another_language
-        best = sorted(
-            scored, key=lambda hit: -(hit.rerank or 0.0) * (1 if hit.chunk.language == turn.language else other)
-        )
+        best = sorted(scored, key=lambda hit: -_worth(hit, wide))
         return {"hits": tuple(best[: turn.search.limit])}
 
     async def prove(self) -> None:
@@ -75,3 +73,8 @@ class Rerank:
                 f"{self.reranker.name} scores outside of 0..1 ({outside[0]:g}): set DOCS_RERANK_SIGMOID=true for such a model."
             )
         return list(scores)
+
+
+def _worth(hit: Hit, query: Query) -> float:
+    of_language = 1.0 if hit.chunk.language == query.language else query.of_another_language
+    return (hit.rerank or 0.0) * hit.boost * of_language

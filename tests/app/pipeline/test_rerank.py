@@ -17,7 +17,7 @@ from app.core.models.openai import Endpoint
 from app.core.models.rerank import Reranker
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.types import Candidate, Legs, Query
+from app.core.types import Boost, Candidate, Legs, Query
 from app.pipeline.rerank import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 
@@ -112,6 +112,17 @@ async def test_of_two_that_answer_alike_the_reader_s_language_comes_first(server
     server.scores[6] = 0.5
     changes = await Rerank(reranker, SETTINGS)(czech)
     assert [(h.chunk.id, h.rerank) for h in changes["hits"]] == [("c6", 0.9), ("c7", 0.5)]
+
+
+async def test_what_was_lifted_stays_lifted(server: Server, reranker: Reranker) -> None:
+    """Of two that answer alike, the page of the asked time or part of the site; its score is that of the reranker."""
+    there = found()
+    lifted = replace(there, search=replace(there.search, boosts=(Boost(1.2, url_prefixes=("https://x/7",)),)))
+    server.scores = dict.fromkeys(range(8), 0.1)
+    (first, *_) = (await Rerank(reranker, SETTINGS)(lifted))["hits"]
+    assert (first.chunk.id, first.rerank) == ("c7", 0.1)
+    server.scores |= {0: 0.13, 1: 0.13}
+    assert "c7" not in {h.chunk.id for h in (await Rerank(reranker, SETTINGS)(lifted))["hits"]}
 
 
 async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Reranker) -> None:

@@ -204,10 +204,10 @@ class Turn:
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
     `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
-    `hypothetical` are what other wordings and a made-up answer found. `evidence` (0..1) is how much of what the question says the best
-    passage has, `evidence_needed` what it must have; `related` are hits too weak to answer from; `choices` are hits of different readings
-    of the question, `condensed` shorter texts of the hits by the ids of their chunks, where not their own stay.
-    `more_keywords` are those of a second search.
+    `hypothetical` are what other wordings and a made-up answer found, `more_keywords` the keywords of a second search.
+    `evidence` (0..1) is how much of what the question says the best passage has, `evidence_needed` what it must have;
+    `related` are hits too weak to answer from, `choices` hits of different readings of the question, `condensed`
+    shorter texts of the hits by the ids of their chunks, where not their own stay.
     `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
     """
 

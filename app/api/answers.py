@@ -111,7 +111,9 @@ class Scores(BaseModel):
 
     lexical: float | None = Field(description="BM25.")
     vector: float | None = Field(description="Cosine, -1 to 1.")
-    fused: float = Field(description="0 to 1, relative to the other passages of this search; more where a step lifts pages.")
+    fused: float = Field(
+        description="0 to 1, relative to the other passages of this search; more where a step lifts pages."
+    )
     rerank: float | None = Field(description="0 to 1, where the assistant's steps rerank: then it is the order.")
 
 

@@ -76,12 +76,11 @@ def _is_name(word: str) -> bool:
 
 
 def spelled_out(turn: Turn) -> Turn:
-    """The turn as if the question of a conversation had been asked the way the language model made it stand alone.
+    """The turn as if a question that refers to the one before had been asked the way the language model spelled it out.
 
-    A question that nothing went before stays as it was asked: retrieval does better with the original.
+    One that stands on its own stays as it was asked: retrieval does better with the original.
     """
-    in_conversation = sum(message.role == "user" for message in turn.request.messages) > 1
-    return replace(turn, question=turn.refined, referred="") if turn.refined and in_conversation else turn
+    return replace(turn, question=turn.refined, referred="") if turn.refined and turn.referred else turn
 
 
 def standalone(turn: Turn) -> str:

@@ -19,6 +19,7 @@ from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.pipeline.history import spelled_out
+from app.pipeline.sections import headed_first
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
@@ -78,7 +79,8 @@ class Retrieve:
             again = await generation.search(replace(query, vector=None))
             legs = Legs(again.lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
-        return {"search": query, "legs": legs, "hits": await rank(generation, legs, query)}
+        hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(turn.language))
+        return {"search": query, "legs": legs, "hits": hits}
 
 
 async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:

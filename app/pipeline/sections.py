@@ -1,15 +1,18 @@
-"""Which of a chunk's sections a reader should be sent to."""
+"""Which of a chunk's sections a reader should be sent to, and whether one is headed by what was asked."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from app.core.analysis import fold
+from app.core.language import without_stopwords
+from app.core.prompts import Language
 from app.core.turn import Turn
-from app.core.types import Chunk, Section
+from app.core.types import Chunk, Hit, Section
 
 STEM = 5  # Czech and English endings change after about as many letters
+FEWEST_STEMS = 2  # a single word is a heading here and there
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
 
 
@@ -38,3 +41,20 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
         return len(stems(text) & stems_wanted), -index
 
     return chunk.sections[max(range(len(chunk.sections)), key=score)]
+
+
+def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
+    """The hits, those first that have the question for a heading or title, in its very words but for function words.
+
+    Who takes a question from a list of contents, or repeats a suggested one, wants that section.
+    """
+    wanted = stems(without_stopwords(question, language))
+
+    def is_headed(hit: Hit) -> bool:
+        headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
+        near = [
+            heading for heading in headings if stems(heading) >= wanted
+        ]  # few are, and function words take their time
+        return any(stems(without_stopwords(heading, language)) == wanted for heading in near)
+
+    return tuple(sorted(hits, key=lambda hit: not is_headed(hit))) if len(wanted) >= FEWEST_STEMS else tuple(hits)

@@ -113,7 +113,9 @@ def worth_page(rows: Sequence[Worth], k: int, lead: str) -> str:
 
 _EXPLAINED = (
     "Worth: MRR of all questions with the box minus without it, 95 % interval by page; * where that leaves out 0. Refused:"
-    " unanswerable / answerable questions. Calls, tokens and milliseconds (median) are of one question."
+    " unanswerable / answerable questions. Calls, tokens and milliseconds (median) are of one question. Not in it: what needs an"
+    " index of its own (summaries, clusters, another splitter or embedder) and other models, which `eval grid` measures, and"
+    " tones, which `eval run` compares."
 )
 
 

@@ -10,7 +10,7 @@ from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.store.base import Generation
 from app.core.store.embedded import EmbeddedStore
-from app.core.turn import Message, Turn
+from app.core.turn import Turn
 from app.core.types import Chunk, Page, Recipe, Vector
 from app.pipeline.retrieve import Probe, Retrieve
 from app.pipeline.step import run
@@ -125,13 +125,11 @@ async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Ge
     assert [text.text for text in with_keywords.search.texts][1:] == ["cores"]
 
 
-async def test_in_a_conversation_the_question_spelled_out_is_searched(generation: Generation) -> None:
-    """A first question is searched as it was asked, whatever the language model makes of it."""
+async def test_a_question_that_refers_to_another_is_searched_spelled_out(generation: Generation) -> None:
+    """One that stands on its own is searched as it was asked, whatever the language model makes of it."""
     probe, retrieve = steps(FakeEmbedder())
-    spelled_out = "How many cores do notebooks get?"
-    alone = turn("And there?", generation=generation, refined=spelled_out)
-    earlier = (Message("user", "How much memory do notebooks get?"), Message("assistant", "8 GB."))
-    later = replace(alone, request=replace(alone.request, messages=(*earlier, *alone.request.messages)))
+    alone = turn("And there?", generation=generation, refined="How many cores do notebooks get?")
+    later = replace(alone, referred="How much memory do notebooks get?")
     first, second = [await run(((probe,), (retrieve,)), asked) for asked in (alone, later)]
     assert first.search is not None
     assert second.search is not None

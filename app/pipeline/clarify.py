@@ -52,8 +52,11 @@ def readings(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """The best hit of each part of the site that scores nearly as well as the first, in their order.
 
     Pages of one folder are one reading: they are about one thing. So are pages in other languages than the first one's:
-    a translation says the same.
+    a translation says the same. A hit that stands first without the best score was put there for a reason, such as its
+    heading: it is the only reading.
     """
+    if not hits or hits[0].score < max(hit.score for hit in hits):
+        return tuple(hits[:1])
     best: dict[str, Hit] = {}
     for hit in hits:
         near = bool(hits[0].score) and hit.score >= NEAR * hits[0].score

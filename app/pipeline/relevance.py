@@ -124,7 +124,7 @@ def aside(hits: Sequence[Hit]) -> Changes:
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
-    """The hits with at least this share of the best one's fused score; what a reranker ordered stays whole.
+    """The first of the hits, and those with at least this share of the best fused score; a reranker's stay whole.
 
     A boost leaves nothing out: with it or without, who holds out against the best by the same measure stays.
     """
@@ -132,7 +132,9 @@ def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
         return tuple(hits)
     best = max((hit.fused for hit in hits), default=0.0)
     plain = max((hit.fused / hit.boost for hit in hits), default=0.0)
-    return tuple(hit for hit in hits if hit.fused >= share * best or hit.fused / hit.boost >= share * plain)
+    return tuple(hits[:1]) + tuple(
+        hit for hit in hits[1:] if hit.fused >= share * best or hit.fused / hit.boost >= share * plain
+    )
 
 
 @dataclass(frozen=True, slots=True)

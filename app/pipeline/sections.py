@@ -52,9 +52,7 @@ def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tupl
 
     def is_headed(hit: Hit) -> bool:
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
-        near = [
-            heading for heading in headings if stems(heading) >= wanted
-        ]  # few are, and function words take their time
+        near = [heading for heading in headings if stems(heading) >= wanted]  # few are, and the rest takes time
         return any(stems(without_stopwords(heading, language)) == wanted for heading in near)
 
     return tuple(sorted(hits, key=lambda hit: not is_headed(hit))) if len(wanted) >= FEWEST_STEMS else tuple(hits)

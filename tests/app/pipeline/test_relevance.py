@@ -192,6 +192,14 @@ async def test_a_boost_leaves_nothing_out(hits: tuple) -> None:
     assert judged["hits"] == (boosted, best)
 
 
+async def test_what_was_put_first_stays(hits: tuple) -> None:
+    """A section that has the question for its heading, though it scored far behind another."""
+    generation, (storage, gpu, ulozeni) = hits
+    headed, best, weak = replace(ulozeni, fused=0.2), replace(storage, fused=1.0), replace(gpu, fused=0.2)
+    judged = await judge((generation, (headed, best, weak)), "How large is the storage quota of a project?")
+    assert judged["hits"] == (headed, best)
+
+
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
     """Nothing found is evidence of 0, not an error; so is a question without words."""
     assert (await judge((hits[0], ()), "storage quota"))["evidence"] == 0.0

@@ -55,7 +55,7 @@ class Relevance:
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
 
-        Needed is `min_evidence`, and `WITH_KEYWORDS` times that where keywords were searched as well.
+        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well.
         """
         if turn.smalltalk:  # nothing was asked, so no passage is an answer
             return {"evidence": 0.0, "hits": ()}
@@ -67,9 +67,11 @@ class Relevance:
         counts = await generation.frequencies(tokens)
         passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
-        evidence = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
-        evidence = max(evidence, reranked(turn.hits))
-        needed = self.settings.min_evidence * (WITH_KEYWORDS if turn.keywords else 1.0)
+        by_words = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
+        by_reranker, needed = reranked(turn.hits), self.settings.min_evidence
+        if turn.keywords and by_reranker < needed:
+            needed *= WITH_KEYWORDS
+        evidence = max(by_words, by_reranker)
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
             return {**judged, "hits": (), **aside(turn.hits)}

@@ -224,9 +224,10 @@ async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
     assert (await judge(hits, question, "cs"))["hits"] == ()
     for score, kept in ((0.95, True), (SETTINGS.min_evidence, True), (0.31, False)):
         scored = tuple(replace(hit, rerank=score / n) for n, hit in enumerate(found, start=1))
-        changes = await judge((generation, scored), question, "cs")
-        assert ("hits" not in changes) is kept
-        assert changes["evidence"] == score
+        for keywords in ({}, {"en": "kafka"}):  # keywords ask for more words, not for a better score
+            changes = await judge((generation, scored), question, "cs", keywords=keywords)
+            assert ("hits" not in changes) is kept
+            assert changes["evidence"] == score
     covered = await judge((generation, tuple(replace(hit, rerank=0.01) for hit in found)), "storage quota of a project")
     assert covered["evidence"] > 0.7
 

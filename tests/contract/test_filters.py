@@ -152,6 +152,7 @@ async def test_a_question_that_names_what_a_page_says_finds_that_page(store):
 
     assert await found() == await found("2.0") == {f"{SITE}/docs/a"}
     assert await found("1.0") == {f"{SITE}/docs/v1.0/a"}
+    assert await found("1.0", "2.0") == {f"{SITE}/docs/a"}
 
 
 async def test_a_page_that_says_another_version_is_written_anew_without_a_vector(store):

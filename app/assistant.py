@@ -89,7 +89,8 @@ class Assistant:
             return None
         # a page is found in its translations' languages, too
         languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
-        return page if self.limits.within(self.collections).admits(page.url, page.collection, languages) else None
+        limits = self.limits.within(self.collections)
+        return page if limits.admits(page.url, page.collection, languages, page.versions) else None
 
     async def begin(self, request: Request) -> Turn:
         """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""

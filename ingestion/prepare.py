@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
+from app.core.versions import said_versions
 from ingestion.convert import Document, Source, convert
 from ingestion.convert.base import decode
 from ingestion.convert.links import public_url
@@ -67,6 +68,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         last_modified=fetched.last_modified,
         fetched_at=now,
         last_ok=now,
+        versions=said_versions(url, read.version),
     )
     return Prepared(page, note=found.note)
 

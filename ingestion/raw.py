@@ -17,7 +17,7 @@ _ANCHOR = re.compile(r"[ \t]*(?:\{#([^}\s]+)\}|\[#([^\]\s]+)\])$")
 
 
 def prefer_raw(page: Document, raw: Document) -> Document:
-    """The raw document with what the page's HTML knows of anchors, languages and dates; the page where raw is poorer."""
+    """The raw document with what the page's HTML knows of anchors, languages, dates and versions; the page where raw is poorer."""
     if len(re.findall(r"\w+", raw.markdown)) < SHARE * len(re.findall(r"\w+", page.markdown)):
         return page
     return replace(
@@ -27,6 +27,7 @@ def prefer_raw(page: Document, raw: Document) -> Document:
         languages={**raw.languages, **page.languages},
         published=raw.published or page.published,
         modified=raw.modified or page.modified,
+        version=page.version or raw.version,
     )
 
 

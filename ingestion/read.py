@@ -296,5 +296,5 @@ def _with_made(page: Page, known: Page) -> Page:
     return replace(page, translations=known.translations, summary=known.summary, summary_of=known.summary_of)
 
 
-def _shown(page: Page) -> tuple[str, str]:
-    return page.title, page.language
+def _shown(page: Page) -> tuple[str, str, tuple[str, ...]]:
+    return page.title, page.language, page.versions

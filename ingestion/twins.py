@@ -1,4 +1,4 @@
-"""Pages of one collection and language with the same text: one of them is searched, the others lead to it."""
+"""Pages of one collection, language and said version with the same text: one of them is searched, the others lead to it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ingestion.sitemap import Entry
 LEAST_WORDS = 20
 """Shorter pages are stubs: that two of them say the same means nothing."""
 
-_Key = tuple[str, str, str]
+_Key = tuple[str, str, str, tuple[str, ...]]
 
 
 def _key(page: Page) -> _Key:
-    return page.collection, page.language, page.hash
+    return page.collection, page.language, page.hash, page.versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,10 @@ class SearchFilters(Wire):
         examples=[["/docs/storage"]],
     )
     versions: list[str] = Field(
-        default_factory=list, max_length=100, description="Versions as addresses tell them.", examples=[["1.2"]]
+        default_factory=list,
+        max_length=100,
+        description="Versions as addresses tell them, or pages say them.",
+        examples=[["1.2"]],
     )
 
     @property

@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from app.core.versions import plain_version
+
 
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What a search may return; an empty field doesn't restrict, and what is named in one field is joined by "or".
 
     `url_prefixes` are whole-string prefixes, as of a site; `sections` are paths on any site ("/docs/platform", with all
-    below it); `versions` are parts of the path ("1.2" is /1.2/ and /v1.2/ too).
+    below it); `versions` are parts of the path ("1.2" is /1.2/ and /v1.2/ too), or what the page says of itself.
     """
 
     collections: tuple[str, ...] = ()
@@ -23,23 +25,34 @@ class Filters:
     versions: tuple[str, ...] = ()
 
     @property
-    def address_patterns(self) -> tuple[str, ...]:
-        """What sections and versions ask of an address: expressions of RE2 and Python, each to be found in it."""
-        patterns = []
+    def section_pattern(self) -> str:
+        """What sections ask of an address: an expression of RE2 and Python, to be found in it; empty for nothing."""
         # a path begins after the site's name, whatever that is
-        if self.sections and all(section.strip("/") for section in self.sections):
-            patterns.append(_in_path("", [section.strip("/") for section in self.sections], "($|[/.?])"))
-        if self.versions:
-            patterns.append(_in_path("(.*/)?v?", self.versions, "($|/)"))
-        return tuple(patterns)
+        if not self.sections or not all(section.strip("/") for section in self.sections):
+            return ""
+        return _in_path("", [section.strip("/") for section in self.sections], "($|[/.?])")
 
-    def admits(self, url: str, collection: str, languages: Collection[str]) -> bool:
-        """Whether a search could return something of the page at this address with texts in these languages."""
+    @property
+    def version_pattern(self) -> str:
+        """The same of versions; a page that says one of `said_versions` needn't have it in its address."""
+        return _in_path("(.*/)?v?", self.versions, "($|/)") if self.versions else ""
+
+    @property
+    def said_versions(self) -> tuple[str, ...]:
+        """The versions as pages are indexed with those that they say."""
+        return tuple(dict.fromkeys(map(plain_version, self.versions)))
+
+    def admits(self, url: str, collection: str, languages: Collection[str], versions: Collection[str] = ()) -> bool:
+        """Whether a search could return something of the page at this address with texts in these languages.
+
+        `versions` are those that the page says.
+        """
         return (
             (not self.collections or collection in self.collections)
             and (not self.languages or not set(self.languages).isdisjoint(languages))
             and (not self.url_prefixes or url.startswith(self.url_prefixes))
-            and all(re.search(pattern, url) for pattern in self.address_patterns)
+            and bool(re.search(self.section_pattern, url))
+            and (bool(re.search(self.version_pattern, url)) or not set(self.said_versions).isdisjoint(versions))
         )
 
     def within(self, collections: tuple[str, ...]) -> Filters:

@@ -38,7 +38,7 @@ class Chunk:
     `position` is the chunk's rank in its page when it was first written; `Page.chunk_ids` has the
     order that holds now. `before` and `after` are what the neighbouring chunks say next to it: not
     searched, but shown to the model with it. `translated_from` is the language that its page is written
-    in, where the text is a translation; empty elsewhere.
+    in, where the text is a translation; empty elsewhere. `versions` are those that its page says.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Chunk:
     before: str = ""
     after: str = ""
     translated_from: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def dated(self) -> str:
@@ -100,7 +101,8 @@ class Page:
     text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
     `translations` names the translations that its chunks hold or can't hold, so that a run knows which are to be
     made anew; `translated_from` is set on such a translation while it is cut into chunks. `summary` is searched as one
-    more vector of the page and never shown; `summary_of` names what it was made of, for the same reason.
+    more vector of the page and never shown; `summary_of` names what it was made of, for the same reason. `versions` are
+    those of the documentation that the page says it is of, where its address doesn't tell.
     """
 
     url: str
@@ -129,6 +131,7 @@ class Page:
     translated_from: str = ""
     summary: str = ""
     summary_of: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def summary_text(self) -> str:
@@ -237,7 +240,7 @@ class Query:
 class Candidate:
     """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1.
 
-    `dated` is that of the chunk.
+    `dated` and `versions` are those of the chunk.
     Where the summary of a page is nearer than all of its chunks, their cosines are raised, the best one to its.
     """
 
@@ -246,6 +249,7 @@ class Candidate:
     language: str
     score: float
     dated: str = ""
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Versions of a documentation, as its addresses tell them: /v1.2/, /2.x/, /latest/, or no such part for the current one."""
+"""Versions of a documentation, as its addresses tell them: /v1.2/, /2.x/, /latest/, or no such part for the current one.
+
+Where they tell none, pages may say theirs themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ _PART = re.compile(
     rf"(?<=[^/:]/)(?:{_NUMBER}|(?P<name>{'|'.join(sorted((CURRENT - {''}) | UNRELEASED))}))(?:/|$)", re.IGNORECASE
 )
 _NAMED = re.compile(rf"(?<![\w.])(?:{_NUMBER})(?![\w]|\.\d)", re.IGNORECASE)
+# one word: what has spaces or braces is a sentence, or a template that nobody filled
+_SAID = re.compile(r"\w[\w.+-]{0,39}")
 
 
 @lru_cache(maxsize=50_000)
@@ -26,14 +31,31 @@ def split_version(url: str) -> tuple[str, str]:
     return url[: found.start()] + url[found.end() :], _plain(found)
 
 
+def said_versions(url: str, said: str) -> tuple[str, ...]:
+    """The versions, with commas between, that a page says it is of; none where its address names one that isn't the current."""
+    if split_version(url)[1] not in CURRENT:
+        return ()
+    versions = (plain_version(part.strip()) for part in said.split(","))
+    return tuple(dict.fromkeys(version for version in versions if _SAID.fullmatch(version)))
+
+
+def plain_version(version: str) -> str:
+    """The version in small letters and without the "v" before a number: "V1.2" is "1.2"."""
+    return re.sub(r"^v(?=\d)", "", version.lower())
+
+
 def named_versions(question: str) -> tuple[str, ...]:
     """The version numbers that a question names, as "1.28" or "v2"."""
     return tuple(dict.fromkeys(_plain(found) for found in _NAMED.finditer(question)))
 
 
-def newness(version: str, asked: Iterable[str] = ()) -> tuple[bool, int, tuple[int, ...]]:
-    """Orders the versions of a page: those asked for, then the current one, released ones by number, unreleased ones."""
-    wanted = any(_same(version, one) for one in asked)
+def newness(version: str, asked: Iterable[str] = (), said: Iterable[str] = ()) -> tuple[bool, int, tuple[int, ...]]:
+    """Orders the versions of a page: those asked for, then the current one, released ones by number, unreleased ones.
+
+    `version` is that of the address; those that the page has `said` only count as asked for.
+    """
+    own = (version, *said)
+    wanted = any(_same(known, one) for one in asked for known in own)
     rank = 2 if version in CURRENT else 0 if version in UNRELEASED else 1
     return wanted, rank, tuple(int(part) for part in version.split(".") if part.isdigit())
 

@@ -82,7 +82,7 @@ class Associate:
 def _admitted(page: Page, filters: Filters) -> bool:
     # which languages a page was translated into only its chunks tell, and to read all of them takes too long
     languages = {page.language, *(filters.languages if page.translations else ())}
-    return filters.admits(page.url, page.collection, languages)
+    return filters.admits(page.url, page.collection, languages, page.versions)
 
 
 def sections(pages: Sequence[Page]) -> tuple[Part, ...]:

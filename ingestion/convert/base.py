@@ -45,7 +45,8 @@ class Document:
     """A page as Markdown that starts with its h1; headings end in ` {#id}` where their anchor is known.
 
     `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
-    page's own raw Markdown, when it names one. Dates are as the page gives them, or empty. `note` says what of the
+    page's own raw Markdown, when it names one. Dates and `version` (several with commas between) are as the page gives
+    them, or empty. `note` says what of the
     source's settings didn't fit. `raw` is true of what came as Markdown: its headings may have anchors that it
     doesn't tell.
     """
@@ -58,6 +59,7 @@ class Document:
     markdown_url: str = ""
     published: str = ""
     modified: str = ""
+    version: str = ""
     note: str = ""
     raw: bool = False
 

@@ -29,6 +29,9 @@ _OPTIONS = html_to_markdown.ConversionOptions(
 SHELL_WORDS = 20
 """A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
 
+_VERSION = ("docsearch:version", "docusaurus_version", "readthedocs-version-slug", "version")
+"""Meta tags with the version of the documentation; the plain one may be of something else, so it comes last."""
+
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -43,7 +46,8 @@ class HtmlConverter:
     def convert(self, source: Source) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
-        published, modified = html_dates(page, _meta(page))
+        meta = _meta(page)
+        published, modified = html_dates(page, meta)
         chosen = _chosen(page, source.content_selector)
         root = chosen[0] if chosen else find_root(page)
         for selector in source.drop_selectors:
@@ -69,6 +73,7 @@ class HtmlConverter:
             markdown_url=_markdown_url(page, source.url),
             published=published,
             modified=modified,
+            version=next((meta[name] for name in _VERSION if name in meta), ""),
             note=f"content_selector {source.content_selector!r} found nothing"
             if source.content_selector and not chosen
             else "",

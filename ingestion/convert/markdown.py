@@ -64,6 +64,7 @@ class MarkdownConverter:
             languages=_languages(facts),
             published=_date(facts, "published", "date", "created"),
             modified=_date(facts, "modified", "updated", "last_modified", "lastModified", "lastUpdated", "last_update"),
+            version=_version(facts),
             raw=True,
         )
 
@@ -77,6 +78,10 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         # a colon in an unquoted title is the usual slip: line by line it still reads
         return {key: value.strip("\"'") for key, value in _FRONT_LINE.findall(match[1])}, body
+    if "version" in facts:
+        # as it is written: the number 1.10 would be 1.1; this loader makes nothing but strings, lists and dicts
+        written = yaml.load(match[1], Loader=yaml.BaseLoader)  # noqa: S506
+        facts = {**facts, "version": written.get("version", facts["version"])}
     return (facts, body) if facts else ({}, body)
 
 
@@ -101,6 +106,11 @@ def _languages(facts: Mapping[str, Any]) -> Mapping[str, str]:
         if isinstance(facts.get(key), str):
             return {"front matter": facts[key]}
     return {}
+
+
+def _version(facts: Mapping[str, Any]) -> str:
+    value = facts.get("version", "")
+    return ",".join(map(_text, value)) if isinstance(value, list) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -36,6 +36,7 @@ def make_chunks(page: Page, groups: Iterable[Sequence[Piece]]) -> tuple[Chunk, .
             published=page.published,
             modified=page.modified,
             translated_from=page.translated_from,
+            versions=page.versions,
         )
         chunks.append(_named(chunk, seen))
     return tuple(chunks)

@@ -9,7 +9,7 @@ import pytest
 from app.core.filters import Filters
 from app.core.store.search import search
 from app.core.types import LexicalText, Query
-from tests.contract.pages import RECIPE, SITE, put, vector
+from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'
 
@@ -93,6 +93,84 @@ async def test_sections_and_versions_are_read_from_the_path(store, filters, expe
     legs = await live.search(query)
     for leg in (legs.lexical, legs.vector):
         assert {pages[c.url] for c in leg} == expected
+
+
+SAYING = {
+    f"{SITE}/old-docs/a": ("1.0",),
+    f"{SITE}/docs/a": ("2.0", "latest"),
+    f"{SITE}/docs/v1.0/a": (),
+    f"{SITE}/docs/it's": ("it's-1",),
+    f"{SITE}/plain": (),
+}
+
+
+async def saying(store, recipe=RECIPE):
+    async with await store.draft(recipe) as draft:
+        for position, (url, versions) in enumerate(SAYING.items()):
+            chunks = tuple(replace(chunk, versions=versions) for chunk in chunks_of(url, f"common text{position}"))
+            vectors = {chunk.id: vector(chunk.text) for chunk in chunks} | {url: vector("summary")}
+            summary = "summary" if recipe.summaries else ""
+            await draft.put(page_of(url, chunks, versions=versions, summary=summary), chunks, vectors)
+        await draft.publish()
+    return await store.live()
+
+
+@pytest.mark.parametrize("summaries", ["", "prompt-1"])
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(), set(SAYING)),
+        (Filters(versions=("1.0",)), {f"{SITE}/old-docs/a", f"{SITE}/docs/v1.0/a"}),
+        (Filters(versions=("V1.0",)), {f"{SITE}/old-docs/a"}),
+        (Filters(versions=("latest", "3.0")), {f"{SITE}/docs/a"}),
+        (Filters(versions=("2",)), set()),
+        (Filters(versions=("1.0",), sections=("/docs",)), {f"{SITE}/docs/v1.0/a"}),
+        (Filters(versions=("2.0",), sections=("/old-docs",)), set()),
+        (Filters(versions=("it's-1",)), {f"{SITE}/docs/it's"}),
+        (Filters(versions=("1.0",)).narrowed(Filters(versions=("2.0",))), set()),
+    ],
+)
+async def test_pages_say_versions_that_their_address_does_not(store, filters, expected, summaries):
+    """Both legs and the summaries are limited by them, and so is what may be read of the index otherwise."""
+    live = await saying(store, replace(RECIPE, summaries=summaries))
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common summary"), filters=filters)
+    legs = await live.search(query)
+    for leg in (legs.lexical, legs.vector):
+        assert {c.url for c in leg} == expected
+        assert {c.url: c.versions for c in leg} == {url: SAYING[url] for url in expected}
+    pages = await live.pages()
+    assert {p.url for p in pages if filters.admits(p.url, p.collection, {p.language}, p.versions)} == expected
+    assert {p.url: p.versions for p in pages} == SAYING
+    assert all(chunk.versions == SAYING[chunk.url] for chunk in await live.fetch([c.id for c in legs.lexical]))
+
+
+async def test_a_question_that_names_what_a_page_says_finds_that_page(store):
+    """Of one page at /docs/a and /docs/v1.0/a the current one is found, but the other where 1.0 is asked for."""
+    live = await saying(store)
+    query = Query(texts=(LexicalText("en", "common"),), filters=Filters(sections=("/docs",)))
+
+    async def found(*versions: str) -> set[str]:
+        return {hit.chunk.url for hit in await search(live, replace(query, versions=versions))} - {f"{SITE}/docs/it's"}
+
+    assert await found() == await found("2.0") == {f"{SITE}/docs/a"}
+    assert await found("1.0") == {f"{SITE}/docs/v1.0/a"}
+    assert await found("1.0", "2.0") == {f"{SITE}/docs/a"}
+
+
+async def test_a_page_that_says_another_version_is_written_anew_without_a_vector(store):
+    """What it said before no longer finds it; earlier generations stay as they were."""
+    await saying(store)
+    url = f"{SITE}/docs/a"
+    async with await store.draft(RECIPE) as draft:
+        chunks = tuple(replace(chunk, versions=("3.0",)) for chunk in chunks_of(url, "common text1"))
+        assert not await draft.missing(chunks)
+        await draft.put(page_of(url, chunks, versions=("3.0",)), chunks, {})
+        await draft.publish()
+    live = await store.live()
+    for version, expected in (("2.0", []), ("3.0", [url])):
+        query = Query((LexicalText("en", "common"),), vector("common"), filters=Filters(versions=(version,)))
+        legs = await live.search(query)
+        assert [c.url for c in legs.lexical] == [c.url for c in legs.vector] == expected
 
 
 async def test_of_a_page_in_several_versions_the_newest_is_found(store):

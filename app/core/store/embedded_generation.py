@@ -11,7 +11,7 @@ from typing import Any
 from app.core.analysis import analyse
 from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Entry
-from app.core.store.lance_rows import condition, quoted, to_chunk, to_page, unit
+from app.core.store.lance_rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.core.store.lance_tables import ANY, Tables, lance_errors
 from app.core.store.lift import PAGES, Summarised, absent, best_of_each, lifted
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
@@ -23,7 +23,7 @@ CANDIDATE = ["id", "url", "language", "modified"]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """A pinned generation; its tables don't change under it."""
+    """A pinned generation; its tables don't change under it. `with_versions` is False of those of earlier releases."""
 
     info: GenerationInfo
     chunks: Any
@@ -31,6 +31,7 @@ class EmbeddedGeneration:
     records: Any
     summaries: Any = None
     clusters: Clusters = ANY
+    with_versions: bool = True
     _counts: Counter[str] = field(default_factory=Counter)
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -38,11 +39,13 @@ class EmbeddedGeneration:
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
         """The generation of this entry."""
         opened = [await tables.at(table) for table in entry.tables]
-        return replace(cls(entry.info, *opened), clusters=tables.clusters)
+        with lance_errors(f"read the columns of {entry.chunks.name}"):
+            with_versions = VERSIONS in (await opened[0].schema()).names
+        return replace(cls(entry.info, *opened), clusters=tables.clusters, with_versions=with_versions)
 
     async def search(self, query: Query) -> Legs:
         """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
-        where = condition(query.filters)
+        where = condition(query.filters, versions=self.with_versions)
         lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
         return Legs(lexical, vector)
 
@@ -94,6 +97,10 @@ class EmbeddedGeneration:
         rows = await self._rows(self.summaries, "", ["url", "digest"]) if self.summaries else []
         return {row["url"]: row["digest"] for row in rows}
 
+    @property
+    def _candidate(self) -> list[str]:
+        return [*CANDIDATE, VERSIONS] if self.with_versions else CANDIDATE
+
     async def _record(self, url: str) -> Page | None:
         rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
         return to_page(rows[0]["record"]) if rows else None
@@ -106,7 +113,7 @@ class EmbeddedGeneration:
         words = _words(query.texts)
         if words is None:
             return ()
-        search = self.chunks.query().nearest_to_text(words).select([*CANDIDATE, "_score"]).limit(query.depth)
+        search = self.chunks.query().nearest_to_text(words).select([*self._candidate, "_score"]).limit(query.depth)
         rows = await _fetched(search.where(where) if where else search)
         return _candidates(rows, [float(row["_score"]) for row in rows])
 
@@ -116,7 +123,7 @@ class EmbeddedGeneration:
         vector = unit(query.vector, self.info.recipe.dimension, "the question")
         if not any(vector):
             return ()
-        search = _near(self.chunks, vector, CANDIDATE, where).limit(query.depth)
+        search = _near(self.chunks, vector, self._candidate, where).limit(query.depth)
         search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
         leg = await _cosines(search)
         if self.summaries is None:
@@ -125,7 +132,7 @@ class EmbeddedGeneration:
         pages = [Summarised(row["url"], 1.0 - float(row["_distance"])) for row in rows]
         if urls := absent(leg, pages, query.depth):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
-            search = _near(self.chunks, vector, CANDIDATE, within).limit(ROWS_OF_PAGES).bypass_vector_index()
+            search = _near(self.chunks, vector, self._candidate, within).limit(ROWS_OF_PAGES).bypass_vector_index()
             leg = (*leg, *best_of_each(await _cosines(search)))
         return lifted(leg, pages, query.depth)
 
@@ -147,7 +154,14 @@ async def _cosines(search: Any) -> tuple[Candidate, ...]:
 
 def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tuple[Candidate, ...]:
     candidates = [
-        Candidate(id=row["id"], url=row["url"], language=row["language"], score=score, dated=row["modified"])
+        Candidate(
+            id=row["id"],
+            url=row["url"],
+            language=row["language"],
+            score=score,
+            dated=row["modified"],
+            versions=tuple(row.get(VERSIONS, ())),
+        )
         for row, score in zip(rows, scores, strict=True)
     ]
     return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))

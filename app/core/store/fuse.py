@@ -104,9 +104,13 @@ def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate
     if query.filters.versions:
         return order
     chosen: dict[str, str] = {}
-    for page, version in {split_version(candidate.url) for candidate in order}:
-        other = chosen.setdefault(page, version)
-        if newness(version, query.versions) > newness(other, query.versions):
+    said = {split_version(candidate.url): candidate.versions for candidate in order}
+
+    def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:
+        return newness(version, query.versions, said[page, version])
+
+    for page, version in said:
+        if of_page(page, version) > of_page(page, chosen.setdefault(page, version)):
             chosen[page] = version
     return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
 

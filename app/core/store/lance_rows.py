@@ -16,6 +16,9 @@ from app.core.errors import IndexMismatch, StoreError
 from app.core.filters import Filters
 from app.core.types import Chunk, Page, Section, Vector
 
+VERSIONS = "versions"
+"""The column of what pages say of their versions; tables of earlier releases lack it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
@@ -53,6 +56,7 @@ def chunk_schema(dimension: int) -> Any:
     return pa.schema(
         [
             *(pa.field(name, pa.string(), nullable=False) for name in names),
+            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
             pa.field("record", pa.binary(), nullable=False),
             pa.field("digest", pa.binary(), nullable=False),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
@@ -72,6 +76,7 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
             "collection": chunk.collection,
             "language": chunk.language,
             "modified": chunk.dated,
+            VERSIONS: chunk.versions,
             "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
             "record": orjson.dumps(chunk),
             "digest": digest(chunk),
@@ -85,7 +90,7 @@ def to_chunk(record: bytes) -> Chunk:
     """A chunk from its record."""
     values = orjson.loads(record)
     sections = tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in values.pop("sections"))
-    return Chunk(**values, sections=sections)
+    return Chunk(**(values | {"versions": tuple(values.get("versions", ()))}), sections=sections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class SummaryRow:
         """Equal where the page is found by the same."""
         page = self.page
         return hashlib.blake2b(
-            orjson.dumps((page.summary_text, page.collection, page.language)), digest_size=16
+            orjson.dumps((page.summary_text, page.collection, page.language, page.versions)), digest_size=16
         ).digest()
 
 
@@ -111,6 +116,7 @@ def summary_schema(dimension: int) -> Any:
     return pa.schema(
         [
             *(pa.field(name, pa.string(), nullable=False) for name in ("url", "collection", "language")),
+            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
             pa.field("digest", pa.binary(), nullable=False),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
         ]
@@ -121,7 +127,7 @@ def summary_table(rows: Sequence[SummaryRow], dimension: int) -> Any:
     """Arrow data of these summaries."""
     import pyarrow as pa
 
-    columns = ("url", "collection", "language")
+    columns = ("url", "collection", "language", VERSIONS)
     values = [
         {name: getattr(row.page, name) for name in columns} | {"digest": row.digest, "vector": row.vector}
         for row in rows
@@ -157,11 +163,11 @@ def page_table(pages: Sequence[Page]) -> Any:
 def to_page(record: bytes) -> Page:
     """A page from its record, without Markdown."""
     values = orjson.loads(record)
-    return Page(**(values | {name: tuple(values.get(name, ())) for name in ("chunk_ids", "translations")}))
+    return Page(**(values | {name: tuple(values.get(name, ())) for name in ("chunk_ids", "translations", "versions")}))
 
 
-def condition(filters: Filters) -> str:
-    """The filters in SQL; empty when they don't restrict."""
+def condition(filters: Filters, *, versions: bool = True) -> str:
+    """The filters in SQL; empty when they don't restrict. `versions` is False of tables without that column."""
     parts = [
         f"{column} IN ({quoted(values)})"
         for column, values in (("collection", filters.collections), ("language", filters.languages))
@@ -169,7 +175,11 @@ def condition(filters: Filters) -> str:
     ]
     if filters.url_prefixes:
         parts.append("(" + " OR ".join(f"starts_with(url, {quoted([p])})" for p in filters.url_prefixes) + ")")
-    parts += [f"regexp_like(url, {quoted([pattern])})" for pattern in filters.address_patterns]
+    if filters.section_pattern:
+        parts.append(f"regexp_like(url, {quoted([filters.section_pattern])})")
+    if filters.version_pattern:
+        said = f" OR array_has_any({VERSIONS}, make_array({quoted(filters.said_versions)}))" if versions else ""
+        parts.append(f"(regexp_like(url, {quoted([filters.version_pattern])}){said})")
     return " AND ".join(parts)
 
 

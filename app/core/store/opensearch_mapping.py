@@ -7,7 +7,7 @@ from typing import Any
 OPEN = 2**31 - 1
 """`gen_to` of a row that no generation has ended."""
 
-VERSION = 2
+VERSION = 3
 """Raised with every change below that old indexes can't follow: the next run then rebuilds."""
 
 KEYWORDS = (
@@ -22,6 +22,7 @@ KEYWORDS = (
     "published",
     "modified",
     "translated_from",
+    "versions",
 )
 
 
@@ -74,7 +75,7 @@ def page_index(dimension: int = 0) -> dict[str, Any]:
                     "properties": {
                         "url": {"type": "keyword"},
                         "language": {"type": "keyword"},
-                        **({"collection": {"type": "keyword"}} if searched else {}),
+                        **({name: {"type": "keyword"} for name in ("collection", "versions")} if searched else {}),
                         "gen_from": {"type": "integer"},
                         "gen_to": {"type": "integer"},
                     },

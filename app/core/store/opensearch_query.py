@@ -14,7 +14,8 @@ from app.core.store.opensearch_connection import to_lines
 from app.core.store.opensearch_rows import alive
 from app.core.types import Candidate, LexicalText, Query
 
-SHOWN = ("chunk", "metadata.url", "metadata.language", "metadata.modified", "metadata.published")
+FACTS = ("url", "language", "modified", "published", "versions")
+SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the answer that are read; the rest isn't sent."""
 
@@ -73,6 +74,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
             language=fields["metadata.language"][0],
             score=hit["_score"] * slope + offset,
             dated=fields["metadata.modified"][0] or fields["metadata.published"][0],
+            versions=tuple(fields.get("metadata.versions", ())),
         )
         for hit in answer.get("hits", {}).get("hits", ())
         for fields in (hit["fields"],)
@@ -93,7 +95,9 @@ def restrictions(filters: Filters) -> list[dict[str, Any]]:
     if filters.sections and all(section.strip("/") for section in filters.sections):
         clauses.append(_matches("", [section.strip("/") for section in filters.sections], "([/.?].*)?"))
     if filters.versions:
-        clauses.append(_matches("(.*/)?v?", filters.versions, "(/.*)?"))
+        told = _matches("(.*/)?v?", filters.versions, "(/.*)?")
+        said = {"terms": {"metadata.versions": filters.said_versions}}
+        clauses.append({"bool": {"should": [told, said], "minimum_should_match": 1}})
     return clauses
 
 

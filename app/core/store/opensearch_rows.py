@@ -15,7 +15,7 @@ RECORD = (
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
     "same_as", "reading", "translated_from", "summary", "summary_of",
 )  # fmt: skip
-"""Fields of a page that a touch replaces; `alternates` and `translations` too."""
+"""Fields of a page that a touch replaces; `alternates`, `translations` and `versions` too."""
 
 
 def alive(generation: int) -> list[dict[str, Any]]:
@@ -54,6 +54,7 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
             "published": chunk.published,
             "modified": chunk.modified,
             "translated_from": chunk.translated_from,
+            "versions": chunk.versions,
             "position": chunk.position,
             "gen_from": generation,
             "gen_to": OPEN,
@@ -83,6 +84,7 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         before=source.get("before", ""),
         after=source.get("after", ""),
         translated_from=known.get("translated_from", ""),
+        versions=tuple(known.get("versions", ())),
     )
 
 
@@ -96,7 +98,7 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
     }
     if summary is not None and any(summary):
         row["summary_embedding"] = summary
-        row["metadata"]["collection"] = page.collection
+        row["metadata"] |= {"collection": page.collection, "versions": page.versions}
     return row
 
 
@@ -106,6 +108,7 @@ def page_record(page: Page) -> dict[str, Any]:
     return {name: getattr(page, name) for name in RECORD} | {
         "alternates": list(page.alternates.items()),
         "translations": list(page.translations),
+        "versions": list(page.versions),
     }
 
 
@@ -118,6 +121,7 @@ def to_page(source: Mapping[str, Any]) -> Page:
         chunk_ids=tuple(source.get("chunk_ids", ())),
         alternates=dict(record["alternates"]),
         translations=tuple(record.get("translations", ())),
+        versions=tuple(record.get("versions", ())),
         # an index of an earlier release lacks what came later
         **{name: record[name] for name in RECORD if name in record},
     )

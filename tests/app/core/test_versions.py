@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.core.versions import named_versions, newness, split_version
+from app.core.versions import named_versions, newness, said_versions, split_version
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,34 @@ def test_the_current_version_is_newer_than_numbers_and_these_than_unreleased_one
     assert newness("") == newness("stable")
     assert max(order, key=lambda version: newness(version, ["1.9.4"])) == "1.9"
     assert max(order, key=lambda version: newness(version, ["2.3"])) == "2.x"
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "versions"),
+    [
+        ("/docs/a", "1.2", ("1.2",)),
+        ("/docs/a", " v1.2, Latest ,1.2,", ("1.2", "latest")),
+        ("/docs/a", "2", ("2",)),
+        ("/docs/a", "24.04-lts", ("24.04-lts",)),
+        ("/latest/a", "1.2", ("1.2",)),
+        ("/v1.1/a", "1.2", ()),
+        ("/next/a", "current", ()),
+        ("/docs/a", "{{ $version }}", ()),
+        ("/docs/a", "the version of 2024", ()),
+        ("/docs/a", "x" * 41, ()),
+        ("/docs/a", "", ()),
+    ],
+)
+def test_a_page_says_its_versions_where_its_address_does_not(path: str, said: str, versions: tuple[str, ...]) -> None:
+    """A number in the address, or one that isn't out yet, is surer than what the page says."""
+    assert said_versions(f"https://x.org{path}", said) == versions
+
+
+def test_what_a_page_says_counts_only_where_it_is_asked_for() -> None:
+    """The address without a version stays the current one, whatever number it says."""
+    assert newness("", (), ["3.9.2"]) == newness("")
+    assert newness("", ["3.9"], ["3.9.2"]) > newness("3.8.1", ["3.9"])
+    assert newness("3.8.1", ["3.8"]) > newness("", ["3.8"], ["3.9.2"])
 
 
 def test_a_question_names_versions() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.core.filters import Filters
 from app.core.types import LexicalText, Query
 from tests.app.core.opensearch.rows import RECIPE, SITE, found, name_of, page, publish, put
 
@@ -130,3 +131,52 @@ class TestIndex:
             assert [c.score for c in near.vector] == pytest.approx([c.score for c in exact.vector], abs=1e-5)
             assert {c.id for c in near.vector} == {c.id for c in exact.vector}
             assert len(near.vector) == 80
+
+    async def test_an_index_without_said_versions_is_read_and_then_built_anew(self, open_store, http):
+        """That of an earlier release has no such field: addresses tell versions until the next run, which rebuilds."""
+        store = open_store()
+        await publish(store, "common one", "common two")
+        await as_before_versions(http, name_of(store))
+        other = open_store()
+        assert sorted(await found(other, "common")) == ["common one", "common two"]
+        limited = Query((LexicalText("en", "common"),), [1.0, 2.0, 3.0, 4.0], filters=Filters(versions=("1.0",)))
+        legs = await (await other.live()).search(limited)
+        assert (legs.lexical, legs.vector) == ((), ())
+        assert {page.versions for page in await (await other.live()).pages()} == {()}
+        async with await other.draft(RECIPE) as draft:
+            assert draft.rebuilds
+            await put(draft, "/0", "common one", versions=("1.0",))
+            await draft.publish()
+        legs = await (await other.live()).search(limited)
+        assert len(legs.lexical) == len(legs.vector) == 1
+        async with await other.draft(RECIPE) as draft:
+            assert not draft.rebuilds
+
+
+async def as_before_versions(http, name: str) -> None:
+    """Move the rows of the only generation into indices with the mapping and the layout of the release before."""
+    state = (await http.get(f"/{name}-meta/_doc/state")).json()["_source"]
+    old, new = state["kept"][0]["chunks"], f"{name}-7"
+    for suffix, source in (("", "ctx._source.metadata"), ("-pages", "ctx._source.record")):
+        described = (await http.get(f"/{old}{suffix}")).json()[old + suffix]
+        described["mappings"]["properties"]["metadata"]["properties"].pop("versions", None)
+        index = {"knn": described["settings"]["index"].get("knn", "false")}
+        analysis = described["settings"]["index"].get("analysis", {})
+        body = {"settings": {"index": index, "analysis": analysis}, "mappings": described["mappings"]}
+        assert (await http.put(f"/{new}{suffix}", json=body)).status_code == 200
+        moved = {
+            "source": {"index": old + suffix},
+            "dest": {"index": new + suffix},
+            "script": {"source": f"{source}.remove('versions')"},
+        }
+        answer = (await http.post("/_reindex?refresh=true", json=moved)).json()
+        assert (answer["created"], answer["failures"]) == (2, [])
+    state["kept"][0] |= {"chunks": new, "layout": 2}
+    state["last_index"] = 7
+    assert (await http.put(f"/{name}-meta/_doc/state?refresh=true", json=state)).status_code == 200
+    alias = (await http.get(f"/_alias/{name}")).json()[old]["aliases"][name]
+    actions = [
+        {"remove": {"index": old, "alias": name}},
+        {"add": {"index": new, "alias": name, "filter": alias["filter"]}},
+    ]
+    assert (await http.post("/_aliases", json={"actions": actions})).status_code == 200

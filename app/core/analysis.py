@@ -41,7 +41,10 @@ def analyse(text: str, language: str) -> list[str]:
 
 def fold(text: str) -> str:
     """The text in small letters without diacritics."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    small = text.casefold()
+    if small.isascii():  # most words are, and going through their letters takes its time
+        return small
+    decomposed = unicodedata.normalize("NFKD", small)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 

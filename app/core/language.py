@@ -80,10 +80,16 @@ class LanguageDetector:
 
     def detect(self, text: str, prior: str = "") -> str:
         """The text's language; without a sign of any, `prior` (as the language so far), then what its letters suggest."""
-        return self.shown(text) or prior or self._statistical(_words(_ends(text))) or self._default
+        return self.shown(text) or prior or self.guessed(text)
+
+    def guessed(self, text: str) -> str:
+        """What the letters of a text suggest, else the default."""
+        return self._statistical(_words(_ends(text))) or self._default
 
     def shown(self, text: str) -> str:
         """The language that the text's words show; empty where none does ("gpu quota namespace")."""
+        if len(self._codes) == 1:
+            return self._codes[0]
         text = _CODE.sub(" ", _ends(text))
         own = _QUOTED.sub(" ", text)
         own = own if _words(own) else text  # all of it may be in quotation marks

@@ -82,7 +82,7 @@ class AnswerLanguage:
         count = self._count(prose)
         if count.is_foreign:
             return "wrong"
-        if not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words):
+        if self._is_own(count):
             return "right"
         if count.words >= FEWEST_WORDS:
             return "wrong" if _statistical(prose) not in {"", self._code} else "unsure"
@@ -101,8 +101,11 @@ class AnswerLanguage:
         return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
 
     def _is_strange(self, part: str, count: _Count) -> bool:
-        """Whether a part may be in a language that isn't configured."""
-        return count.words >= WINDOW and _statistical(part) not in {"", self._code}
+        """Whether a part may be in a language that isn't configured; statistics are dear, so only where its words don't tell."""
+        return count.words >= WINDOW and not self._is_own(count) and _statistical(part) not in {"", self._code}
+
+    def _is_own(self, count: _Count) -> bool:
+        return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
 
     def _leads_to_code(self, text: str) -> bool:
         """Whether the first sentence announces code in another language."""

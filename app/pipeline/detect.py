@@ -30,16 +30,18 @@ class Detect:
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
+        said = [message.content for message in turn.request.messages if message.role == "user"]
+        shown = {text: self.detector.shown(text) for text in (*said, question)}
         prior = ""
-        for message in turn.request.messages:
-            if message.role == "user" and message.content.strip() != question:
-                prior = self.detector.detect(message.content, prior)
-        language = self.detector.detect(question, prior)
+        for text in said:
+            if text.strip() != question:
+                prior = shown[text] or prior or self.detector.guessed(text)
+        language = shown[question] or prior or self.detector.guessed(question)
         words = self.prompts.language(language)
         return {
             "question": question,
             "language": language,
-            "unsure": not any(self.detector.shown(m.content) for m in turn.request.messages if m.role == "user"),
+            "unsure": not any(shown[text] for text in said),
             "referred": referred(turn.request.messages, words),
             "smalltalk": is_smalltalk(question, words),
         }

@@ -103,8 +103,10 @@ def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[s
 def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
     if query.filters.versions:
         return order
-    chosen: dict[str, str] = {}
     said = {split_version(candidate.url): candidate.versions for candidate in order}
+    if len({page for page, _ in said}) == len(said):
+        return order  # no page in two versions
+    chosen: dict[str, str] = {}
 
     def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:
         return newness(version, query.versions, said[page, version])

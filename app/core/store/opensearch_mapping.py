@@ -21,6 +21,7 @@ KEYWORDS = (
     "file",
     "published",
     "modified",
+    "dated",
     "translated_from",
     "versions",
 )

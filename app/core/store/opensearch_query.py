@@ -14,7 +14,7 @@ from app.core.store.opensearch_connection import to_lines
 from app.core.store.opensearch_rows import alive
 from app.core.types import Candidate, LexicalText, Query
 
-FACTS = ("url", "language", "modified", "published", "versions")
+FACTS = ("url", "language", "dated", "versions")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the answer that are read; the rest isn't sent."""
@@ -73,7 +73,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
             url=fields["metadata.url"][0],
             language=fields["metadata.language"][0],
             score=hit["_score"] * slope + offset,
-            dated=fields["metadata.modified"][0] or fields["metadata.published"][0],
+            dated=fields.get("metadata.dated", ("",))[0],
             versions=tuple(fields.get("metadata.versions", ())),
         )
         for hit in answer.get("hits", {}).get("hits", ())

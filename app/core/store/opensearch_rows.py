@@ -53,6 +53,8 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
             "file": chunk.file,
             "published": chunk.published,
             "modified": chunk.modified,
+            # searches bring it for each candidate, so not where there is nothing to bring
+            **({"dated": chunk.dated} if chunk.dated else {}),
             "translated_from": chunk.translated_from,
             "versions": chunk.versions,
             "position": chunk.position,

@@ -10,7 +10,7 @@ import pytest
 from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Calls, Message, Request, Turn
-from app.core.types import Candidate, Legs, Query
+from app.core.types import Candidate, Legs, Page, Query
 from app.pipeline.associate import Associate
 from app.pipeline.condense import Condense
 from app.pipeline.helpful import Helpful
@@ -73,7 +73,7 @@ async def test_sections_are_picked_with_the_conversation_in_view(llm: FakeLLM, m
 
     async def pages() -> list:
         parts = [f"https://x/{part}/{n}" for part in ("gpu", "storage") for n in range(2)]
-        return [SimpleNamespace(url=url, title=url, collection="", language="en", translations=()) for url in parts]
+        return [Page(url, "", url, "en", "", "") for url in parts]
 
     generation = SimpleNamespace(pages=pages, info=SimpleNamespace(id=1))
     changes = await Associate(model, PROMPTS, SETTINGS)(replace(FOLLOW_UP, generation=generation, calls=Calls()))

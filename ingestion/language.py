@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from langdetect import PROFILES_DIRECTORY, DetectorFactory
 from langdetect.lang_detect_exception import LangDetectException
 
+from app.core.language import letter_statistics, profiles_of
 from ingestion.convert.fences import blocks
 from ingestion.ngrams import QuickDetector
 
@@ -124,9 +124,5 @@ def _declared(url: str, declared: Mapping[str, str], configured: Sequence[str]) 
 
 
 @cache
-def _factory(languages: tuple[str, ...]) -> DetectorFactory:
-    factory = DetectorFactory()
-    factory.seed = 0  # else short texts change their language from call to call
-    known = [code for code in languages if (Path(PROFILES_DIRECTORY) / code).is_file()]
-    factory.load_json_profile([(Path(PROFILES_DIRECTORY) / code).read_text("utf-8") for code in known])
-    return factory
+def _factory(languages: tuple[str, ...]) -> Any:
+    return letter_statistics(profiles_of(languages))

@@ -11,7 +11,7 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -146,15 +146,7 @@ class LanguageDetector:
         words = [word for word in words if len(word) >= SHORTEST][:MOST_WORDS]
         if self._factory is None or len(words) < FEWEST_WORDS:
             return ""
-        from langdetect.lang_detect_exception import LangDetectException
-
-        detector = self._factory.create()
-        try:
-            detector.append(fold(" ".join(words)))
-            best = detector.get_probabilities()[0]
-        except (LangDetectException, IndexError):  # nothing in the text that any profile knows
-            return ""
-        return str(best.lang)
+        return likeliest(self._factory, fold(" ".join(words)))[0]
 
 
 def _ends(text: str) -> str:
@@ -190,22 +182,45 @@ def _with_names(text: str) -> Iterator[tuple[str, bool]]:
             yield word, not title and word[:1].isupper() and (i > 0 or _is_acronym(word))
 
 
-@cache
-def _profiles(codes: tuple[str, ...]) -> Any:
-    from langdetect import PROFILES_DIRECTORY, DetectorFactory
+def likeliest(statistics: Any, text: str) -> tuple[str, float]:
+    """The language of a text by `letter_statistics`, and its probability of 0..1; empty where no letters tell any."""
+    from langdetect.lang_detect_exception import LangDetectException
+
+    detector = statistics.create()
+    try:
+        detector.append(text)
+        best = detector.get_probabilities()[0]
+    except (LangDetectException, IndexError):  # nothing in the text that any profile knows
+        return "", 0.0
+    return str(best.lang), float(best.prob)
+
+
+def letter_statistics(profiles: Iterable[str]) -> Any:
+    """Langdetect's factory of detectors that know these profiles; the same text always gets the same language."""
+    from langdetect import DetectorFactory
 
     factory = DetectorFactory()
     factory.seed = SEED
-    known = [code for code in codes if Path(PROFILES_DIRECTORY, code).is_file()]
-    factory.load_json_profile([_folded_profile(code) for code in known])
+    factory.load_json_profile(list(profiles))
     return factory
 
 
-def _folded_profile(code: str) -> str:
-    """Letter statistics (langdetect's) of a language as if it were written without diacritics, as hurried people do."""
+def profiles_of(codes: Iterable[str]) -> list[str]:
+    """Langdetect's profiles, as JSON, of those languages that it has one of."""
     from langdetect import PROFILES_DIRECTORY
 
-    profile = json.loads(Path(PROFILES_DIRECTORY, code).read_text(encoding="utf-8"))
+    files = (Path(PROFILES_DIRECTORY, code) for code in codes)
+    return [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+
+
+@cache
+def _profiles(codes: tuple[str, ...]) -> Any:
+    return letter_statistics(map(_folded_profile, profiles_of(codes)))
+
+
+def _folded_profile(text: str) -> str:
+    """The profile of a language as if it were written without diacritics, as hurried people do."""
+    profile = json.loads(text)
     counts: Counter[str] = Counter()
     for letters, count in profile["freq"].items():
         counts[fold(letters)] += count

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from app.core.analysis import fold
+from app.core.language import letter_statistics, likeliest, profiles_of
 from app.core.prompts import Language
 from app.core.turn import LanguageCheck
 
@@ -31,7 +31,6 @@ MOST_WINDOWS = 10
 LONGEST_PART = 200  # characters: more make the statistics slower, not surer
 FEWEST_STRANGE = 24  # words: on fewer the statistics take Czech for Slovak, and names for anything
 LEAST_LED = 3  # words of a sentence that leads to code ("Run the following command:")
-SEED = 0
 MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
 
 _SILENT = re.compile(
@@ -148,23 +147,11 @@ def _windows(prose: str) -> Iterator[str]:
 
 def _statistical(text: str) -> str:
     """The language by letter statistics; empty where they aren't certain."""
-    from langdetect.lang_detect_exception import LangDetectException
-
-    detector = profiles().create()
-    try:
-        detector.append(text[:LONGEST_PART])
-        best = detector.get_probabilities()[0]
-    except (LangDetectException, IndexError):  # nothing in the text that any profile knows
-        return ""
-    return str(best.lang) if best.prob >= CERTAIN else ""
+    language, probability = likeliest(profiles(), text[:LONGEST_PART])
+    return language if probability >= CERTAIN else ""
 
 
 @cache
 def profiles() -> Any:
     """The letter statistics of the languages that models write, loaded once: better before anybody waits for an answer."""
-    from langdetect import PROFILES_DIRECTORY, DetectorFactory
-
-    factory = DetectorFactory()
-    factory.seed = SEED
-    factory.load_json_profile([Path(PROFILES_DIRECTORY, code).read_text(encoding="utf-8") for code in MODELS_WRITE])
-    return factory
+    return letter_statistics(profiles_of(MODELS_WRITE))

@@ -32,11 +32,9 @@ class Detect:
             raise RequestError("The conversation has no question of the user.", param="messages")
         said = [message.content for message in turn.request.messages if message.role == "user"]
         shown = {text: self.detector.shown(text) for text in (*said, question)}
-        prior = ""
-        for text in said:
-            if text.strip() != question:
-                prior = shown[text] or prior or self.detector.guessed(text)
-        language = shown[question] or prior or self.detector.guessed(question)
+        language = ""
+        for text in (*(text for text in said if text.strip() != question), question):
+            language = shown[text] or language or self.detector.guessed(text)
         words = self.prompts.language(language)
         return {
             "question": question,

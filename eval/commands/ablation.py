@@ -20,8 +20,8 @@ from eval.cases import sample
 from eval.commands.answering import answers_of
 from eval.commands.retrieval import add_documents_option
 from eval.commands.run import add_judge_options, measured, prepared, refuse_judge
-from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, write_text
+from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
+from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json, positive, write_text
 from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
 from eval.page import write_page
@@ -54,13 +54,11 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
     del open_finder
     refuse_judge(options, settings)
     questions = load_questions(options.file, options.unanswerable)
-    model = stand_in(options, settings, [case for case in questions if case.doc])
-    if options.known_only:
-        asked = known(options, [case for case in questions if case.doc])
-        questions = (*asked, *(case for case in questions if not case.doc))
+    model, answerable = stand_in(options, settings, [case for case in questions if case.doc])
+    questions = (*answerable, *(case for case in questions if not case.doc))
     cases = sample(questions, options.limit or len(questions))
     if options.no_model:
-        settings = settings.model_copy(update={"llm_url": "", "llm_class": ""})
+        settings = settings.model_copy(update=NO_MODEL)
     folder = prepared(options.out)
     file = read_assistants(settings)
     entry = _chosen(file, options.assistant)
@@ -68,7 +66,7 @@ async def _ablation(options: argparse.Namespace, settings: Settings, open_finder
         found = variants(entry.steps, _tools(assistants, settings))
         write_assistants(file, entry, [one for one in found if not one.needs], folder / "assistants.toml")
         grid = [
-            replace(one, settings={**one.settings, **({"llm_url": "", "llm_class": ""} if options.no_model else {})})
+            replace(one, settings={**one.settings, **(NO_MODEL if options.no_model else {})})
             for one in configurations(found, folder / "assistants.toml")
         ]
         answers = await answers_of(options, settings, grid, cases, model)

@@ -15,7 +15,7 @@ from app.core.turn import Request
 from eval.cases import Case, load_cases
 from eval.check import Finding, check_form, check_pages, counts
 from eval.commands.retrieval import add_documents_option
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json
+from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json
 from eval.documents import Documents, parse_rules
 
 SHOWN = 10
@@ -40,7 +40,7 @@ async def _check(options: argparse.Namespace, settings: Settings, open_finder: O
     prompts = load_prompts(settings.languages, settings.prompts)
     findings = list(check_form(cases, LanguageDetector(prompts.languages, settings.default_language)))
     if not options.no_index:
-        async with open_finder({"llm_url": "", "llm_class": ""}) as finder:
+        async with open_finder(NO_MODEL) as finder:
             turn = await finder.find(Request(cases[0].messages, id="eval-check"))
             generation: Generation = turn.generation
             documents = Documents([page.url for page in await generation.pages()], rules)

@@ -16,6 +16,7 @@ from eval.commands.measured import configuration
 from eval.commands.retrieval import add_documents_option
 from eval.commands.types import (
     FAILED,
+    NO_MODEL,
     OK,
     Commands,
     OpenFinder,
@@ -32,7 +33,6 @@ from eval.report import as_table, difference_cell, row_name
 from eval.retrieval import Plan
 from eval.scripted import ScriptedModel, load_script
 
-NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
 _Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]
 
 

@@ -14,7 +14,7 @@ from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
-from eval.commands.types import Commands, OpenFinder
+from eval.commands.types import NO_MODEL, Commands, OpenFinder
 from eval.own import own_assistants, own_set
 from eval.result import RetrievalResult
 from eval.retrieval import evaluate
@@ -57,7 +57,7 @@ async def _docs(options: argparse.Namespace, settings: Settings, open_finder: Op
 async def measure_docs(options: argparse.Namespace, settings: Settings) -> RetrievalResult:
     """The result over our own documentation, with this embedder and these settings, without a language model."""
     plan, passages = plan_of(options, settings)
-    settings = settings.model_copy(update={**passages, "llm_url": "", "llm_class": "", "summaries": False})
+    settings = settings.model_copy(update={**passages, **NO_MODEL, "summaries": False})
     questions = nullcontext(options.questions) if options.questions else own_set()
     with questions as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")

@@ -6,16 +6,16 @@ import argparse
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from app.core.settings import Settings
 from eval.answers.types import load_unanswerable
 from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
-from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
+from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
 from eval.commands.types import (
     FAILED,
+    NO_MODEL,
     OK,
     Commands,
     OpenFinder,
@@ -64,9 +64,8 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
     refuse_unwritable(options.out, "--out")
     refuse_unwritable(options.html, "--html")
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
-    model = stand_in(options, settings, answerable)
-    answerable = known(options, answerable)
-    overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model or model else {}
+    model, answerable = stand_in(options, settings, answerable)
+    overrides = NO_MODEL if options.no_model or model else {}
     told = model.name if model else "" if options.no_model else settings.llm_model or settings.llm_class
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:

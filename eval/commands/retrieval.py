@@ -14,8 +14,8 @@ from app.core.turn import Request
 from eval.cases import Case, after_another, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
-from eval.commands.stand_in import add_known_option, add_stand_in_options, known, stand_in, tell_missing
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
+from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
+from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
 from eval.documents import parse_rules
 from eval.errors import EvaluationError
 from eval.label.files import load_labels, relevant_by_case
@@ -79,12 +79,10 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 async def _retrieval(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     _refuse_contradictions(options)
-    everything = load_cases(options.file)
-    cases = _chosen(everything, options)
-    model = stand_in(options, settings, everything)
-    overrides: dict[str, Any] = {"llm_url": "", "llm_class": ""} if options.no_model else {}
+    model, known = stand_in(options, settings, load_cases(options.file))
+    cases = _chosen(known, options)
     plan, passages = plan_of(options, settings)
-    overrides |= passages
+    overrides = {**(NO_MODEL if options.no_model else {}), **passages}
     llm = settings.llm_model or settings.llm_class if settings.llm_url or settings.llm_class else ""
     config = configuration(options.file, settings, overrides, model.name if model else "" if options.no_model else llm)
     with quiet_pipeline(), progress_bar("Asking") as progress:
@@ -144,7 +142,7 @@ def refuse_page(options: argparse.Namespace) -> None:
 
 
 def _chosen(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Case, ...]:
-    chosen = [case for case in known(options, cases) if not (options.no_cross and case.cross)]
+    chosen = [case for case in cases if not (options.no_cross and case.cross)]
     if not chosen:
         raise EvaluationError(f"{options.file}: no question is left to ask.")
     asked = sample(chosen, options.limit or len(chosen))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from app.core.models.base import Model
 from app.core.prompts import load_prompts
@@ -13,7 +12,7 @@ from app.core.settings import Settings
 from eval.cases import Case
 from eval.commands.types import write_text
 from eval.errors import EvaluationError
-from eval.scripted import RecordedModel, Script, ScriptedModel, load_record, load_script, missing_lines
+from eval.scripted import RecordedModel, ScriptedModel, load_record, load_script, missing_lines
 
 
 def add_stand_in_options(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +36,11 @@ def add_known_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
 
 
-def stand_in(options: argparse.Namespace, settings: Settings, cases: Sequence[Case]) -> Model | None:
-    """The model that was named instead of the configured one. `cases` are those that the script was written for.
+def stand_in(
+    options: argparse.Namespace, settings: Settings, cases: Sequence[Case]
+) -> tuple[Model | None, tuple[Case, ...]]:
+    """The model that was named instead of the configured one, and the cases to ask: with --known-only those that its
+    script has. `cases` are those that the script was written for.
 
     Raises `EvaluationError` for options that contradict each other and for wrong files.
     """
@@ -46,19 +48,17 @@ def stand_in(options: argparse.Namespace, settings: Settings, cases: Sequence[Ca
         raise EvaluationError("--no-model excludes --scripted-model and --recorded-model.")
     if options.missing and not options.recorded_model:
         raise EvaluationError("--missing goes with --recorded-model FILE.")
-    script = _script(options, cases)
-    model: Model | None = None
-    if script:
-        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
-    return RecordedModel(load_record(options.recorded_model), model) if options.recorded_model else model
-
-
-def known(options: argparse.Namespace, cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases, with --known-only those that the script has."""
     if options.known_only and not options.scripted_model:
         raise EvaluationError("--known-only goes with --scripted-model FILE.")
-    script = _script(options, cases) if options.known_only else None
-    return tuple(case for case in cases if not script or script.find(case.question))
+    model: Model | None = None
+    if options.scripted_model:
+        script = load_script(options.scripted_model, cases)
+        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
+        if options.known_only:
+            cases = [case for case in cases if script.find(case.question)]
+    if options.recorded_model:
+        model = RecordedModel(load_record(options.recorded_model), model)
+    return model, tuple(cases)
 
 
 def tell_missing(options: argparse.Namespace, model: Model | None, asked: int) -> None:
@@ -71,7 +71,3 @@ def tell_missing(options: argparse.Namespace, model: Model | None, asked: int) -
     script = model.otherwise if isinstance(model, RecordedModel) else model
     if isinstance(script, ScriptedModel):
         sys.stderr.write(f"The scripted model didn't know {len(script.unknown)} of {asked} questions.\n")
-
-
-def _script(options: argparse.Namespace, cases: Sequence[Case]) -> Script | None:
-    return load_script(Path(options.scripted_model), cases) if options.scripted_model else None

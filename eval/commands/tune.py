@@ -13,7 +13,7 @@ from app.core.turn import Request
 from eval.cases import HALVES, Case, half, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.retrieval import add_documents_option
-from eval.commands.types import OK, Commands, OpenFinder, as_json, positive
+from eval.commands.types import NO_MODEL, OK, Commands, OpenFinder, as_json, positive
 from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
 from eval.halves import Swapped, halves
@@ -50,7 +50,7 @@ async def _tune(options: argparse.Namespace, settings: Settings, open_finder: Op
     del settings
     cases = load_cases(options.file)
     cases = half(cases, options.half) if options.half else cases
-    overrides = {"llm_url": "", "llm_class": ""} if options.no_model else {}
+    overrides = NO_MODEL if options.no_model else {}
     with quiet_pipeline():
         async with open_finder(overrides) as finder:
             searched, urls = await _search(finder, cases)

@@ -29,6 +29,9 @@ class OpenFinder(Protocol):
         ...
 
 
+NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
+"""Settings without the configured language model."""
+
 Handler = Callable[[argparse.Namespace, Settings, OpenFinder], Awaitable[int]]
 
 

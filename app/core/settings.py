@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
     helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
     helper_calls: int = Field(4, ge=0, description="Most helper calls to the language model per question.")
+    images: Literal["site", "none"] = Field(
+        "site", description="Pictures in answers: those of the pages' own hosts, or none."
+    )
     check_answer_language: bool = Field(
         default=True, description="Ask again, once, for an answer that is in another language than the question."
     )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Literal
 
 from app.core.analysis import fold
 from app.core.prompts import Language, Prompts
@@ -14,7 +15,7 @@ from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
 from app.pipeline.citations import Citations
 from app.pipeline.counterparts import Counterpart, counterparts
-from app.pipeline.links import Addresses, markdown_link, related_list
+from app.pipeline.links import Addresses, markdown_link, related_list, untagged
 from app.pipeline.rewrite import Rewriter
 from app.pipeline.sections import asked_stems, best_section
 from app.pipeline.step import Changes
@@ -30,6 +31,7 @@ class Cite:
     """
 
     prompts: Prompts
+    images: Literal["site", "none"] = "site"
     name = "cite"
     reads = ("question", "language", "hits", "events")
     uses = ("referred", "refined", "keywords", "more_keywords", "smalltalk", "choices")
@@ -50,7 +52,7 @@ class Cite:
             async with aclosing(turn.events) as events:
                 async for event in events:
                     if answer is None:
-                        answer = _Answer(turn, self.prompts, passages_of(turn, await looked_up))
+                        answer = _Answer(turn, self.prompts, passages_of(turn, await looked_up), self.images)
                     for cited in answer.mapped(event):
                         yield cited
         finally:
@@ -60,13 +62,14 @@ class Cite:
 class _Answer:
     """One answer on its way to the reader."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, passages: tuple[Source, ...]) -> None:
+    def __init__(self, turn: Turn, prompts: Prompts, passages: tuple[Source, ...], images: str) -> None:
         self._turn, self._language = turn, prompts.language(turn.language)
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
         self._citations = Citations(passages, turn.request.first_number, words)
-        self._text = Rewriter(self._citations, Addresses(_shown(turn)), headings)
+        self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
+        self._text = Rewriter(Addresses(_shown(turn), self._pages), self._citations, headings)
         self._said = ""  # no longer than tells whether it is a refusal
 
     def mapped(self, event: Event) -> list[Event]:
@@ -76,7 +79,7 @@ class _Answer:
         if len(self._said) <= LONGEST_REFUSAL:
             self._said += event.text
         if event.quoted:
-            return [Text(self._text.rest() + event.text)]
+            return [Text(self._text.rest() + quoted(event.text, self._pages))]
         text = self._text.feed(event.text)
         return [Text(text)] if text else []
 
@@ -100,6 +103,12 @@ class _Answer:
         if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
             return False
         return bool(re.search(self._language.no_answer, fold(_SENTENCE.split(said, maxsplit=1)[0])))
+
+
+def quoted(text: str, pages: tuple[str, ...]) -> str:
+    """A page's own words without what must not reach a client; its links stay, and pictures from the hosts of pages."""
+    rewriter = Rewriter(Addresses([text], pages))
+    return rewriter.feed(text) + rewriter.rest()
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
@@ -137,11 +146,11 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
     name = section.path[-1] if section and section.path else ""
     return Source(
         number=number,
-        title=title,
+        title=untagged(title),
         url=url,
-        section="" if name == title else name,
+        section="" if name == title else untagged(name),
         language=language,
-        snippet=snippet,
+        snippet=quoted(snippet, (url,)),
         score=hit.score,
         translated_from="" if other else chunk.translated_from,
     )

@@ -11,6 +11,7 @@ from app.core.prompts import Language
 from app.core.turn import Text, Turn
 from app.core.types import Hit
 from app.pipeline.blocks import CUT, Block, blocks_of, bounded, joined, sentences
+from app.pipeline.links import escaped
 from app.pipeline.sections import STEM, asked_stems, stems
 
 PASSAGES = 3
@@ -26,7 +27,7 @@ def extract(turn: Turn, language: Language) -> list[Text]:
     said = [Text(language.extractive_intro)]
     heading = ""
     for part in _parts(turn, language):
-        above = f"**{part.heading}** [{part.number}]\n\n" if part.heading != heading else ""
+        above = f"**{escaped(part.heading)}** [{part.number}]\n\n" if part.heading != heading else ""
         heading = part.heading
         said += [Text(f"\n\n{above}"), Text(part.text, quoted=True)]
     return said

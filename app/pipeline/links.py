@@ -16,20 +16,21 @@ RELATED_PAGES = 3
 _CHARACTERS = r"[^\s<>\"'`|\\^{}\[\]\u2018-\u201f«»]{1,2000}"
 ADDRESS = re.compile(rf"(?:https?://|(?<![^\W_])(?:ftps?://|www\.)){_CHARACTERS}", re.IGNORECASE)
 _ALL = re.compile(rf"(?=({ADDRESS.pattern}|mailto:{_CHARACTERS}))", re.IGNORECASE)
-_NEXT = re.compile(r"[,;](?=(?:https?|ftps?)://)", re.IGNORECASE)
+_NEXT = re.compile(r"[,;(](?=(?:https?|ftps?)://)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"[()]")
 _TRAILING = ".,;:!?*_…"
 _PLACEHOLDER = re.compile(
     r"https?://(?:localhost|127\.0\.0\.1|(?:[\w-]+\.)*example\.(?:com|org|net)|\$\w+)(?::\d*)?(?=[/?#]|\Z)",
     re.IGNORECASE,
 )
+_HOST = re.compile(r"https?://([\w.-]+)(?::\d+)?(?=[/?#]|\Z)", re.IGNORECASE)
 
 
 class Addresses:
-    """Those that texts have, and stand-ins such as localhost."""
+    """Those that texts have, and stand-ins such as localhost. Pictures are shown from the hosts of `pages` alone."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = tuple(texts)
+    def __init__(self, texts: Iterable[str], pages: Iterable[str] = ()) -> None:
+        self._texts, self._pages = tuple(texts), tuple(pages)
 
     @cached_property
     def _known(self) -> frozenset[str]:  # most answers have no address to look up
@@ -37,9 +38,22 @@ class Addresses:
 
     def __contains__(self, address: str) -> bool:
         """Whether a reader may be led there."""
+        return self._knows(address) or bool(_PLACEHOLDER.match(address))
+
+    def _knows(self, address: str) -> bool:
         plain = _plain(address)
         whole = [plain, f"https://{plain}", f"http://{plain}"] if plain.startswith("www.") else [plain]
-        return any(one in self._known for one in whole) or bool(_PLACEHOLDER.match(address))
+        return any(one in self._known for one in whole)
+
+    def shows(self, address: str) -> bool:
+        """Whether a reader's client may load a picture from there."""
+        return host_of(address) in {host_of(page) for page in self._pages} - {""} and self._knows(address)
+
+
+def host_of(address: str) -> str:
+    """The host of a web address in small letters; empty where a browser might read another one."""
+    found = _HOST.match(address)
+    return found[1].lower() if found else ""
 
 
 def address_in(run: str) -> str:
@@ -62,8 +76,18 @@ def _plain(address: str) -> str:
 
 
 def markdown_link(name: str, url: str) -> str:
-    """A Markdown link that neither the name's brackets nor the address' can break."""
-    return f"[{_BRACKET.sub(_ESCAPED, name)}]({quote(url, safe=_SAFE)})"
+    """A Markdown link that neither the name's signs nor the address' can break."""
+    return f"[{escaped(name)}]({quote(url, safe=_SAFE)})"
+
+
+def escaped(name: str) -> str:
+    """Plain text as Markdown on one line that shows it as it is."""
+    return _SIGN.sub(r"\\\g<0>", " ".join(name.split()))
+
+
+def untagged(name: str) -> str:
+    """Plain text in which nobody finds a tag of HTML: its angle brackets are single quotation marks then."""
+    return _TAG.sub(lambda found: found[0].translate(_ANGLES), name)
 
 
 def related_list(hits: Iterable[Hit], language: Language) -> str:
@@ -73,5 +97,9 @@ def related_list(hits: Iterable[Hit], language: Language) -> str:
     return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
 
 
-_BRACKET, _ESCAPED = re.compile(r"([\\\[\]])"), r"\\\1"
+_SIGN = re.compile(
+    r"[\\`\[\]<|*]|&(?=#|\w+;)|!(?=\[)|_(?=\W|\Z)|(?<!\w)_|(?<=http):|(?<=https):|(?<=ftp):|(?<=www)\.", re.IGNORECASE
+)
+_ANGLES = {ord("<"): 0x2039, ord(">"): 0x203A}
+_TAG = re.compile(r"<(?=[a-z/!?])[^<>]*>?", re.IGNORECASE)
 _SAFE = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded

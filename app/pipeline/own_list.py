@@ -6,6 +6,7 @@ import re
 
 _ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
 _ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
+LONGEST = 4000  # characters; what is longer is no mere list of sources
 _NAMES_SOURCE = re.compile(r"\[[^\]\n]+\]|://|www\.|【")
 
 
@@ -30,7 +31,7 @@ class OwnList:
         start = 0 if self._fresh else text.find("\n")
         while start >= 0:
             end = self._undecided(text, start)
-            if end == len(text):
+            if end == len(text) and end - start <= LONGEST:
                 self._held = text[start:]
                 return text[:start]
             self._fresh = False

@@ -29,8 +29,8 @@ _WORDS_UNSURE = re.compile(
 )
 _ITEM = re.compile(rf"({_MARKER}) ")
 _BLANK = re.compile(r"[ \t]*\n")
-_FENCE = re.compile(r"(`{3,})[^`\n]*\n|(~{3,})[^\n]*\n")
-_FENCE_UNSURE = re.compile(r"(?:`{1,2}|`{3,}[^`\n]*|~{1,2}|~{3,}[^\n]*)\Z")
+_FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
+_FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
 _ANY_FENCE = re.compile(r"`{3,}|~{3,}")
 _ANEW = re.compile(
     rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
@@ -154,7 +154,7 @@ class Rewriter:
             self._said = ""
             self._fence, self._where = found[1] or found[2], "fence"
             return True
-        return bool(_FENCE_UNSURE.match(held)) and len(held) < LONGEST
+        return bool(_FENCE_UNSURE.match(held))
 
     def _anew(self, marker: str) -> bool:
         """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""

@@ -22,10 +22,10 @@ _AHEAD = 64  # characters of a line tell how it begins
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 _MARKER = r"(?:[-*+]|\d{1,9}[.)])"
 _WORDS = re.compile(
-    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_])(?!\d{{1,9}}(?:[.)]|\Z))"
+    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_]|[^\x00-\x7f\s【]|`{{1,2}}[^`])(?!\d{{1,9}}(?:[.)]|\Z))"
 )
 _WORDS_UNSURE = re.compile(
-    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}})?\Z"
+    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}}|`{{1,2}})?\Z"
 )
 _ITEM = re.compile(rf"({_MARKER}) ")
 _BLANK = re.compile(r"[ \t]*\n")
@@ -284,6 +284,8 @@ class Rewriter:
     def _ends(self, text: str, line: str) -> bool:
         """Whether the line after the text ends its block; only what a fence or a number makes of it takes a parser."""
         before = self._said + text
+        if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
+            return False  # no blank line goes before
         if line[:1].isdigit() or _ANY_FENCE.search(before):
             return begins_anew(before, line)
         return True

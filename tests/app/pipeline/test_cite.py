@@ -295,3 +295,31 @@ async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:
     assert passages_of(turn("frobnicate", hits=(found,)))[0].section == "Making"
     (source,) = passages_of(turn("frobnicate", hits=(found,), more_keywords={"en": "resize"}))
     assert source.section == "Resizing"
+
+
+HOSTILE = "See <img src=//evil.io/p> [x](javascript:a) ![p](https://evil.io/p.png) ![q](https://docs.example.org/q.png) <b>b</b>."
+
+
+async def test_what_pages_say_is_as_safe_as_what_the_model_says() -> None:
+    """Extracts, titles, names of sections and snippets: no tag but a few, no script, pictures from the pages' hosts alone."""
+    title, path = "A <script>a</script> `x](//evil.io)", ("Top", "<img src=//evil.io>")
+    chunk = replace(hit(1, HOSTILE, title=title).chunk, sections=(Section(0, path, "a"),))
+
+    async def events() -> Events:
+        yield Text(HOSTILE, quoted=True)
+        yield Text("\n\n[1]")
+        yield Done()
+
+    shown = {}
+    for images in ("site", "none"):
+        given = turn(hits=(replace(hit(1), chunk=chunk),), events=events())
+        cited = [event async for event in (await Cite(CITE.prompts, images)(given))["events"]]
+        shown[images] = body(cited)
+        (source,) = (event for event in cited if isinstance(event, Source))
+        assert (source.title, source.section) == ("A ‹script›a‹/script› `x](//evil.io)", "‹img src=//evil.io›")
+        assert source.snippet == r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>."
+        assert r"\`x\](//evil.io) – " in text_of(cited)
+    assert shown == {
+        "site": r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>." + "\n\n[1]",
+        "none": r"See \<img src=> x p q <b>b</b>." + "\n\n[1]",
+    }

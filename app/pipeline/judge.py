@@ -21,7 +21,7 @@ _CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
 _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
 _HOST = re.compile(r"(?<![:/])//(?=[\w-]+[.:@\u3002\uff0e\uff61]\w|[^\s<>]*@)[^\s<>]*")
-_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))[^\s<>\"')]+")
+_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
 _LEADS_OUT = re.compile(
     r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
 )
@@ -179,7 +179,10 @@ class Judge:
             if address not in self.addresses:
                 yield Edit(found.start(), found.start() + len(address))
         for found in _TARGET.finditer(text, start, end):
-            if _LEADS_OUT.match(unescape(found[0]).replace("\\", "/")) and address_in(found[0]) not in self.addresses:
+            if (
+                _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
+                and address_in(found[0].strip()) not in self.addresses
+            ):
                 yield Edit(found.start(), found.end())
 
     def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
@@ -206,7 +209,8 @@ class Judge:
         assert run is not None
         found = ADDRESS.match(text, at, end)
         if found is None:
-            if text[scheme.end() : run.end()][:1].isalnum():  # within a word, where some clients see one
+            behind = text[scheme.end() : run.end()]
+            if behind[:1].isalnum() or (behind and ":" not in scheme[0]):  # within a word, where some clients see one
                 sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
                 return Edit(sign, sign, "\\"), scheme.end()
             return None, scheme.end()

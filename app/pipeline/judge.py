@@ -20,7 +20,7 @@ _RUN = re.compile(r"[^\s<]*")
 _CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
 _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
-_HOST = re.compile(r"(?<![:/])//(?=[\w-]+[.:@\u3002\uff0e\uff61]\w|[^\s<>]*@)[^\s<>]*")
+_HOST = re.compile(r"(?<![:/])//(?=[^\s<>/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
 _TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
 _LEADS_OUT = re.compile(
     r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE

@@ -19,7 +19,7 @@ from app.core.turn import Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.pipeline.registry import upto
 from app.pipeline.rerank import Rerank
-from app.pipeline.step import Plan, run
+from app.pipeline.step import Plan, answer, run
 from app.pipeline.trace import traced
 
 
@@ -64,14 +64,14 @@ class Assistant:
             turn = await run((group,), turn)
         if texts:
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
-        assert turn.events is not None  # proved by make_plan
-        async with aclosing(traced(turn.events, turn, self.plan) if request.trace else turn.events) as events:
+        said = answer(turn)
+        async with aclosing(traced(said, turn, self.plan) if request.trace else said) as events:
             async for event in events:
                 yield event
 
     async def find(self, request: Request) -> Turn:
         """The turn as it is once the passages are found and fused; nothing is reranked, judged or synthesized."""
-        return await run(upto(self.plan, "search"), await self.begin(request))
+        return await run(upto(self.plan, "search"), await self.begin(request), search=True)
 
     async def weigh(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the passages say anything of the question."""
@@ -79,7 +79,7 @@ class Assistant:
 
     async def search(self, request: Request) -> Turn:
         """As `find`, but reranked where its steps do so, and without asking a language model."""
-        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request))
+        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None where there is none within this assistant's limits."""

@@ -217,8 +217,8 @@ async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> W
         turn = await finder.weigh(request)
     except AssistantError as error:
         return Weighed(case, kind, error=f"{type(error).__name__}: {error}")
-    always = turn.smalltalk or not (turn.hits or turn.related)
-    return Weighed(case, kind, turn.evidence or 0.0, turn.evidence_needed, not turn.hits, always, turn.smalltalk)
+    always = bool(turn.smalltalk) or not (turn.hits or turn.related)
+    return Weighed(case, kind, turn.evidence or 0.0, turn.evidence_needed, not turn.hits, always, bool(turn.smalltalk))
 
 
 def _kinds(half: Sequence[Weighed]) -> set[bool]:

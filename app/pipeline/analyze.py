@@ -37,15 +37,13 @@ class Analyze:
     settings: Settings
     name = "analyze"
     reads = ("question", "language")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("refined", "keywords")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """What can be read of the two; `ModelError` when it is nothing."""
-        if turn.smalltalk:
-            return {}
         codes = codes_of(turn, self.prompts)
         lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
         system = self.prompts.render(

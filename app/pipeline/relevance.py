@@ -47,7 +47,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "smalltalk", "keywords", "related")
+    uses = ("referred", "refined", "keywords", "related")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -57,8 +57,6 @@ class Relevance:
 
         Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well.
         """
-        if turn.smalltalk:  # nothing was asked, so no passage is an answer
-            return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)

@@ -37,7 +37,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "smalltalk", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
+    uses = ("referred", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -52,10 +52,7 @@ class Synthesize:
         return {"events": self._answer(turn)}
 
     async def _answer(self, turn: Turn) -> Events:
-        if turn.smalltalk:
-            yield Text(self.prompts.render(turn.language, "smalltalk"))
-            yield Done()
-        elif turn.choices:
+        if turn.choices:
             choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
             yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()

@@ -14,7 +14,7 @@ from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
-from app.pipeline.step import run
+from app.pipeline.step import answer, run
 from eval.answers.types import Answer
 from eval.cases import Case
 
@@ -39,8 +39,7 @@ class Own:
         assistant = self.assistant
         turn = await run(assistant.plan, await assistant.begin(Request(case.messages, assistant.id, "eval")))
         texts, links, error, extractive = list[str](), list[str](), "", False
-        assert turn.events is not None
-        async with aclosing(turn.events) as events:
+        async with aclosing(answer(turn)) as events:
             async for event in events:
                 if isinstance(event, Text):
                     texts.append(event.text)

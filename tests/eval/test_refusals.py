@@ -97,7 +97,7 @@ class Weigher:
         hit = (Hit(Chunk("c", "docs", "u", 0, "text", "en", "u")),)
         turn = Turn(request, evidence=None if word == "undecided" else 0.5, hits=hit)
         if word == "hello":
-            return replace(turn, evidence=0.0, hits=(), smalltalk=True)
+            return replace(turn, evidence=0.0, hits=(), smalltalk="Hello!")
         return replace(turn, evidence=0.1, hits=(), related=hit) if word == "weak" else turn
 
 

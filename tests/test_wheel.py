@@ -15,7 +15,7 @@ from tests.end_to_end.program import environment, service
 
 ROOT = Path(__file__).parents[1]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input")
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts

@@ -20,7 +20,7 @@ from ingestion.run import recipe_for
 from ingestion.split import open_splitter
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 SAME = 1e-4  # Lucene rounds scores; two chunks this near may change places
 
 

@@ -25,6 +25,8 @@ from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serv
 from tests.app.cli.stored_index import Index, stored
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
+pytestmark = pytest.mark.slow
+
 SITES = "https://a.example.org/sitemap.xml https://b.example.org/sitemap.xml"
 ADMIN = {"authorization": "Bearer admin-2"}
 

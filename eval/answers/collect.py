@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from eval.answers.types import Answer, Contestant, as_answer
-from eval.cases import Case
 from eval.judge.cache import Cache, fingerprint
 from eval.judge.loop import Progress
+from eval.questions.cases import Case
 
 
 async def collect(

@@ -16,7 +16,7 @@ from app.core.models.openai import Endpoint
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
 from app.pipeline.step import run
 from eval.answers.types import Answer
-from eval.cases import Case
+from eval.questions.cases import Case
 
 
 @dataclass(frozen=True)

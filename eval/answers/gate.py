@@ -16,12 +16,12 @@ import numpy as np
 
 from eval.answers.result import UNANSWERABLE, AnswerResult
 from eval.answers.score import Scored
-from eval.cases import read_text
-from eval.compare import enough_to_judge
 from eval.errors import EvaluationError
-from eval.gate import MAX_DROP, Gate, Verdict, asks, paired, save_lines
-from eval.metrics import CONFIDENCE, intervals
-from eval.result import ALL, groups
+from eval.measure.compare import enough_to_judge
+from eval.measure.gate import MAX_DROP, Gate, Verdict, asks, paired, save_lines
+from eval.measure.metrics import CONFIDENCE, intervals
+from eval.measure.result import ALL, groups
+from eval.questions.cases import read_text
 
 FORM = "docs-assistant answers baseline 1"
 MEASURES = ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness")

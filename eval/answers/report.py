@@ -7,11 +7,11 @@ from html import escape
 
 from eval.answers.result import CELLS, UNANSWERABLE, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES, Scored
+from eval.measure.result import ALL, MEAN
+from eval.measure.tables import VARIANTS, as_table
 from eval.page.frame import page, section, table, tiles
 from eval.page.retrieval import configuration
 from eval.page.svg import Bar, bars, legend
-from eval.report import VARIANTS, as_table
-from eval.result import ALL, MEAN
 
 WORST = 20
 SHOWN = ("faithful", "complete", "correctness", "language")

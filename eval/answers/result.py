@@ -14,13 +14,13 @@ import numpy as np
 from eval.answers.effort import Effort, efforts
 from eval.answers.score import MEASURES, Scored
 from eval.answers.types import as_answer
-from eval.cases import read_text
-from eval.compare import enough_to_judge
 from eval.errors import EvaluationError
 from eval.judge.criteria import COMPLETE, FAITHFUL
 from eval.judge.loop import Judgement
-from eval.metrics import Estimate, intervals
-from eval.result import as_case, groups
+from eval.measure.compare import enough_to_judge
+from eval.measure.metrics import Estimate, intervals
+from eval.measure.result import as_case, groups
+from eval.questions.cases import read_text
 
 FORM = "docs-assistant answers 1"
 UNANSWERABLE = "unanswerable"

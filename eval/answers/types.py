@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from eval.cases import Case, json_lines, load_cases, text_field
+from eval.questions.cases import Case, json_lines, load_cases, text_field
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from eval.ablation import Variant
 from eval.answers.score import Scored
-from eval.compare import enough_to_judge
-from eval.documents import Documents
-from eval.metrics import Estimate, intervals, score
+from eval.measure.ablation import Variant
+from eval.measure.compare import enough_to_judge
+from eval.measure.metrics import Estimate, intervals, score
+from eval.measure.result import Group, groups
+from eval.measure.tables import as_table
 from eval.page.frame import page, section, table
-from eval.report import as_table
-from eval.result import Group, groups
+from eval.questions.documents import Documents
 
 Row = tuple[str, bool]
 

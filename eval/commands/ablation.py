@@ -13,18 +13,18 @@ from app.assistants_file import AssistantsFile, AssistantTable, read_assistants
 from app.core.language import LanguageDetector
 from app.core.settings import Settings
 from app.pipeline.registry import Tools
-from eval.ablation import configurations, variants, write_assistants
 from eval.answers.types import load_questions
 from eval.answers.worth import worth_json, worth_page, worth_text, worths
-from eval.cases import sample
 from eval.commands.answering import answers_of
 from eval.commands.retrieval import add_documents_option
 from eval.commands.run import add_judge_options, measured, prepared, refuse_judge
 from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
 from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json, positive, write_text
-from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
+from eval.measure.ablation import configurations, variants, write_assistants
 from eval.page import write_page
+from eval.questions.cases import sample
+from eval.questions.documents import Documents, parse_rules
 
 
 def add_command(commands: Commands) -> None:

@@ -18,12 +18,12 @@ from app.core.types import GenerationInfo
 from eval.answers.collect import collect
 from eval.answers.contestants import Own, Remote
 from eval.answers.types import Answer, Contestant
-from eval.cases import Case
 from eval.commands.asking import progress_bar, quiet_pipeline, tell_reindexing
 from eval.commands.measured import fingerprint_of_code
 from eval.errors import EvaluationError
-from eval.grid import Configuration, indexed, load_grid
 from eval.judge.cache import Cache, fingerprint
+from eval.measure.grid import Configuration, indexed, load_grid
+from eval.questions.cases import Case
 
 CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
 

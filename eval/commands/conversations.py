@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from eval.cases import Case, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.retrieval import add_documents_option
@@ -25,12 +24,13 @@ from eval.commands.types import (
     refuse_unwritable,
     write_text,
 )
-from eval.conversations import Followed, follow, follow_ups, ideal_script, summary, told_apart
-from eval.documents import parse_rules
-from eval.metrics import title
+from eval.measure.conversations import Followed, follow, follow_ups, ideal_script, summary, told_apart
+from eval.measure.metrics import title
+from eval.measure.retrieval import Plan
+from eval.measure.tables import as_table, difference_cell, row_name
 from eval.page import conversations_page, write_page
-from eval.report import as_table, difference_cell, row_name
-from eval.retrieval import Plan
+from eval.questions.cases import Case, load_cases
+from eval.questions.documents import parse_rules
 from eval.scripted import ScriptedModel, load_script
 
 _Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]

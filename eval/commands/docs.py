@@ -10,14 +10,14 @@ from pathlib import Path
 from app.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Request, Turn
-from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
 from eval.commands.types import NO_MODEL, Commands, OpenFinder
-from eval.own import own_assistants, own_set
-from eval.result import RetrievalResult
-from eval.retrieval import evaluate
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import evaluate
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import own_assistants, own_set
 
 
 @dataclass(frozen=True)

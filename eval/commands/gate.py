@@ -11,8 +11,8 @@ from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive, refuse_unwritable, share
-from eval.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
-from eval.result import form_of, load_result
+from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
+from eval.measure.result import form_of, load_result
 
 
 def add_command(commands: Commands) -> None:

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.settings import Settings
-from eval.cases import Case, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline, tell_reindexing
 from eval.commands.measured import configuration as measured_with
 from eval.commands.retrieval import add_documents_option
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable, write_text
-from eval.documents import parse_rules
 from eval.errors import EvaluationError
-from eval.grid import Configuration, grid_json, grid_text, indexed, load_grid
+from eval.measure.grid import Configuration, grid_json, grid_text, indexed, load_grid
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import Plan, evaluate
 from eval.page import grid_page, write_page
-from eval.result import RetrievalResult
-from eval.retrieval import Plan, evaluate
+from eval.questions.cases import Case, load_cases, sample
+from eval.questions.documents import parse_rules
 
 
 def add_command(commands: Commands) -> None:

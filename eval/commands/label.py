@@ -10,7 +10,6 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from eval.cases import load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.run import add_judge_options, judging, prepared
 from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive
@@ -19,6 +18,7 @@ from eval.judge import Judgement, Task
 from eval.label.agreement import Agreement, agreement
 from eval.label.files import Label, drawn, load_labels, write_labels, write_sheet
 from eval.label.pool import RELEVANT, Pair, pairs, pooled
+from eval.questions.cases import load_cases, sample
 
 SHOWN = 1500
 

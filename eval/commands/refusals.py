@@ -9,7 +9,6 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from eval.answers.types import load_unanswerable
-from eval.cases import load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
@@ -25,10 +24,11 @@ from eval.commands.types import (
     share,
     write_text,
 )
+from eval.measure.refusals import MOST, RefusalResult, Weighing, weigh
+from eval.measure.tables import as_table
 from eval.page import refusals_page, write_page
 from eval.page.refusals import percent
-from eval.refusals import MOST, RefusalResult, Weighing, weigh
-from eval.report import as_table
+from eval.questions.cases import load_cases
 
 
 def add_command(commands: Commands) -> None:

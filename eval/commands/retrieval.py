@@ -11,20 +11,20 @@ from app.core.models import Embedder, open_embedder
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
-from eval.cases import Case, after_another, load_cases, sample
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.measured import configuration
 from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
 from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
-from eval.documents import parse_rules
 from eval.errors import EvaluationError
 from eval.label.files import load_labels, relevant_by_case
-from eval.levels import DEPTH
+from eval.measure.depths import DEPTH
+from eval.measure.embedding_space import draw
+from eval.measure.result import RetrievalResult, load_result
+from eval.measure.retrieval import Plan, evaluate
+from eval.measure.tables import retrieval_markdown, retrieval_text
 from eval.page import retrieval_page, write_page
-from eval.report import retrieval_markdown, retrieval_text
-from eval.result import RetrievalResult, load_result
-from eval.retrieval import Plan, evaluate
-from eval.space import draw
+from eval.questions.cases import Case, after_another, load_cases, sample
+from eval.questions.documents import parse_rules
 
 
 def add_command(commands: Commands) -> None:

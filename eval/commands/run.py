@@ -20,7 +20,6 @@ from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
 from eval.answers.types import Answer, load_questions
-from eval.cases import Case, sample
 from eval.commands.answering import CONTESTANT_KEY, all_answers
 from eval.commands.asking import progress_bar
 from eval.commands.measured import configuration
@@ -28,6 +27,7 @@ from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive
 from eval.errors import EvaluationError
 from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.page import write_page
+from eval.questions.cases import Case, sample
 
 KEY = "EVAL_JUDGE_KEY"
 

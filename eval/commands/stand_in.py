@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from eval.cases import Case
 from eval.commands.types import write_text
 from eval.errors import EvaluationError
+from eval.questions.cases import Case
 from eval.scripted import RecordedModel, ScriptedModel, load_record, load_script, missing_lines
 
 

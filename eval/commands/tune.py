@@ -10,17 +10,17 @@ from dataclasses import asdict
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from eval.cases import HALVES, Case, half, load_cases
 from eval.commands.asking import progress_bar, quiet_pipeline
 from eval.commands.retrieval import add_documents_option
 from eval.commands.types import NO_MODEL, OK, Commands, OpenFinder, as_json, positive
-from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
-from eval.halves import Swapped, halves
-from eval.metrics import Estimate
-from eval.report import as_table
-from eval.retrieval import Finder
-from eval.tune import Searched, Tuned, settings_of, tune
+from eval.measure.halves import Swapped, halves
+from eval.measure.metrics import Estimate
+from eval.measure.retrieval import Finder
+from eval.measure.tables import as_table
+from eval.measure.tune import Searched, Tuned, settings_of, tune
+from eval.questions.cases import HALVES, Case, half, load_cases
+from eval.questions.documents import Documents, parse_rules
 
 
 def add_command(commands: Commands) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from app.core.models.base import Model
 from app.core.settings import Settings
 from eval.errors import EvaluationError
-from eval.retrieval import Finder
+from eval.measure.retrieval import Finder
 
 OK = 0
 FAILED = 1

@@ -12,7 +12,7 @@ from app.core.prompts import Prompts
 from app.core.turn import Message
 from app.core.types import Page
 from eval.judge.cache import fingerprint
-from eval.space import counterparts
+from eval.measure.embedding_space import counterparts
 
 LONGEST_PAGE = 12_000
 CHARACTERS_PER_TOKEN = 3.0

@@ -15,11 +15,11 @@ from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import LanguageDetector
 from app.core.models.base import CallOptions, Model
 from eval.errors import EvaluationError
-from eval.evidence import words
 from eval.generate.checks import reason_against
 from eval.generate.jobs import FOLLOW_UP, UNANSWERABLE, Job
 from eval.judge.cache import Cache, fingerprint
 from eval.judge.loop import MalformedError, Pace, Progress, json_object
+from eval.questions.evidence import words
 
 TRIES = 3
 TEMPERATURE = 0.7

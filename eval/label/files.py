@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from eval.cases import json_lines, read_text, text_field
 from eval.errors import EvaluationError
 from eval.label.pool import Pair
+from eval.questions.cases import json_lines, read_text, text_field
 
 SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
 SEED = 11

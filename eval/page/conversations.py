@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.conversations import Followed
-from eval.metrics import title
+from eval.measure.conversations import Followed
+from eval.measure.metrics import title
+from eval.measure.tables import difference_cell, row_name
 from eval.page.frame import page, section, table, tiles
 from eval.page.retrieval import configuration, worst
 from eval.page.svg import Bar, bars
-from eval.report import difference_cell, row_name
 
 
 def conversations_page(followed: Sequence[Followed]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.compare import compare
-from eval.grid import Configuration, against_first
-from eval.metrics import Estimate, title
+from eval.measure.compare import compare
+from eval.measure.grid import Configuration, against_first
+from eval.measure.metrics import Estimate, title
+from eval.measure.result import ALL, MEAN, RetrievalResult
+from eval.measure.tables import row_name
 from eval.page.frame import page, section, table
 from eval.page.retrieval import configuration, figures
 from eval.page.svg import Bar, bars
-from eval.report import row_name
-from eval.result import ALL, MEAN, RetrievalResult
 
 
 def grid_page(results: Sequence[tuple[Configuration, RetrievalResult]]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from eval.metrics import Estimate
+from eval.measure.metrics import Estimate
+from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Share, Weighed
 from eval.page.frame import page, section, table, tiles
 from eval.page.retrieval import configuration
 from eval.page.svg import Bar, Line, bars, legend, lines
-from eval.refusals import ANSWERABLE, CROSS, RefusalResult, Share, Weighed
 
 SHOWN = 20
 

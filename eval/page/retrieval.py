@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from eval.compare import flat
-from eval.levels import CURVE
-from eval.metrics import Estimate, title
+from eval.measure.compare import flat
+from eval.measure.depths import CURVE
+from eval.measure.embedding_space import Space
+from eval.measure.metrics import Estimate, title
+from eval.measure.result import ALL, MEAN, CaseResult, Found, RetrievalResult, Row
+from eval.measure.tables import VARIANTS
 from eval.page.frame import page, section, table, tiles
 from eval.page.svg import Bar, bars, cloud, legend
-from eval.report import VARIANTS
-from eval.result import ALL, MEAN, CaseResult, Found, RetrievalResult, Row
-from eval.space import Space
 
 WORST = 25
 CURVE_NAMES: Mapping[str, str] = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from eval.metrics import Estimate
-from eval.space import Space, Spot
+from eval.measure.embedding_space import Space, Spot
+from eval.measure.metrics import Estimate
 
 WIDTH = 1000
 COLOURS = 3

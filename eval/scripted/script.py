@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.cases import Case, json_lines, text_field
 from eval.errors import EvaluationError
+from eval.questions.cases import Case, json_lines, text_field
 
 _NO_KEYWORDS = frozenset({"id", "refined"})
 

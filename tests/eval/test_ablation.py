@@ -10,13 +10,13 @@ import pytest
 
 from app.assembly import build
 from app.core.settings import Settings
-from eval.ablation import BASE, Variant, variants
 from eval.answers.score import Scored
 from eval.answers.types import Answer
 from eval.answers.worth import worth_text, worths
-from eval.cases import Case
-from eval.documents import Documents
-from eval.own import indexed_docs, own_set
+from eval.measure.ablation import BASE, Variant, variants
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
+from eval.questions.own_docs import indexed_docs, own_set
 from tests.app.pipeline.test_registry import STEPS, tools
 from tests.eval.test_commands import Bench
 

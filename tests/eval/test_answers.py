@@ -17,13 +17,13 @@ from eval.answers.collect import collect
 from eval.answers.contestants import Remote, without_links
 from eval.answers.effort import efforts
 from eval.answers.evidently_report import evidently_page
+from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap
 from eval.answers.report import answers_page, answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
-from eval.answers.text import cosine, entity_overlap, fidelity, kept, keyword_overlap
 from eval.answers.types import Answer
-from eval.cases import Case
 from eval.judge import Cache, Judgement, criteria
+from eval.questions.cases import Case
 from tests.fake_llm import Reply, fake_llm
 from tests.fakes import FakeEmbedder
 

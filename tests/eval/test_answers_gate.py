@@ -14,10 +14,10 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import AnswerResult, load_answers
 from eval.answers.score import MEASURES, Scored
 from eval.answers.types import Answer
-from eval.cases import Case
 from eval.commands import add_commands, run
 from eval.errors import EvaluationError
 from eval.judge import Judgement
+from eval.questions.cases import Case
 
 JUDGED = {"set": "s.jsonl", "judge": "j", "criteria": {"faithful": "own"}}
 

@@ -13,7 +13,7 @@ import pytest
 
 from app.core.settings import Settings
 from eval.commands import add_commands, run
-from eval.result import load_result
+from eval.measure.result import load_result
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}

@@ -9,12 +9,12 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Message
-from eval.cases import Case, load_cases
-from eval.conversations import follow, follow_ups, ideal_script, told_apart
 from eval.errors import EvaluationError
+from eval.measure.conversations import follow, follow_ups, ideal_script, told_apart
+from eval.measure.result import load_result
+from eval.measure.retrieval import Plan
 from eval.page import conversations_page
-from eval.result import load_result
-from eval.retrieval import Plan
+from eval.questions.cases import Case, load_cases
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}

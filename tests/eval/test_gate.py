@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.gate import baseline_of, judge, load_baseline
-from eval.levels import Ranks
-from eval.metrics import score
-from eval.result import CaseResult, RetrievalResult
+from eval.measure.depths import Ranks
+from eval.measure.gate import baseline_of, judge, load_baseline
+from eval.measure.metrics import score
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.questions.cases import Case
 
 
 def one(i: int, rank: int, *, pages: int = 12, language: str = "en") -> CaseResult:

@@ -15,13 +15,13 @@ from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Page
-from eval.cases import load_cases
 from eval.commands import add_commands, run
 from eval.generate.checks import reason_against
 from eval.generate.jobs import STYLES, Wish, plan, tokens
 from eval.generate.make import ask, gather, write
 from eval.judge import Cache, Pace
-from eval.own import indexed_docs
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import indexed_docs
 from tests.fake_llm import Reply, fake_llm
 
 PROMPTS = load_prompts(("cs", "en"))

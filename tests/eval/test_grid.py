@@ -21,12 +21,12 @@ from app.core.models import open_embedder
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
-from eval.cases import load_cases
 from eval.commands import add_commands, run
 from eval.errors import EvaluationError
-from eval.grid import load_grid
-from eval.own import indexed_docs, own_set
-from eval.rebuild import rebuild
+from eval.measure.grid import load_grid
+from eval.measure.rebuild import rebuild
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import indexed_docs, own_set
 from tests.fake_llm import Reply, fake_llm
 
 ROOT = Path(__file__).parents[2]

@@ -21,8 +21,8 @@ from eval.errors import EvaluationError
 from eval.label.agreement import agreement, kappa
 from eval.label.files import Label, drawn, load_labels, relevant_by_case, write_labels, write_sheet
 from eval.label.pool import Pair, pooled, ways
-from eval.own import indexed_docs, own_set
-from eval.result import load_result
+from eval.measure.result import load_result
+from eval.questions.own_docs import indexed_docs, own_set
 from tests.fake_llm import Reply, fake_llm
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from app.core.types import Page
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.metrics import score
+from eval.measure.embedding_space import Space, Spot, counterparts, flattened
+from eval.measure.metrics import score
+from eval.measure.result import CaseResult, Did, Found, RetrievalResult
 from eval.page import retrieval_page, write_page
-from eval.result import CaseResult, Did, Found, RetrievalResult
-from eval.space import Space, Spot, counterparts, flattened
+from eval.questions.cases import Case
 
 HOSTILE = '<script src="https://evil.example/x.js"></script> & "quotes"'
 
@@ -107,7 +107,7 @@ def test_counterparts_are_told_by_the_site_or_by_the_address():
 
 def test_a_kept_result_has_its_trace(tmp_path):
     """So that the page can be made of it."""
-    from eval.result import load_result
+    from eval.measure.result import load_result
 
     before = result(1, 0)
     before.save(tmp_path / "a.json")

@@ -12,7 +12,7 @@ import pytest
 
 from eval.answers.report import answers_page
 from eval.answers.result import AnswerResult
-from eval.grid import Configuration
+from eval.measure.grid import Configuration
 from eval.page import grid_page, retrieval_page, write_page
 from tests.end_to_end.test_browser import Browser, browser
 from tests.eval.test_answers_gate import result as answers

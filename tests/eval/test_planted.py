@@ -19,9 +19,9 @@ from app.core.models import open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
-from eval.cases import load_cases
-from eval.result import RetrievalResult
-from eval.retrieval import Plan, evaluate
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import Plan, evaluate
+from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, load_script
 from ingestion.run import ingest
 from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis

@@ -19,8 +19,8 @@ from app.core.models.base import CallOptions
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
-from eval.cases import load_cases
 from eval.errors import EvaluationError
+from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, key_of, load_script
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ import pytest
 
 from app.core.types import Candidate as Leg
 from app.core.types import Legs, LexicalText, Query
-from eval.cases import Case
-from eval.documents import Documents
 from eval.errors import EvaluationError
-from eval.halves import halves
-from eval.tune import LEAST_GAIN, Candidate, Searched, best_of, candidates, settings_of, tune
+from eval.measure.halves import halves
+from eval.measure.tune import LEAST_GAIN, Candidate, Searched, best_of, candidates, settings_of, tune
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
 
 PAGES = 20
 URLS = [f"https://d.example/p{n}" for n in range(PAGES)]
@@ -52,8 +52,8 @@ def test_a_better_weight_is_found():
 
 def test_gains_inside_the_noise_are_refused(monkeypatch):
     """Both legs are as good and weigh the same, which nothing beats: of 24 draws hardly one is taken for a gain."""
-    monkeypatch.setattr("eval.tune.VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
-    monkeypatch.setattr("eval.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
+    monkeypatch.setattr("eval.measure.tune.VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
+    monkeypatch.setattr("eval.measure.tune.OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
     found = [tune(set_of(seed, lexical=1, vector=1, share=0.5), DOCUMENTS, 5)[0] for seed in range(24)]
     assert (
         sum(one.flattered >= LEAST_GAIN for one in found) >= 6

@@ -13,13 +13,13 @@ from app.core.errors import AssistantError
 from app.core.store.base import Generation
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
-from eval.cases import Case
-from eval.documents import Documents, Rule
 from eval.errors import EvaluationError
-from eval.evidence import Proof, proofs
-from eval.levels import Ranks
-from eval.metrics import score, unique
-from eval.result import CaseResult, Did, Found, RetrievalResult
+from eval.measure.depths import Ranks
+from eval.measure.metrics import score, unique
+from eval.measure.result import CaseResult, Did, Found, RetrievalResult
+from eval.questions.cases import Case
+from eval.questions.documents import Documents, Rule
+from eval.questions.evidence import Proof, proofs
 
 Progress = Callable[[int, int], None]
 LONGEST_CHANGE = 300

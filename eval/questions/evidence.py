@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from app.core.store.base import Generation
 from app.core.types import Chunk
-from eval.cases import Case
-from eval.documents import Documents
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
 
 ENOUGH = 0.5  # a quote may be cut by a chunk's end: the chunk with most of it still holds it
 NEXT_BEST = 0.8

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from app.core.store.fuse import fuse
 from app.core.types import Fusion, Legs, Query
-from eval.cases import Case
-from eval.compare import enough_to_judge
-from eval.documents import Documents
 from eval.errors import EvaluationError
-from eval.metrics import Estimate, intervals, score
+from eval.measure.compare import enough_to_judge
+from eval.measure.metrics import Estimate, intervals, score
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
 
 VECTOR_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(21))
 OTHER_LANGUAGE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 1.0)

@@ -12,7 +12,7 @@ from app.assistants_file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
 from app.pipeline.registry import Tools, flat, lacking, prove_order
 from eval.errors import EvaluationError
-from eval.grid import Configuration
+from eval.measure.grid import Configuration
 
 Steps = tuple[tuple[str, ...], ...]
 BASE = "as it is"

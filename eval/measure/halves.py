@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.cases import HALVES
-from eval.documents import Documents
 from eval.errors import EvaluationError
-from eval.metrics import Estimate, intervals
-from eval.tune import PLAIN, Candidate, Searched, best_of, candidates, reciprocal_ranks
+from eval.measure.metrics import Estimate, intervals
+from eval.measure.tune import PLAIN, Candidate, Searched, best_of, candidates, reciprocal_ranks
+from eval.questions.cases import HALVES
+from eval.questions.documents import Documents
 
 
 @dataclass(frozen=True, slots=True)

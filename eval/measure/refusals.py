@@ -17,10 +17,10 @@ import numpy as np
 from app.core.errors import AssistantError
 from app.core.turn import Request
 from eval.answers.types import CHIT_CHAT
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.metrics import Estimate, intervals
-from eval.retrieval import Finder, Progress
+from eval.measure.metrics import Estimate, intervals
+from eval.measure.retrieval import Finder, Progress
+from eval.questions.cases import Case
 
 FORM = "docs-assistant refusals 1"
 ANSWERABLE, CROSS = "answerable", "answerable, cross"

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from app.core.turn import Message
-from eval.cases import Case, read_text
 from eval.errors import EvaluationError
-from eval.levels import Point, Ranks, as_ranks, points
-from eval.metrics import Estimate, Scores, Values, as_values, estimate
+from eval.measure.depths import Point, Ranks, as_ranks, points
+from eval.measure.metrics import Estimate, Scores, Values, as_values, estimate
+from eval.questions.cases import Case, read_text
 
 FORM = "docs-assistant retrieval 2"
 MEAN = "mean"

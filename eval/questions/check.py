@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.language import LanguageDetector
-from eval.cases import Case
-from eval.documents import Documents
-from eval.evidence import holds, words
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
+from eval.questions.evidence import holds, words
 
 COPIED_WORDS = 7
 FULL = frozenset({"1", "2"})

@@ -10,11 +10,11 @@ from typing import Any
 
 from app.core.language import without_stopwords
 from app.core.prompts import Prompts
-from eval.cases import Case
-from eval.compare import Comparison, compare
 from eval.errors import EvaluationError
-from eval.result import RetrievalResult
-from eval.retrieval import Finder, Plan, Progress, evaluate
+from eval.measure.compare import Comparison, compare
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import Finder, Plan, Progress, evaluate
+from eval.questions.cases import Case
 from eval.scripted.script import Line, Script, normal
 
 FORM = "docs-assistant conversations 1"

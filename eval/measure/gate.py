@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from eval.cases import Case, read_text
-from eval.compare import enough_to_judge
 from eval.errors import EvaluationError
-from eval.levels import Ranks
-from eval.metrics import Estimate, intervals
-from eval.result import ALL, CaseResult, RetrievalResult, groups
+from eval.measure.compare import enough_to_judge
+from eval.measure.depths import Ranks
+from eval.measure.metrics import Estimate, intervals
+from eval.measure.result import ALL, CaseResult, RetrievalResult, groups
+from eval.questions.cases import Case, read_text
 
 FORM = "docs-assistant baseline 1"
 MAX_DROP = 0.02

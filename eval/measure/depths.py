@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from eval.cases import Case
-from eval.metrics import Estimate, intervals
+from eval.measure.metrics import Estimate, intervals
+from eval.questions.cases import Case
 
 CUTOFFS = (1, 3, 5, 10, 15, 20)
 DEPTH = 40  # passages: with two of a page at most, they hold 20 pages

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eval.cases import Case, half
 from eval.errors import EvaluationError
-from eval.metrics import Estimate, as_values, estimate
-from eval.result import CaseResult, RetrievalResult, groups, parts_of
+from eval.measure.metrics import Estimate, as_values, estimate
+from eval.measure.result import CaseResult, RetrievalResult, groups, parts_of
+from eval.questions.cases import Case, half
 
 ENOUGH = 10
 ENOUGH_PAGES = 5

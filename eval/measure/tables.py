@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eval.compare import Change, Comparison, Difference, RowDifference
-from eval.levels import CURVE
-from eval.metrics import MEASURES, Estimate, title
-from eval.result import ALL, MEAN, RetrievalResult, Row
+from eval.measure.compare import Change, Comparison, Difference, RowDifference
+from eval.measure.depths import CURVE
+from eval.measure.metrics import MEASURES, Estimate, title
+from eval.measure.result import ALL, MEAN, RetrievalResult, Row
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
 COMPARED = ("rr", "hit_1", "hit", "f1")

@@ -14,13 +14,13 @@ from typing import Any
 
 from app.core.settings import Settings
 from app.core.store import open_store
-from eval.cases import read_text
-from eval.compare import Comparison, RowDifference, compare
 from eval.errors import EvaluationError
-from eval.metrics import title
-from eval.rebuild import INDEX_SETTINGS, rebuild
-from eval.report import as_table
-from eval.result import ALL, MEAN, RetrievalResult
+from eval.measure.compare import Comparison, RowDifference, compare
+from eval.measure.metrics import title
+from eval.measure.rebuild import INDEX_SETTINGS, rebuild
+from eval.measure.result import ALL, MEAN, RetrievalResult
+from eval.measure.tables import as_table
+from eval.questions.cases import read_text
 
 MOST = 200
 ASSISTANT = "assistant"  # the one axis that is no setting: models, moods and boxes are told by it

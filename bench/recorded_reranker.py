@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException
 
 from app.pipeline.rerank import PROBE
-from eval.judge.cache import fingerprint
+from eval.cache import fingerprint
 from eval.questions.cases import json_lines
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from eval.answers.types import Answer, Contestant, as_answer
-from eval.judge.cache import Cache, fingerprint
+from eval.cache import Cache, fingerprint
 from eval.judge.loop import Progress
 from eval.questions.cases import Case
 

@@ -11,10 +11,10 @@ from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.types import Vector
 from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
-from eval.answers.types import CHIT_CHAT, Answer
+from eval.answers.types import Answer
 from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
 from eval.judge.loop import Judgement, Task
-from eval.questions.cases import Case
+from eval.questions.cases import CHIT_CHAT, Case
 
 MEASURES = (
     "language", "faithful", "complete", "answers", "refusal", "fidelity", "kept",

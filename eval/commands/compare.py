@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from app.core.settings import Settings
-from eval.commands.types import OK, Commands, OpenFinder, as_json
+from eval.commands.options import OK, Commands, OpenFinder, as_json
 from eval.measure.compare import compare
 from eval.measure.result import load_result
 from eval.measure.tables import comparison_text

@@ -10,7 +10,7 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive, refuse_unwritable, share
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_pace_options, refuse_unwritable, share
 from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
 from eval.measure.result import form_of, load_result
 
@@ -31,14 +31,13 @@ def add_command(commands: Commands) -> None:
         "--max-drop", type=share, default=MAX_DROP, metavar="X", help="a real drop up to X passes (default %(default)s)"
     )
     parser.add_argument("--update", action="store_true", help="write the baseline anew instead")
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+    add_pace_options(parser)
 
 
 async def _gate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     if options.update:
-        refuse_unwritable(options.baseline, "--baseline")
+        refuse_unwritable(options, "baseline")
     if options.result and form_of(options.result) == ANSWERS:
         return _answers(options)
     baseline = None if options.update else load_baseline(options.baseline)

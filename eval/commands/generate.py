@@ -14,9 +14,8 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store import open_store
 from app.core.types import Page
-from eval.commands.asking import progress_bar
-from eval.commands.run import prepared
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_parallel_option, positive, prepared
+from eval.commands.progress import progress_bar
 from eval.errors import EvaluationError
 from eval.generate.jobs import STYLES, Job, Wish, plan, tokens
 from eval.generate.make import Made, ask, gather, write
@@ -48,7 +47,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="money for a million tokens in and out"
     )
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="calls at once (default 4)")
+    add_parallel_option(parser)
     parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
     parser.add_argument("--yes", action="store_true", help="don't ask whether to go on")
 

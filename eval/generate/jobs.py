@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from app.core.prompts import Prompts
 from app.core.turn import Message
 from app.core.types import Page
-from eval.judge.cache import fingerprint
+from eval.cache import fingerprint
 from eval.measure.embedding_space import counterparts
 
 LONGEST_PAGE = 12_000

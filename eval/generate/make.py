@@ -14,10 +14,10 @@ from typing import Any
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import LanguageDetector
 from app.core.models.base import CallOptions, Model
+from eval.cache import Cache, fingerprint
 from eval.errors import EvaluationError
 from eval.generate.checks import reason_against
 from eval.generate.jobs import FOLLOW_UP, UNANSWERABLE, Job
-from eval.judge.cache import Cache, fingerprint
 from eval.judge.loop import MalformedError, Pace, Progress, json_object
 from eval.questions.evidence import words
 

@@ -13,7 +13,7 @@ from typing import Any
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.models.base import CallOptions, Model
 from app.core.turn import Message
-from eval.judge.cache import Cache, fingerprint
+from eval.cache import Cache, fingerprint
 from eval.judge.criteria import UNKNOWN, Criterion, Fields
 
 TRIES = 3

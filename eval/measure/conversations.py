@@ -21,7 +21,7 @@ FORM = "docs-assistant conversations 1"
 
 
 @dataclass(frozen=True)
-class Followed:
+class FollowUps:
     """One way of measuring ("without a model"): the follow-ups as asked, and spelled out, question by question."""
 
     name: str
@@ -52,7 +52,7 @@ def follow_ups(cases: Sequence[Case]) -> tuple[Case, ...]:
     return found
 
 
-def told_apart(cases: Sequence[Case]) -> tuple[Case, ...]:
+def distinguishable(cases: Sequence[Case]) -> tuple[Case, ...]:
     """Those whose last question no other one ends with: a script knows the last question only."""
     ends = Counter(normal(case.question) for case in cases)
     return tuple(case for case in cases if ends[normal(case.question)] == 1)
@@ -61,7 +61,7 @@ def told_apart(cases: Sequence[Case]) -> tuple[Case, ...]:
 def ideal_script(cases: Sequence[Case], prompts: Prompts) -> Script:
     """A language model that resolves every reference: it says the question spelled out, as wording and as keywords.
 
-    The cases are those of `told_apart`.
+    The cases are those of `distinguishable`.
     """
     lines: dict[str, Line] = {}
     for case in cases:
@@ -80,16 +80,16 @@ async def follow(
     *,
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Followed:
+) -> FollowUps:
     """Both forms of every follow-up, measured."""
     asked = await evaluate(finder, cases, plan, config=config, progress=progress)
     alone = [replace(case, question=case.standalone, earlier=()) for case in cases]
     spelled_out = await evaluate(finder, alone, plan, config=config, progress=progress)
     # of the same question: rows and differences go by it
     paired = tuple(replace(one, case=case) for one, case in zip(spelled_out.cases, cases, strict=True))
-    return Followed(name, asked, replace(spelled_out, cases=paired))
+    return FollowUps(name, asked, replace(spelled_out, cases=paired))
 
 
-def summary(followed: Sequence[Followed]) -> dict[str, Any]:
+def summary(measured: Sequence[FollowUps]) -> dict[str, Any]:
     """All of it as JSON values."""
-    return {"form": FORM, "settings": [one.summary() for one in followed]}
+    return {"form": FORM, "settings": [one.summary() for one in measured]}

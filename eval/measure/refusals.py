@@ -16,11 +16,10 @@ import numpy as np
 
 from app.core.errors import AssistantError
 from app.core.turn import Request
-from eval.answers.types import CHIT_CHAT
 from eval.errors import EvaluationError
 from eval.measure.metrics import Estimate, intervals
 from eval.measure.retrieval import Finder, Progress
-from eval.questions.cases import Case
+from eval.questions.cases import CHIT_CHAT, Case
 
 FORM = "docs-assistant refusals 1"
 ANSWERABLE, CROSS = "answerable", "answerable, cross"

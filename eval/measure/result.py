@@ -35,7 +35,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class StepResult:
     """What one step of the pipeline did: its time and what it changed, in short."""
 
     step: str
@@ -67,7 +67,7 @@ class CaseResult:
     chunks: Ranks | None = None
     sections: Ranks | None = None
     hits: tuple[Found, ...] = ()
-    steps: tuple[Did, ...] = ()
+    steps: tuple[StepResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def _case_result(saved: Mapping[str, Any]) -> CaseResult:
             "chunks": as_ranks(saved["chunks"]) if saved["chunks"] else None,
             "sections": as_ranks(saved["sections"]) if saved["sections"] else None,
             "hits": tuple(Found(**_known(Found, one)) for one in saved["hits"]),
-            "steps": tuple(Did(**_known(Did, one)) for one in saved["steps"]),
+            "steps": tuple(StepResult(**_known(StepResult, one)) for one in saved["steps"]),
         }
     )
 

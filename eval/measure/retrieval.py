@@ -16,7 +16,7 @@ from app.core.types import Hit, Query
 from eval.errors import EvaluationError
 from eval.measure.depths import Ranks
 from eval.measure.metrics import score, unique
-from eval.measure.result import CaseResult, Did, Found, RetrievalResult
+from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import Proof, proofs
@@ -146,7 +146,7 @@ class _Run:
             turn.hits,
             start,
             detected=turn.language,
-            steps=tuple(_did(record) for record in turn.trace),
+            steps=tuple(_step_result(record) for record in turn.trace),
             fallbacks=_fallbacks(turn),
         )
 
@@ -206,9 +206,9 @@ async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) 
     return tuple(results[position] for position in range(len(cases)))
 
 
-def _did(record: StepRecord) -> Did:
+def _step_result(record: StepRecord) -> StepResult:
     told = [f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value]
-    return Did(record.step, round(record.ms, 1), "; ".join(told)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE])
+    return StepResult(record.step, round(record.ms, 1), "; ".join(told)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE])
 
 
 def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:

@@ -13,7 +13,7 @@ from eval.measure.result import ALL, MEAN, RetrievalResult, Row
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
 COMPARED = ("rr", "hit_1", "hit", "f1")
 LISTED = 20
-_CURVE: Mapping[str, str] = {
+CURVE_NAMES: Mapping[str, str] = {
     "rr": "MRR", "hit": "hit", "precision": "precision", "recall": "recall", "f1": "F1", "ndcg": "nDCG",
 }  # fmt: skip
 
@@ -32,7 +32,7 @@ def curve_text(result: RetrievalResult) -> list[str]:
     points = [p for p in result.curve if p.language == MEAN]
     if max((p.k for p in points), default=0) <= result.k:
         return []
-    header = ["mean of languages", "n", *(_CURVE[name] for name in CURVE)]
+    header = ["mean of languages", "n", *(CURVE_NAMES[name] for name in CURVE)]
     rows = [[f"{p.level}s, first {p.k}", str(p.n), *(_interval(p.measures[name]) for name in CURVE)] for p in points]
     return ["", *as_table(header, rows)]
 
@@ -93,7 +93,7 @@ def _facts(result: RetrievalResult) -> list[str]:
     if ms:
         lines.append(
             f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."
-            f" Language told rightly: {100 * result.language_right:.1f} %."
+            f" Language detected rightly: {100 * result.language_right:.1f} %."
         )
     if index:
         lines.append(

@@ -22,6 +22,7 @@ from eval.errors import EvaluationError
 
 LIMIT_SEED = 0
 HALVES = {"even": 0, "odd": 1}
+CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no", ""})
 
@@ -76,6 +77,25 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
     if not cases:
         raise EvaluationError(f"{path}: there is no question in it.")
     return tuple(cases)
+
+
+def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
+    """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
+    return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
+
+
+def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
+    """Questions (id, lang, question, kind) that no page answers."""
+    return tuple(
+        Case(
+            id=text_field(where, row, "id", required=True),
+            language=text_field(where, row, "lang", required=True),
+            question=text_field(where, row, "question", required=True),
+            doc="",
+            variant=text_field(where, row, "kind"),
+        )
+        for where, row in json_lines(Path(path))
+    )
 
 
 def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:

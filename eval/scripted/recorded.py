@@ -10,8 +10,8 @@ from typing import Any
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Done, Message, Text, Usage
+from eval.cache import fingerprint
 from eval.errors import EvaluationError
-from eval.judge.cache import fingerprint
 from eval.questions.cases import json_lines, text_field
 from eval.scripted.model import usage_of, words
 

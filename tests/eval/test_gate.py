@@ -72,6 +72,7 @@ def test_lost_sections_alone_fail():
     assert {v.measure for v in gate.verdicts if v.dropped} == {"section"}
 
 
+@pytest.mark.slow
 def test_exchanging_two_runs_at_random_hardly_ever_fails():
     """Two runs that differ in a third of the questions, shuffled so that neither is better: alarms are rare."""
     dice = random.Random(3)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 from collections import Counter
 
-import pytest
-
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.settings import Settings
 from app.core.types import Page
-from eval.commands import add_commands, run
 from eval.generate.checks import reason_against
 from eval.generate.jobs import STYLES, Wish, plan, tokens
 from eval.generate.make import ask, gather, write
 from eval.judge import Cache, Pace
 from eval.questions.cases import load_cases
-from eval.questions.own_docs import indexed_docs
+from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -67,9 +62,9 @@ def test_the_cost_is_estimated_from_what_is_sent():
     assert tokens([]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("variant", "made", "reason"),
-    [
+def test_unfit_questions_are_refused_with_the_reason():
+    """One reason each, in words that the report shows."""
+    for variant, made, reason in (
         ("1", row("How large is a new volume?"), ""),
         ("1", row("How large is a new volume?", evidence="Each volume has 20 GiB"), "evidence isn't on the page"),
         ("1", row("Is it so that each volume has 10 GiB by default and costs money?"), "copied from the page"),
@@ -83,11 +78,8 @@ def test_the_cost_is_estimated_from_what_is_sent():
         ("4", row("How large is a volume?"), "no keywords"),
         ("4", row("one two three four five six seven eight nine"), "no keywords"),
         ("unanswerable", {"question": "What does a private cluster cost?"}, ""),
-    ],
-)
-def test_unfit_questions_are_refused_with_the_reason(variant, made, reason):
-    """One reason each, in words that the report shows."""
-    assert reason_against(job(variant), made, DETECTOR) == reason
+    ):
+        assert reason_against(job(variant), made, DETECTOR) == reason, made
 
 
 def test_czech_questions_that_lean_on_the_page_are_refused():
@@ -174,25 +166,19 @@ async def test_the_files_can_be_measured_with(tmp_path):
     assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, capsys):
+async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, own_index, capsys):
     """Without --yes and without a terminal nothing is asked; with it the set is made from the index."""
-
-    async def command(settings: Settings, *words: object) -> int:
-        parser = argparse.ArgumentParser()
-        add_commands(parser.add_subparsers(required=True))
-        return await run(parser.parse_args(["generate", *map(str, words)]), settings, None)
-
-    async with indexed_docs(Settings.load(env_file=None)) as indexed, fake_llm() as llm:
+    async with fake_llm() as llm:
         evidence = {"question": "Why not?", "answer": "a", "evidence": "x"}
         llm.reply = lambda _: Reply(json.dumps({"questions": [evidence]}))
-        settings = indexed.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
+        settings = own_index.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
         words = ["--pages", "2", "--per-page", "1", "--out", tmp_path / "set", "--price", "1", "2"]
         monkeypatch.setattr("sys.stdin", io.StringIO())
-        assert await command(settings, *words) == 2
+        assert await command(settings, "generate", *words) == 2
         said = capsys.readouterr().err
         assert "8 calls to maker: about" in said
         assert "in your money" in said
         assert llm.calls == []
-        assert await command(settings, *words, "--yes") == 1  # all refused: no set
+        assert await command(settings, "generate", *words, "--yes") == 1  # all refused: no set
         assert len(llm.calls) == 8
     assert "refused: 8 (evidence isn't on the page)" in capsys.readouterr().out

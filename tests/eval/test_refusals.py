@@ -14,8 +14,8 @@ from app.core.turn import Turn
 from app.core.types import Chunk, Hit
 from eval.errors import EvaluationError
 from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
-from eval.page import refusals_page
 from eval.questions.cases import Case
+from eval.reports import refusals_page
 
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Weighed:

@@ -23,7 +23,7 @@ def quiet_pipeline() -> Iterator[None]:
         log.setLevel(level)
 
 
-def tell_reindexing(name: str) -> None:
+def report_reindexing(name: str) -> None:
     """Making an index takes its time."""
     sys.stderr.write(f"Indexing the pages anew: {name}\n")
 

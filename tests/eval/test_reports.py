@@ -1,22 +1,29 @@
-"""The HTML page: it asks for nothing, hides nothing, and breaks on no text."""
+"""Reports as HTML pages: they ask nobody for anything, hide nothing, break on no text, and fit a narrow window."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import lxml.html
 import numpy as np
 import pytest
 
 from app.core.types import Page
-from eval.errors import EvaluationError
+from eval.grid.configurations import Configuration
+from eval.grid.result import GridResult, Measured
 from eval.measure.embedding_space import Space, Spot, counterparts, flattened
 from eval.measure.metrics import score
-from eval.measure.result import CaseResult, Did, Found, RetrievalResult
-from eval.page import retrieval_page, write_page
+from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult, load_result
 from eval.questions.cases import Case
+from eval.reports import answers_page, grid_page, retrieval_page
+from tests.end_to_end.test_browser import Browser, browser
+from tests.eval.test_answers_gate import result as answers
 
+__all__ = ["browser"]
 HOSTILE = '<script src="https://evil.example/x.js"></script> & "quotes"'
 
 
@@ -26,7 +33,7 @@ def result(*ranks: int, question: str = "How big is it?") -> RetrievalResult:
         case = Case(f"c{i}", "en" if i % 2 else "cs", f"{question} {i}", "doc", str(i % 4 + 1))
         listed = ["doc" if rank == place else f"x{place}" for place in range(1, 6)]
         hits = (Found("https://docs.example.org/en/a#b", rank == 1, 3.25, None, 0.5),)
-        steps = (Did("detect", 0.4, "language: en"), Did("keywords", 6000.0, "", "ModelTimeout: late"))
+        steps = (StepResult("detect", 0.4, "language: en"), StepResult("keywords", 6000.0, "", "ModelTimeout: late"))
         scores = score(listed, {"doc"}, 5)
         cases.append(CaseResult(case, scores, tuple(listed), 9.0, "en", hits=hits, steps=steps))
     return RetrievalResult(5, tuple(cases), {"set": "s.jsonl", "index": {"recipe": {"embedder": "e5"}}})
@@ -71,12 +78,6 @@ def test_the_configuration_is_shown_flat():
     assert "index.recipe.embedder" in retrieval_page(result(1, 1))
 
 
-def test_a_page_that_cannot_be_written_is_told(tmp_path):
-    """The message has the path."""
-    with pytest.raises(EvaluationError, match="nowhere"):
-        write_page("x", tmp_path / "nowhere" / "a.html")
-
-
 def test_the_picture_keeps_the_largest_spread():
     """Points on a plane in 50 dimensions come out as they lie on it, up to turning and scale."""
     rng = np.random.default_rng(1)
@@ -107,8 +108,37 @@ def test_counterparts_are_told_by_the_site_or_by_the_address():
 
 def test_a_kept_result_has_its_trace(tmp_path):
     """So that the page can be made of it."""
-    from eval.measure.result import load_result
-
     before = result(1, 0)
     before.save(tmp_path / "a.json")
-    assert load_result(tmp_path / "a.json") == replace(before)
+    assert load_result(tmp_path / "a.json") == before
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as the base calls it
+        """Nothing."""
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_reports_in_a_browser_ask_nobody_and_fit(browser: Browser, tmp_path: Path):
+    """No request but for itself, no word on the console; a probe says that nothing is wider than a phone's window."""
+    names = ("fusion=rrf", "x=" + "y" * 90)
+    pages = {
+        "retrieval": retrieval_page(result(1, 0, 2), result(2, 1, 1)),
+        "grid": grid_page(GridResult(tuple(Measured(Configuration(name, {}), result(1, 2)) for name in names))),
+        "answers": answers_page(answers(*[1.0, 0.0] * 20, correctness=0.4)),
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}"
+    frame = '<iframe src="report.html" style="width:390px;height:800px;border:0"></iframe>'
+    probe = "const d=frames[0].document.documentElement;document.title=d.scrollWidth+' of '+d.clientWidth"
+    (tmp_path / "probe.html").write_text(f"<title></title>{frame}<script>onload=()=>{{{probe}}}</script>", "utf-8")
+    for name, html in pages.items():
+        (tmp_path / "report.html").write_text(html, "utf-8")
+        asked = browser.requests(f"{origin}/report.html")
+        assert [url for url in asked if url not in {f"{origin}/report.html", f"{origin}/favicon.ico"}] == [], name
+        assert "CONSOLE" not in browser.log, name
+        assert "<title>390 of 390</title>" in browser.run(f"{origin}/probe.html", "--dump-dom"), name
+    server.shutdown()
+    server.server_close()

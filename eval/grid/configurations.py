@@ -1,4 +1,4 @@
-"""A grid of configurations: settings that vary, every combination of them, and their results side by side."""
+"""The configurations of a grid: combinations of settings, steps, prompts and models, and the indexes they need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,33 @@ from typing import Any
 from app.core.settings import Settings
 from app.core.store import open_store
 from eval.errors import EvaluationError
-from eval.measure.compare import Comparison, RowDifference, compare
-from eval.measure.metrics import title
-from eval.measure.rebuild import INDEX_SETTINGS, rebuild
-from eval.measure.result import ALL, MEAN, RetrievalResult
-from eval.measure.tables import as_table
+from eval.grid.rebuild import INDEX_SETTINGS, rebuild
+from eval.grid.steps import UNCHANGED, Variant
 from eval.questions.cases import read_text
 
 MOST = 200
-ASSISTANT = "assistant"  # the one axis that is no setting: models, moods and boxes are told by it
+ASSISTANT, STEPS = "assistant", "steps"  # the two axes that are no settings
+BESIDE_STEPS: Mapping[str, Mapping[str, Any]] = {
+    "fusion by ranks (rrf)": {"fusion": "rrf"},
+    "0.6 vectors, 0.4 words": {"fusion": "weighted", "vector_weight": {"*": 0.6}},
+    "exact nearest neighbours": {"exact": True},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One combination: its name in tables, the settings that it has, and which assistant is asked (empty: the first)."""
+    """One combination: its name in tables, its settings, and the id of the assistant (empty: the first).
+
+    `steps` is the name of a variant of the assistant's steps, `changed` the steps that differ in it; `needs` names what
+    this machine lacks to measure it.
+    """
 
     name: str
     settings: Mapping[str, Any]
     assistant: str = ""
+    steps: str = ""
+    changed: tuple[str, ...] = ()
+    needs: str = ""
 
     @property
     def index(self) -> Mapping[str, Any]:
@@ -41,8 +50,9 @@ class Configuration:
 
 
 def load_grid(path: str | Path) -> tuple[Configuration, ...]:
-    """Every combination of `[axes]` upon `[settings]`; the first values make the first one, that others are compared
-    with. Raises `EvaluationError` for a wrong file, an unknown setting or a value that it can't have.
+    """Every combination of `[axes]` upon `[settings]`; the others are compared with the one of the first values.
+
+    Raises `EvaluationError` for a wrong file or an unknown setting, `SettingsError` for a value that it can't have.
     """
     try:
         document = tomllib.loads(read_text(Path(path)))
@@ -54,7 +64,9 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
         raise EvaluationError(
             f"{path}: needed are [axes] with a list of values for each setting, and maybe [settings]."
         )
-    unknown = [name for name in (*common, *axes) if name not in Settings.model_fields and name != ASSISTANT]
+    unknown = [
+        name for name in (*common, *axes) if name not in Settings.model_fields and name not in {ASSISTANT, STEPS}
+    ]
     if unknown:
         raise EvaluationError(
             f"{path}: {', '.join(sorted(unknown))}: there is no such setting. Write DOCS_TOP_K as top_k."
@@ -67,10 +79,42 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
         chosen = dict(zip(axes, values, strict=True))
         name = " ".join(f"{axis}={_short(value)}" for axis, value in chosen.items() if len(axes[axis]) > 1)
         own = {**common, **chosen}
-        found.append(Configuration(name or "as set", own, str(own.pop(ASSISTANT, ""))))
+        assistant, steps = (str(own.pop(axis, "")) for axis in (ASSISTANT, STEPS))
+        found.append(Configuration(name or "as set", own, assistant, steps))
     for one in found:
-        Settings.load(**one.settings)  # a wrong value is told before the first question
+        Settings.load(**one.settings)  # a wrong value is an error before the first question
     return tuple(found)
+
+
+def step_configurations(found: Sequence[Variant]) -> tuple[Configuration, ...]:
+    """Every variant of the steps, and the settings that are measured beside them."""
+    steps = [Configuration(one.name, {}, steps=one.name) for one in found]
+    return (*steps, *(Configuration(name, own, steps=UNCHANGED) for name, own in BESIDE_STEPS.items()))
+
+
+def with_steps(
+    configurations: Sequence[Configuration], found: Sequence[Variant], assistants: Path
+) -> tuple[Configuration, ...]:
+    """The configurations with their variants of steps, which the file `assistants` has as assistants.
+
+    Raises `EvaluationError` for a variant that isn't there.
+    """
+    by_name = {one.name: one for one in found}
+    for one in configurations:
+        if one.assistant or one.steps not in by_name:
+            raise EvaluationError(
+                f"{one.name}: the axis `steps` takes {', '.join(by_name)}; name the assistant with --assistant."
+            )
+    return tuple(
+        replace(
+            one,
+            settings={"assistants": str(assistants), **one.settings},
+            assistant=one.steps,
+            changed=by_name[one.steps].changed,
+            needs=by_name[one.steps].needs,
+        )
+        for one in configurations
+    )
 
 
 @asynccontextmanager
@@ -99,58 +143,6 @@ async def indexed(
             (one, {**one.settings, "store": stores[key]} if one.index else one.settings)
             for one, key in zip(configurations, keys, strict=True)
         ]
-
-
-def grid_text(results: Sequence[tuple[Configuration, RetrievalResult]]) -> str:
-    """One line for each configuration: the mean of the languages, and its difference to the first one."""
-    first = results[0][1]
-    header = ["configuration", title("rr", first.k), "95 %", "hit@1", "against the first", "ms"]
-    rows = [
-        [
-            configuration.name,
-            *_figures(result),
-            "–" if result is first else against_first(compare(first, result)),
-            f"{result.milliseconds.get('p50', 0):.0f}",
-        ]
-        for configuration, result in results
-    ]
-    note = "* the 95 % interval leaves out 0. With many configurations one in twenty does so by chance: confirm it on"
-    return "\n".join([*as_table(header, rows), "", f"{note} other questions."])
-
-
-def grid_json(results: Sequence[tuple[Configuration, RetrievalResult]]) -> dict[str, Any]:
-    """All of it as JSON values."""
-    first = results[0][1]
-    return {
-        "configurations": [
-            {
-                "name": configuration.name,
-                "settings": dict(configuration.settings),
-                "assistant": configuration.assistant,
-                "result": result.summary(),
-                "against_first": compare(first, result).summary()["rows"],
-            }
-            for configuration, result in results
-        ]
-    }
-
-
-def _figures(result: RetrievalResult) -> list[str]:
-    row = result.row(MEAN) or result.rows[-1]
-    rr = row.measures["rr"]
-    return [f"{rr.mean:.3f}", f"{rr.low:.2f}–{rr.high:.2f}", f"{row.measures['hit_1'].mean:.3f}"]
-
-
-def against_first(comparison: Comparison) -> str:
-    """The difference of the mean of languages with its interval; * where it is outside the noise."""
-    row = _whole(comparison.rows)
-    one = row.measures["rr"]
-    star = "*" if one.outside_noise else " "
-    return f"{one.estimate.mean:+.3f}{star} {one.estimate.low:+.3f}…{one.estimate.high:+.3f}"
-
-
-def _whole(rows: Sequence[RowDifference]) -> RowDifference:
-    return next((row for row in rows if row.language == MEAN and row.variant == ALL), rows[-1])
 
 
 def _short(value: Any) -> str:

@@ -16,7 +16,7 @@ from fastapi import FastAPI, HTTPException
 
 from app.pipeline.rerank import PROBE
 from eval.cache import fingerprint
-from eval.questions.cases import json_lines
+from eval.files import json_lines
 
 
 def main() -> None:

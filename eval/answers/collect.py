@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from eval.answers.types import Answer, Contestant, as_answer
+from pydantic import TypeAdapter
+
+from eval.answers.types import Answer, Contestant
 from eval.cache import Cache, fingerprint
 from eval.judge.loop import Progress
 from eval.questions.cases import Case
@@ -40,7 +42,7 @@ async def collect(
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
     key = fingerprint(contestant.name, contestant.made_of, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
-        return as_answer(kept)
+        return TypeAdapter(Answer).validate_python(kept)
     answer = await contestant.answer(case)
     if not answer.error:
         cache.put(key, asdict(answer))

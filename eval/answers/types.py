@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from eval.questions.cases import Case
 
@@ -55,10 +54,3 @@ class Contestant(Protocol):
     async def answer(self, case: Case) -> Answer:
         """The answer; failures are an answer with an `error`."""
         ...
-
-
-def as_answer(saved: Mapping[str, Any]) -> Answer:
-    """What JSON kept of it."""
-    known: dict[str, Any] = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
-    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    return Answer(**{**known, **lists})

@@ -11,8 +11,9 @@ from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
 from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_pace_options, refuse_unwritable, share
+from eval.files import form_of
 from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
-from eval.measure.result import form_of, load_result
+from eval.measure.result import load_result
 
 
 def add_command(commands: Commands) -> None:
@@ -59,7 +60,7 @@ def _answers(options: argparse.Namespace) -> int:
     if options.update:
         baseline = answer_baseline_of(result)
         baseline.save(options.baseline)
-        return _updated(options.baseline, len(baseline.standings))
+        return _updated(options.baseline, len(baseline.questions))
     gate = judge_answers(result, load_answer_baseline(options.baseline), options.max_drop)
     head = (
         f"{gate.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"

@@ -17,10 +17,10 @@ from eval.answers.evidently_report import evidently_page
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
 from eval.answers.types import Answer
-from eval.commands.options import write_text
 from eval.commands.progress import progress_bar
 from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
+from eval.files import write_text
 from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.questions.cases import Case
 from eval.reports import answers_page

@@ -14,6 +14,7 @@ from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from eval.errors import EvaluationError
+from eval.files import write_text
 from eval.measure.retrieval import Finder
 from eval.questions.cases import Case
 from eval.scripted import RecordedModel, ScriptedModel, load_record, load_script, missing_lines
@@ -180,14 +181,6 @@ def prepared(directory: str) -> Path:
 def as_json(value: Any) -> str:
     """JSON as it is printed."""
     return json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def write_text(text: str, path: str | Path) -> None:
-    """Write a file. Raises `EvaluationError` where that can't be done."""
-    try:
-        Path(path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    except OSError as error:
-        raise EvaluationError(f"{path} can't be written: {error}") from error
 
 
 def finish(options: argparse.Namespace, summary: Any, *, text: Callable[[], str], html: Callable[[], str]) -> None:

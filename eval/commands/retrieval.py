@@ -29,11 +29,11 @@ from eval.commands.options import (
     refuse_unwritable,
     report_missing,
     stand_in,
-    write_text,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
+from eval.files import write_text
 from eval.label.files import load_labels, relevant_by_case
 from eval.measure.depths import DEPTH
 from eval.measure.embedding_space import draw

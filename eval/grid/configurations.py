@@ -15,9 +15,9 @@ from typing import Any
 from app.core.settings import Settings
 from app.core.store import open_store
 from eval.errors import EvaluationError
+from eval.files import read_text
 from eval.grid.rebuild import INDEX_SETTINGS, rebuild
 from eval.grid.steps import UNCHANGED, Variant
-from eval.questions.cases import read_text
 
 MOST = 200
 ASSISTANT, STEPS = "assistant", "steps"  # the two axes that are no settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
-from typing import Any
 
 import numpy as np
 
@@ -37,11 +36,6 @@ class Point:
     k: int
     n: int
     measures: Mapping[str, Estimate]
-
-
-def as_ranks(saved: Mapping[str, Any]) -> Ranks:
-    """What JSON kept of them."""
-    return Ranks(tuple(saved["found"]), int(saved["listed"]), int(saved["relevant"]))
 
 
 def at(ranks: Ranks, k: int) -> tuple[float, ...]:

@@ -1,55 +1,54 @@
-"""The gate: a result against a kept baseline, question by question, and whether the drop is real.
+"""The gate: a result against a kept baseline, question by question, and whether a drop is real.
 
-A baseline holds for each question the rank of the first right page, of the first chunk with the evidence and of the
-first such chunk that knows its section, a question a line, so that a review shows what got better or worse.
+A baseline holds one line for each question, so that a review shows what got better or worse. That of retrieval has the
+ranks of the first right page, of the first chunk with the evidence, and of the first such chunk that knows its section.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from eval.errors import EvaluationError
+from eval.files import load_document, save_document
 from eval.measure.compare import enough_to_judge
 from eval.measure.depths import Ranks
-from eval.measure.metrics import Estimate, intervals
+from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, intervals
 from eval.measure.result import ALL, CaseResult, RetrievalResult, groups
-from eval.questions.cases import Case, read_text
+from eval.questions.cases import Case
 
 FORM = "docs-assistant baseline 1"
+MADE_BY = "eval gate --update"
 MAX_DROP = 0.02
 MEASURES = ("page", "chunk", "section")
+UNANSWERABLE = "unanswerable"
 COMMON = 0.5  # below this share of shared questions the baseline is of another set
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a baseline has of one question: which question it was, and the first ranks (0: none, None: unknown)."""
+class KeptValues:
+    """What a baseline has of one question: which question it was, and its values by measure (None: unknown)."""
 
     asks: str
-    page: int | None
-    chunk: int | None
-    section: int | None
+    values: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The standings by the question's id; `about` says what they were measured with."""
+    """The values by the question's id; `head` says what they were measured with."""
 
-    k: int
-    standings: Mapping[str, Standing]
-    about: Mapping[str, Any]
+    head: Mapping[str, Any]
+    questions: Mapping[str, KeptValues]
 
     def save(self, path: str | Path) -> None:
         """Write it, a question a line. Raises `EvaluationError` where the file can't be written."""
-        head = {"form": FORM, "k": self.k, "about": dict(self.about)}
-        save_lines(path, head, {id_: astuple(standing) for id_, standing in self.standings.items()})
+        rows = {id_: [one.asks, *one.values] for id_, one in sorted(self.questions.items())}
+        save_document(path, self.head, "questions", rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +91,18 @@ def baseline_of(result: RetrievalResult) -> Baseline:
             if row.variant == ALL and not row.cross
         },
     }
-    return Baseline(result.k, {one.case.id: _standing(one) for one in result.cases}, about)
+    head = {"form": FORM, "k": result.k, "about": about}
+    return Baseline(head, {one.case.id: KeptValues(asks(one.case), _ranks(one)) for one in result.cases})
 
 
-def load_baseline(path: str | Path) -> Baseline:
+def load_baseline(path: str | Path, form: str = FORM) -> Baseline:
     """A baseline that `save` wrote. Raises `EvaluationError` when the file is something else."""
-    path = Path(path)
+    head = load_document(path, form, MADE_BY)
     try:
-        document = json.loads(read_text(path))
-        if document["form"] != FORM:
-            raise EvaluationError(f"{path} has the form {document['form']!r}, needed is {FORM!r}: write it anew.")
-        standings = {id_: Standing(*row) for id_, row in document["questions"].items()}
-        return Baseline(int(document["k"]), standings, dict(document["about"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path} is no baseline of `eval gate --update` ({error}).") from error
+        questions = {id_: KeptValues(row[0], tuple(row[1:])) for id_, row in head.pop("questions").items()}
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EvaluationError(f"{path} is no baseline of `{MADE_BY}` ({error}).") from error
+    return Baseline(head, questions)
 
 
 def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DROP) -> Gate:
@@ -113,11 +110,20 @@ def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DRO
 
     A drop counts when it is larger than `max_drop` and its 95 % interval, drawn by page, lies below 0.
     """
-    if result.k != baseline.k:
-        raise EvaluationError(f"The baseline is for k = {baseline.k}, the result for k = {result.k}.")
-    pairs = paired(result.cases, baseline.standings)
-    verdicts = tuple(one for measure in MEASURES for one in _verdicts(measure, pairs, result.k, max_drop))
-    return Gate(verdicts, len(pairs), len(result.cases) - len(pairs), len(baseline.standings) - len(pairs))
+    k = baseline.head.get("k")
+    if result.k != k:
+        raise EvaluationError(f"The baseline is for k = {k}, the result for k = {result.k}.")
+    pairs = paired(result.cases, baseline)
+    gaps = {
+        measure: [
+            (one.case, _rr(now, result.k) - _rr(before, result.k))
+            for one, kept in pairs
+            if (now := _ranks(one)[i]) is not None and (before := kept.values[i]) is not None
+        ]
+        for i, measure in enumerate(MEASURES)
+    }
+    verdicts = tuple(_verdict(row, max_drop, CONFIDENCE, RESAMPLES) for row in rows_of(gaps))
+    return Gate(verdicts, len(pairs), len(result.cases) - len(pairs), len(baseline.questions) - len(pairs))
 
 
 class Asked(Protocol):
@@ -129,24 +135,16 @@ class Asked(Protocol):
         ...
 
 
-class Kept(Protocol):
-    """What a baseline has of one question."""
-
-    @property
-    def asks(self) -> str:
-        """Which question it was, as `asks` told."""
-        ...
-
-
 A = TypeVar("A", bound=Asked)
-K = TypeVar("K", bound=Kept)
+Gaps = Mapping[str, Sequence[tuple[Case, float]]]
 
 
-def paired(found: Sequence[A], standings: Mapping[str, K]) -> list[tuple[A, K]]:
-    """Each question with its standing, where it is still the same. Raises `EvaluationError` for another set."""
-    pairs = [(one, standings[one.case.id]) for one in found if one.case.id in standings]
+def paired(found: Sequence[A], baseline: Baseline) -> list[tuple[A, KeptValues]]:
+    """Each question with its kept values, where it is still the same. Raises `EvaluationError` for another set."""
+    kept = baseline.questions
+    pairs = [(one, kept[one.case.id]) for one in found if one.case.id in kept]
     pairs = [(one, before) for one, before in pairs if before.asks == asks(one.case)]
-    total = max(len(found), len(standings))
+    total = max(len(found), len(kept))
     if len(pairs) < COMMON * total:
         raise EvaluationError(
             f"Only {len(pairs)} of {total} questions are those of the baseline: it is of another set, or out of date."
@@ -155,46 +153,56 @@ def paired(found: Sequence[A], standings: Mapping[str, K]) -> list[tuple[A, K]]:
     return pairs
 
 
-def save_lines(path: str | Path, head: Mapping[str, Any], questions: Mapping[str, Any]) -> None:
-    """Write a baseline, a question a line. Raises `EvaluationError` where the file can't be written."""
-    rows = [f"  {json.dumps(id_, ensure_ascii=False)}: {json.dumps(one)}" for id_, one in sorted(questions.items())]
-    told = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
-    try:
-        Path(path).write_text(f'{told},\n "questions": {{\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
-    except OSError as error:
-        raise EvaluationError(f"The baseline can't be written: {error}") from error
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The differences of one measure in one group of questions, part by part, with the page of each."""
+
+    measure: str
+    language: str
+    cross: bool
+    gaps: Sequence[Sequence[float]]
+    clusters: Sequence[Sequence[str]]
 
 
-_Pair = tuple[CaseResult, Standing]
+def rows_of(gaps: Gaps) -> Iterator[Row]:
+    """Measure by measure: each language, their mean, questions across languages, and those without an answer."""
+    for measure, known in gaps.items():
+        answerable = [(case, gap) for case, gap in known if case.doc]
+        parts = [
+            (group.language, group.cross, [[answerable[i] for i in part] for part in group.parts])
+            for group in groups([case for case, _ in answerable])
+            if group.variant == ALL
+        ]
+        rest = [(case, gap) for case, gap in known if not case.doc]
+        for language, cross, own in [*parts, *([(UNANSWERABLE, False, [rest])] if rest else [])]:
+            clusters = [[case.doc or case.id for case, _ in part] for part in own]
+            yield Row(measure, language, cross, [[gap for _, gap in part] for part in own], clusters)
 
 
-def _verdicts(measure: str, pairs: Sequence[_Pair], k: int, max_drop: float) -> list[Verdict]:
-    ranks = [(one.case, getattr(_standing(one), measure), getattr(before, measure)) for one, before in pairs]
-    known = [(case, _rr(now, k) - _rr(then, k)) for case, now, then in ranks if now is not None and then is not None]
-    cases = [case for case, _ in known]
-    differences = np.array([[one] for _, one in known], dtype=np.float64)
-    verdicts = []
-    for group in groups(cases):
-        if group.variant != ALL:
-            continue
-        clusters = group.clusters(cases)
-        one = intervals([differences[list(part)] for part in group.parts], clusters)[0]
-        dropped = enough_to_judge(clusters) and one.high < 0 and -one.mean > max_drop
-        verdicts.append(Verdict(measure, group.language, group.cross, group.n, one, dropped))
-    return verdicts
+def verdicts_together(gaps: Gaps, max_drop: float, resamples: int) -> tuple[Verdict, ...]:
+    """The verdicts with intervals so wide that all rows together have 95 %."""
+    rows = list(rows_of(gaps))
+    return tuple(_verdict(row, max_drop, 1 - (1 - CONFIDENCE) / len(rows), resamples) for row in rows)
 
 
-def _standing(one: CaseResult) -> Standing:
+def _verdict(row: Row, max_drop: float, confidence: float, resamples: int) -> Verdict:
+    values = [np.array(part, dtype=np.float64)[:, None] for part in row.gaps]
+    one = intervals(values, row.clusters, resamples=resamples, confidence=confidence)[0]
+    dropped = enough_to_judge(row.clusters) and one.high < 0 and -one.mean > max_drop
+    return Verdict(row.measure, row.language, row.cross, sum(map(len, row.gaps)), one, dropped)
+
+
+def _ranks(one: CaseResult) -> tuple[int | None, ...]:
     # of the passages that an answer is made from, however deep was measured besides
     page = round(1 / one.scores.rr) if one.scores.rr else 0
-    return Standing(asks(one.case), page, _first(one.chunks), _first(one.sections))
+    return page, _first(one.chunks), _first(one.sections)
 
 
 def _first(ranks: Ranks | None) -> int | None:
     return None if ranks is None else ranks.found[0] if ranks.found else 0
 
 
-def _rr(rank: int, k: int) -> float:
+def _rr(rank: float, k: int) -> float:
     return 1 / rank if 0 < rank <= k else 0.0
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from app.core.turn import Message
 from eval.errors import EvaluationError
-from eval.measure.depths import Point, Ranks, as_ranks, points
+from eval.files import load_document, save_document
+from eval.measure.depths import Point, Ranks, points
 from eval.measure.metrics import Estimate, Scores, Values, as_values, estimate
-from eval.questions.cases import Case, read_text
+from eval.questions.cases import Case
 
 FORM = "docs-assistant retrieval 2"
 MEAN = "mean"
@@ -205,66 +205,17 @@ class RetrievalResult:
 
     def save(self, path: str | Path) -> None:
         """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
-        # a question a line: what changed between two kept results can be read with diff
-        head = json.dumps(self.summary(), ensure_ascii=False, indent=1).removesuffix("\n}")
-        cases = ",\n".join(json.dumps(asdict(one), ensure_ascii=False) for one in self.cases)
-        try:
-            Path(path).write_text(f'{head},\n "cases": [\n{cases}\n ]\n}}\n', encoding="utf-8")
-        except OSError as error:
-            raise EvaluationError(f"The result can't be written: {error}") from error
+        save_document(path, self.summary(), "cases", [asdict(one) for one in self.cases])
 
     def only(self, ids: frozenset[str]) -> RetrievalResult:
         """The same run with these questions alone."""
         return replace(self, cases=tuple(one for one in self.cases if one.case.id in ids))
 
 
-def form_of(path: str | Path) -> str:
-    """What kind of file of ours it is, empty for another one. Raises `EvaluationError` where it can't be read."""
-    try:
-        document = json.loads(read_text(Path(path)))
-    except json.JSONDecodeError:
-        return ""
-    return str(document.get("form", "")) if isinstance(document, dict) else ""
-
-
 def load_result(path: str | Path) -> RetrievalResult:
     """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
-    path = Path(path)
+    document = load_document(path, FORM, "eval retrieval --out")
     try:
-        document = json.loads(read_text(path))
-        if document["form"] != FORM:
-            raise EvaluationError(f"{path} has the form {document['form']!r}, needed is {FORM!r}: measure again.")
-        cases = tuple(_case_result(one) for one in document["cases"])
-        return RetrievalResult(k=int(document["k"]), cases=cases, config=dict(document["config"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(
-            f"{path} is no result of `eval retrieval --out` ({type(error).__name__}: {error})."
-        ) from error
-
-
-def _case_result(saved: Mapping[str, Any]) -> CaseResult:
-    case, scores = saved["case"], saved["scores"]
-    return CaseResult(
-        **{
-            **_known(CaseResult, saved),
-            "case": as_case(case),
-            "scores": Scores(**_known(Scores, scores)),
-            "ranked": tuple(saved["ranked"]),
-            "fallbacks": tuple(saved["fallbacks"]),
-            "pages": as_ranks(saved["pages"]),
-            "chunks": as_ranks(saved["chunks"]) if saved["chunks"] else None,
-            "sections": as_ranks(saved["sections"]) if saved["sections"] else None,
-            "hits": tuple(Found(**_known(Found, one)) for one in saved["hits"]),
-            "steps": tuple(StepResult(**_known(StepResult, one)) for one in saved["steps"]),
-        }
-    )
-
-
-def as_case(saved: Mapping[str, Any]) -> Case:
-    """What JSON kept of a question."""
-    earlier = tuple(Message(**one) for one in saved.get("earlier", ()))
-    return Case(**{**_known(Case, saved), "also": tuple(saved["also"]), "earlier": earlier})
-
-
-def _known(kind: type, saved: Mapping[str, Any]) -> dict[str, Any]:
-    return {one.name: saved[one.name] for one in fields(kind) if one.name in saved}
+        return TypeAdapter(RetrievalResult).validate_python(document)
+    except ValueError as error:
+        raise EvaluationError(f"{path} is no result of `eval retrieval --out`: {error}.") from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any
 
 from app.core.turn import Message
 from eval.errors import EvaluationError
+from eval.files import json_lines, read_text, text_field
 
 LIMIT_SEED = 0
 HALVES = {"even": 0, "odd": 1}
@@ -63,7 +63,7 @@ class Case:
 def load_cases(path: str | Path) -> tuple[Case, ...]:
     """The cases of a .jsonl or .csv file in its order. Raises `EvaluationError` naming file and line."""
     path = Path(path)
-    rows = {".jsonl": _jsonl_rows, ".csv": _csv_rows}.get(path.suffix.lower())
+    rows = {".jsonl": json_lines, ".csv": _csv_rows}.get(path.suffix.lower())
     if rows is None:
         raise EvaluationError(f"{path}: a question set is a .jsonl or a .csv file.")
     cases: list[Case] = []
@@ -126,48 +126,6 @@ def after_another(cases: Sequence[Case]) -> tuple[Case, ...]:
 def half(cases: Sequence[Case], name: str) -> tuple[Case, ...]:
     """Every second of the cases, counted from 0: the even or the odd ones. What is chosen on one is judged on the other."""
     return tuple(cases[HALVES[name] :: 2])
-
-
-def read_text(path: Path) -> str:
-    """The file's text without a byte order mark. Raises `EvaluationError` where it can't be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path} can't be read: {error}") from error
-
-
-def json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each object of a .jsonl file with its place as "file:line"; empty lines are skipped."""
-    # not splitlines(): JSON strings may hold U+2028 and the like as they are
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise EvaluationError(f"{where}: this line is no JSON ({error}).") from error
-        if not isinstance(value, dict):
-            raise EvaluationError(f"{where}: a JSON object is needed, this is a {type(value).__name__}.")
-        yield where, value
-
-
-def text_field(where: str, row: Mapping[str, Any], name: str, *, required: bool = False) -> str:
-    """A text field of a row, stripped; a number counts as text. Raises `EvaluationError` naming place and field."""
-    value = row.get(name)
-    if value is None:
-        value = ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise EvaluationError(f"{where}: {name!r} is {value!r}, it must be a text.")
-    if required and not value.strip():
-        raise EvaluationError(f"{where}: {name!r} is missing or empty.")
-    return value.strip()
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from json_lines(path)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

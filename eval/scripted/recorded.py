@@ -12,7 +12,7 @@ from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Done, Message, Text, Usage
 from eval.cache import fingerprint
 from eval.errors import EvaluationError
-from eval.questions.cases import json_lines, text_field
+from eval.files import json_lines, text_field
 from eval.scripted.model import usage_of, words
 
 NAME = "recorded"

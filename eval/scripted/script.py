@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.errors import EvaluationError
-from eval.questions.cases import Case, json_lines, text_field
+from eval.files import json_lines, text_field
+from eval.questions.cases import Case
 
 _NO_KEYWORDS = frozenset({"id", "refined"})
 

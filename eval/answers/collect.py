@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from pydantic import TypeAdapter
 
 from eval.answers.types import Answer, Contestant
 from eval.cache import Cache, fingerprint
-from eval.judge.loop import Progress
+from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
 
 
@@ -23,20 +22,8 @@ async def collect(
     progress: Progress | None = None,
 ) -> tuple[Answer, ...]:
     """The answers, contestant by contestant, in the order of the cases; failed ones are asked again by a later run."""
-    found: dict[int, Answer] = {}
-    work = list(enumerate((contestant, case) for contestant in contestants for case in cases))
-    queue: Iterator[tuple[int, tuple[Contestant, Case]]] = iter(work)
-
-    async def answer() -> None:
-        for position, (contestant, case) in queue:  # shared: each worker takes the next one
-            found[position] = await _answer(contestant, case, cache)
-            if progress:
-                progress(len(found), len(work))
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(parallel, len(work))):
-            group.create_task(answer())
-    return tuple(found[position] for position, _ in work)
+    work = [(contestant, case) for contestant in contestants for case in cases]
+    return await in_parallel(work, lambda _, one: _answer(*one, cache), parallel, progress)
 
 
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.analysis import fold
@@ -21,7 +21,6 @@ MEASURES = (
     "correctness", "similarity", "keywords", "entities", "grounding",
 )  # fmt: skip
 BATCH = 32
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

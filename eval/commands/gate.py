@@ -80,8 +80,10 @@ def _text(head: str, gate: Gate, max_drop: float) -> str:
     lines = [head, *map(_line, gate.verdicts)]
     if gate.new or gate.gone:
         lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
-    told = f"more than {max_drop:g} with an interval below 0"
-    lines.append(f"Passed: nothing dropped by {told}." if gate.passed else f"FAILED: marked rows dropped by {told}.")
+    allowed = f"more than {max_drop:g} with an interval below 0"
+    lines.append(
+        f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."
+    )
     return "\n".join(lines)
 
 

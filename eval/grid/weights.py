@@ -16,7 +16,8 @@ from app.core.types import Legs, Query
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration
 from eval.measure.metrics import score
-from eval.measure.retrieval import Finder, Progress
+from eval.measure.retrieval import Finder
+from eval.parallel import Progress
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 

@@ -13,7 +13,8 @@ from app.core.prompts import Prompts
 from eval.errors import EvaluationError
 from eval.measure.compare import Comparison, compare
 from eval.measure.result import RetrievalResult
-from eval.measure.retrieval import Finder, Plan, Progress, evaluate
+from eval.measure.retrieval import Finder, Plan, evaluate
+from eval.parallel import Progress
 from eval.questions.cases import Case
 from eval.scripted.script import Line, Script, normal
 

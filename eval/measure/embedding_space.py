@@ -74,10 +74,10 @@ def counterparts(pages: Sequence[Page]) -> Mapping[int, int]:
     by_path: dict[tuple[str, str], int] = {}
     pairs: dict[int, int] = {}
     for i, page in enumerate(pages):
-        told = [by_url[url] for url in page.alternates.values() if url in by_url and by_url[url] != i]
+        alternates = [by_url[url] for url in page.alternates.values() if url in by_url and by_url[url] != i]
         key = _neutral(page.url, page.language)
         same = by_path.setdefault(key, i)
-        other = told[0] if told else same if pages[same].language != page.language else i
+        other = alternates[0] if alternates else same if pages[same].language != page.language else i
         if other != i:
             pairs[i], pairs[other] = other, i
     return {i: j for i, j in pairs.items() if pairs.get(j) == i}

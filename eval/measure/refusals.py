@@ -5,9 +5,8 @@ Each question goes through the assistant's steps up to that decision once; other
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +17,8 @@ from app.core.errors import AssistantError
 from app.core.turn import Request
 from eval.errors import EvaluationError
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.retrieval import Finder, Progress
+from eval.measure.retrieval import Finder
+from eval.parallel import Progress, in_parallel
 from eval.questions.cases import CHIT_CHAT, Case
 
 FORM = "docs-assistant refusals 1"
@@ -194,21 +194,12 @@ async def weigh(
         raise EvaluationError("This assistant never declines: its steps in assistants.toml are without `relevance`.")
     kinds = [(case, CROSS if case.cross else ANSWERABLE) for case in answerable]
     kinds += [(case, case.variant or "unanswerable") for case in unanswerable]
-    found: dict[int, Weighed] = {}
-    queue: Iterator[tuple[int, tuple[Case, str]]] = iter(enumerate(kinds))
 
-    async def work() -> None:
-        for position, (case, kind) in queue:  # shared: each worker takes the next one
-            # the case's own id may name the page, so it stays here
-            request = Request(case.messages, weighing.assistant, f"eval-{position}")
-            found[position] = await _weighed(finder, request, case, kind)
-            if progress:
-                progress(len(found), len(kinds))
+    async def ask(position: int, one: tuple[Case, str]) -> Weighed:
+        # the case's own id may name the page, so it stays here
+        return await _weighed(finder, Request(one[0].messages, weighing.assistant, f"eval-{position}"), *one)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(weighing.parallel, len(kinds))):
-            group.create_task(work())
-    return tuple(found[position] for position in range(len(kinds)))
+    return await in_parallel(kinds, ask, weighing.parallel, progress)
 
 
 async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> Weighed:

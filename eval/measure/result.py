@@ -183,7 +183,7 @@ class RetrievalResult:
 
     @property
     def language_right(self) -> float:
-        """Share of the questions whose language was told rightly, among those searched."""
+        """Share of the questions whose language was detected rightly, among those searched."""
         right = [one.detected == one.case.language for one in self.cases if not one.error]
         return sum(right) / len(right) if right else 0.0
 

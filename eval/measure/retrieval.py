@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
@@ -17,11 +16,11 @@ from eval.errors import EvaluationError
 from eval.measure.depths import Ranks
 from eval.measure.metrics import score, unique
 from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
+from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import Proof, proofs
 
-Progress = Callable[[int, int], None]
 LONGEST_CHANGE = 300
 EMBEDDING = "embedding of the question"
 _SEARCH_SETTINGS = (
@@ -77,7 +76,7 @@ async def evaluate(
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> RetrievalResult:
-    """The measures of the finder on the cases; `progress` is told how many of how many are done.
+    """The measures of the finder on the cases; `progress` is called with how many of how many are done.
 
     One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Later ones
     are recorded with their question, which counts as a miss. Raises `EvaluationError` when no document of
@@ -93,7 +92,7 @@ async def evaluate(
     run.documents = Documents(urls, plan.rules)
     _refuse_foreign_set(run.documents, cases, urls)
     run.proofs = await proofs(generation, run.documents, cases)
-    results = await _ask_all(run, cases, progress)
+    results = await in_parallel(cases, run.ask, plan.parallel, progress)
     index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
     return RetrievalResult(
         k=plan.k,
@@ -132,7 +131,7 @@ class _Run:
         # the case's own id may name the page, so it stays here
         return Request(messages=case.messages, assistant=self.plan.assistant, id=id_)
 
-    async def ask(self, case: Case, position: int) -> CaseResult:
+    async def ask(self, position: int, case: Case) -> CaseResult:
         start = perf_counter()
         try:
             turn = await self.finder.find(self.request(case, f"eval-{position}"))
@@ -190,25 +189,13 @@ class _Run:
         return _ranks(labels, frozenset(case.relevant)) or Ranks()
 
 
-async def _ask_all(run: _Run, cases: Sequence[Case], progress: Progress | None) -> tuple[CaseResult, ...]:
-    results: dict[int, CaseResult] = {}
-    queue: Iterator[tuple[int, Case]] = iter(enumerate(cases))
-
-    async def work() -> None:
-        for position, case in queue:  # shared: each worker takes the next one
-            results[position] = await run.ask(case, position)
-            if progress:
-                progress(len(results), len(cases))
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(run.plan.parallel, len(cases))):
-            group.create_task(work())
-    return tuple(results[position] for position in range(len(cases)))
-
-
 def _step_result(record: StepRecord) -> StepResult:
-    told = [f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value]
-    return StepResult(record.step, round(record.ms, 1), "; ".join(told)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE])
+    changes = [
+        f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value
+    ]
+    return StepResult(
+        record.step, round(record.ms, 1), "; ".join(changes)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE]
+    )
 
 
 def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:

@@ -161,14 +161,16 @@ def _case(where: str, row: Mapping[str, Any]) -> Case:
 
 def _conversation(where: str, row: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
     """What was said before, and the question."""
-    told = row.get("messages")
-    if not told:
+    messages = row.get("messages")
+    if not messages:
         return (), text_field(where, row, "question", required=True)
-    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
-        raise EvaluationError(f"{where}: 'messages' is {told!r}, it must be a list of objects with role and content.")
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise EvaluationError(
+            f"{where}: 'messages' is {messages!r}, it must be a list of objects with role and content."
+        )
     *earlier, last = (
         Message(text_field(where, one, "role", required=True), text_field(where, one, "content", required=True))
-        for one in told
+        for one in messages
     )
     if last.role != "user":
         raise EvaluationError(f"{where}: the last of the 'messages' must be the question of the user.")

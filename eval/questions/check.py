@@ -92,5 +92,7 @@ def _unbalanced(cases: Sequence[Case]) -> Iterator[Finding]:
         if lacking:
             yield Finding(error=False, text=f"{language} has no question of variant {', '.join(lacking)}")
         elif max(sizes.values()) > MOST_OF_ONE_VARIANT * min(sizes.values()):
-            told = ", ".join(f"{variant or '(none)'}: {size}" for variant, size in sizes.items())
-            yield Finding(error=False, text=f"{language} has unequally many questions of its variants ({told})")
+            sizes_by_variant = ", ".join(f"{variant or '(none)'}: {size}" for variant, size in sizes.items())
+            yield Finding(
+                error=False, text=f"{language} has unequally many questions of its variants ({sizes_by_variant})"
+            )

@@ -74,7 +74,7 @@ def load_record(path: str | Path) -> dict[str, str]:
 def missing_lines(model: RecordedModel) -> str:
     """What the model was asked in vain, as lines of a record whose `text` is still null."""
     lines = (
-        {"key": key, "messages": [_told(message) for message in messages], "text": None}
+        {"key": key, "messages": [_fields(message) for message in messages], "text": None}
         for key, messages in model.missing.items()
     )
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -86,5 +86,5 @@ def _text(where: str, row: Mapping[str, Any]) -> str:
     return text_field(where, row, "text")
 
 
-def _told(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.content}

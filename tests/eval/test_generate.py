@@ -12,7 +12,7 @@ from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.types import Page
 from eval.generate.checks import reason_against
-from eval.generate.jobs import STYLES, Wish, plan, tokens
+from eval.generate.jobs import STYLES, Wanted, plan, tokens
 from eval.generate.make import ask, gather, write
 from eval.judge import Cache, Pace
 from eval.questions.cases import load_cases
@@ -30,7 +30,7 @@ def page(name: str, language: str = "en", text: str = TEXT) -> Page:
 
 
 def job(variant: str = "1", language: str = "en"):
-    jobs = plan([page("a")], PROMPTS, Wish(5, tuple(STYLES), 2, 4))
+    jobs = plan([page("a")], PROMPTS, Wanted(5, tuple(STYLES), 2, 4))
     return next(one for one in jobs if (one.variant, one.language) == (variant, language))
 
 
@@ -41,7 +41,7 @@ def row(question: str, **more: str) -> dict[str, str]:
 def test_each_page_is_asked_about_in_every_language_it_lacks():
     """A page with a Czech counterpart is asked about in English only; a lone one in Czech too, marked as cross."""
     pages = [page("both"), page("both", "cs"), page("lone"), page("short", text="# Short\n\nNothing.")]
-    jobs = plan(pages, PROMPTS, Wish(5, ("1", "4")))
+    jobs = plan(pages, PROMPTS, Wanted(5, ("1", "4")))
     found = Counter((one.doc, one.language, one.cross) for one in jobs)
     assert found == {
         ("/docs/en/both", "en", False): 2,
@@ -56,7 +56,7 @@ def test_each_page_is_asked_about_in_every_language_it_lacks():
 
 def test_the_cost_is_estimated_from_what_is_sent():
     """Twice the questions give twice the answer; another page adds its length."""
-    one, two = (plan([page("a")], PROMPTS, Wish(n, ("1",))) for n in (5, 10))
+    one, two = (plan([page("a")], PROMPTS, Wanted(n, ("1",))) for n in (5, 10))
     assert tokens(two)[1] == 2 * tokens(one)[1]
     assert tokens(one)[0] > len(TEXT) / 4
     assert tokens([]) == (0, 0)
@@ -114,7 +114,7 @@ async def made_with(replies, tmp_path, jobs):
 
 async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
     """Three tries, then an error that names page and variant; the next run asks for nothing else."""
-    jobs = plan([page("a")], PROMPTS, Wish(2, ("1", "3")))
+    jobs = plan([page("a")], PROMPTS, Wanted(2, ("1", "3")))
 
     def broken(llm):
         good = json.dumps({"questions": [row("How large is a new volume?"), row("How large is a new volume?")]})
@@ -139,7 +139,7 @@ async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
 
 async def test_the_files_can_be_measured_with(tmp_path):
     """JSONL and CSV hold the same cases; follow-ups and unanswerable ones stand apart."""
-    jobs = plan([page("a")], PROMPTS, Wish(1, ("1",), 1, 2))
+    jobs = plan([page("a")], PROMPTS, Wanted(1, ("1",), 1, 2))
 
     def reply(body) -> Reply:
         text = body["messages"][0]["content"]

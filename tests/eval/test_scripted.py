@@ -189,6 +189,7 @@ async def served(*options: str | Path):
         assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_served_over_http_it_says_the_same(files, prompts):
     """Our own client and the official one read it, streamed and not; what it lacks is an error of the client's."""
@@ -225,6 +226,7 @@ async def test_served_over_http_it_says_the_same(files, prompts):
     assert "refine_keywords 2, refine_question 2, synthesize 1; 1 questions it didn't know." in said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_a_record_is_served_too(tmp_path):
     """What isn't in it is refused, and written at the end as lines to be answered."""

@@ -12,6 +12,8 @@ from eval.cache import Cache, fingerprint
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
 
+ANSWER = TypeAdapter(Answer)
+
 
 async def collect(
     contestants: Sequence[Contestant],
@@ -29,7 +31,7 @@ async def collect(
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
     key = fingerprint(contestant.name, contestant.made_of, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
-        return TypeAdapter(Answer).validate_python(kept)
+        return ANSWER.validate_python(kept)
     answer = await contestant.answer(case)
     if not answer.error:
         cache.put(key, asdict(answer))

@@ -105,6 +105,11 @@ def with_steps(
             raise EvaluationError(
                 f"{one.name}: the axis `steps` takes {', '.join(by_name)}; name the assistant with --assistant."
             )
+    if by_name[configurations[0].steps].needs:
+        needed = by_name[configurations[0].steps].needs
+        raise EvaluationError(
+            f"The first configuration is compared with, but {configurations[0].steps!r} needs {needed}."
+        )
     return tuple(
         replace(
             one,

@@ -83,10 +83,10 @@ class GridResult:
 
     @property
     def failed(self) -> bool:
-        """True when a search or an answer failed."""
-        return any(
-            (one.result and one.result.failed) or any(s.answer.error for s in one.answers) for one in self.measured
-        )
+        """True when a search, an answer or a judgement failed."""
+        answers = [answer for one in self.measured for answer in one.answers]
+        lost = any(one.answer.error or any(judgement.error for judgement in one.judgements) for one in answers)
+        return lost or any(one.result and one.result.failed for one in self.measured)
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:

@@ -75,6 +75,8 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
     judge = ["--judge-url", "x", "--judge-model", "judge", "--answers", "--out", tmp_path / "o"]
     steps = tmp_path / "steps.toml"
     steps.write_text('[axes]\nsteps = ["as it is", "without thinking"]\n', encoding="utf-8")
+    first = tmp_path / "first.toml"
+    first.write_text('[axes]\nsteps = ["with hyde", "as it is"]\n', encoding="utf-8")
     with own_set() as path:
         for words, message in (
             ([], "Exactly one is needed"),
@@ -84,6 +86,7 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
             ([grid, "--answers"], "--answers needs --out DIR"),
             ([grid, *judge], "judge answers in 'llm_model=judge', so it can't judge"),
             ([steps], "the axis `steps` takes as it is, without refine"),
+            ([first], "'with hyde' needs a language model"),
             (["--steps", "--assistant", "nobody"], "no assistant 'nobody'. There is: docs-assistant"),
             ([grid, "--k", "50"], "can't hold 50 pages"),
         ):

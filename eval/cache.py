@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -39,16 +39,9 @@ class Cache:
         if self._file:
             self._file.close()
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def get(self, key: str) -> Mapping[str, Any] | None:
         """What was kept under the key."""
         return self._rows.get(key)
-
-    def rows(self) -> Iterable[Mapping[str, Any]]:
-        """All rows, in the order of their keys' first appearance."""
-        return self._rows.values()
 
     def put(self, key: str, row: Mapping[str, Any]) -> None:
         """Keep a row; it has left this process when the call returns."""

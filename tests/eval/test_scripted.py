@@ -161,8 +161,8 @@ def test_the_shared_outputs_are_known_by_text_alone(shared_eval):
     """180 lines, each found by its question, none by its id; the other 212 questions are unknown."""
     cases = load_cases(shared_eval / "questions.jsonl")
     script = load_script(shared_eval / "model_outputs.jsonl", cases)
-    assert len(script) == 180
-    assert script.languages == ("cs", "en")
+    assert len(script.lines) == 180
+    assert {code for line in script.lines.values() for code in line.keywords} == {"cs", "en"}
     assert sum(script.find(case.question) is not None for case in cases) == 180
     assert not any(script.find(case.id) for case in cases)
 

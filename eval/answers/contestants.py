@@ -16,7 +16,7 @@ from app.core.models.openai import Endpoint
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
 from app.pipeline.step import answer, run
 from eval.answers.types import Answer
-from eval.cases import Case
+from eval.questions.cases import Case
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...], Usage]:
     return str(text), tuple(links), _usage(parsed.get("usage"))
 
 
-def _usage(told: Any) -> Usage:
-    counted = told if isinstance(told, dict) else {}
+def _usage(usage: Any) -> Usage:
+    counted = usage if isinstance(usage, dict) else {}
     numbers = [counted.get(name) for name in ("prompt_tokens", "completion_tokens")]
     return Usage(*(number if isinstance(number, int) else 0 for number in numbers))
 

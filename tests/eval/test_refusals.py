@@ -12,10 +12,10 @@ import pytest
 from app.core.errors import StoreUnavailable
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.page import refusals_page
-from eval.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.questions.cases import Case
+from eval.reports import refusals_page
 
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Weighed:

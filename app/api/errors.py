@@ -53,10 +53,17 @@ REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
         "invalid_api_key": 401,
         "admin_disabled": 403,
+        "origin_refused": 403,
         "model_not_found": 404,
         "run_not_found": 404,
+        "request_too_slow": 408,
         "run_under_way": 409,
         "too_long": 413,
+        "url_too_long": 414,
+        "not_json": 415,
+        "host_refused": 421,
+        "wrong_keys": 429,
+        "head_too_large": 431,
         "mcp_missing": 501,
     }
 )

@@ -55,6 +55,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import uvicorn
 
+    from app.api.connections import Connections, limits
     from app.api.server import create_app
     from app.assembly import build
 
@@ -65,6 +66,8 @@ def serve(arguments: argparse.Namespace) -> int:
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
+        http=Connections(limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

@@ -15,6 +15,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from app.api.connections import Connections, Limits
 from app.core.errors import RequestError
 from app.core.models.base import Model
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
@@ -110,9 +111,10 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """The application behind uvicorn on a free port, in a thread: its base address."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+def serving(app: FastAPI, **options: Any) -> Iterator[str]:
+    """The application behind uvicorn on a free port, in a thread, with the limits of `serve`: its base address."""
+    options = {"http": Connections(Limits()).protocol, "ws": "none"} | options
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", **options))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -68,6 +68,8 @@ def serve(arguments: argparse.Namespace) -> int:
         app,
         http=Connections(limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
         ws="none",
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         log_config=None,
         access_log=False,
         server_header=False,

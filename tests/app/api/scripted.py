@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api.connections import Connections, Limits
-from app.core.errors import RequestError
+from app.core.errors import RequestError, quoted
 from app.core.models.base import Model
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
@@ -29,6 +29,7 @@ INFO = GenerationInfo(
     pages=12,
     chunks=345,
 )
+JSON = {"content-type": "application/json"}
 HELLO = (Text("Ah"), Text("oj č"), Usage(7, 2), Usage(3, 1), Done())
 
 
@@ -93,7 +94,7 @@ class ScriptedAssistants:
         for assistant in self.assistants:
             if assistant.id == name:
                 return assistant
-        raise RequestError(f"There is no model {name!r} here.", param="model", code="model_not_found")
+        raise RequestError(f"There is no model {quoted(name)} here.", param="model", code="model_not_found")
 
     def listed(self) -> tuple[Scripted, ...]:
         return self.assistants
@@ -107,7 +108,7 @@ class ScriptedAssistants:
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     """A client that calls the application in this process."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://docs.test")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", headers=JSON)
 
 
 @contextmanager

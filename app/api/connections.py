@@ -26,7 +26,6 @@ MAX_URL = 8_192
 MAX_HEAD = 32_768
 MAX_FIELDS = 100
 MAX_PIPELINED = 16
-SWEEP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ class Limits:
     body_rate: float = 16_384
     unread: float = 60.0  # an answer that the client doesn't read
     rest: float = 2.0  # the rest of a body that was answered already
+    sweep: float = 0.5  # how often all are looked at
 
 
 class Phase(IntEnum):
@@ -109,7 +109,7 @@ class Connections:
         return False
 
     def _sweep_later(self, loop: AbstractEventLoop) -> None:
-        self._timer = loop.call_later(SWEEP, self._sweep, loop)
+        self._timer = loop.call_later(self.limits.sweep, self._sweep, loop)
 
     def _sweep(self, loop: AbstractEventLoop) -> None:
         now = loop.time()

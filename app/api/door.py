@@ -12,8 +12,10 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.requestlog import info_of
 from app.core.errors import RequestError, quoted
 
 PRIVATE = (".local", ".internal", ".home.arpa")
@@ -55,23 +57,25 @@ class Door:
         """Serve the request if it may come in."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            self._check_host(headers)
+            if name := self._unknown(headers):
+                info_of(Request(scope)).fields["host"] = name
+                raise RequestError(
+                    f"This service isn't known as {quoted(name)}. If it should be, add that name to DOCS_ALLOWED_HOSTS.",
+                    code="host_refused",
+                )
             if scope["method"] not in ("GET", "HEAD", "OPTIONS") or scope["path"].endswith("/mcp"):
                 self._check_origin(headers)
             if scope["method"] == "POST":
                 _check_body(headers)
         await self._app(scope, receive, send)
 
-    def _check_host(self, headers: Headers) -> None:
+    def _unknown(self, headers: Headers) -> str:
+        """The host that isn't known here; empty where it is, or where there is none, as browsers always send one."""
         hosts = headers.getlist("host")
         if len(hosts) > 1:
             raise RequestError("There is more than one header 'Host'.")
         name = _name(hosts[0]) if hosts else ""
-        if name and not self._hosts.known(name):  # browsers always send one
-            raise RequestError(
-                f"This service isn't known as {quoted(name)}. If it should be, add that name to DOCS_ALLOWED_HOSTS.",
-                code="host_refused",
-            )
+        return name if name and not self._hosts.known(name) else ""
 
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")

@@ -45,7 +45,7 @@ class Door:
 def door(*script, keep_alive=120, **limits):
     assistant = Scripted(script=script or HELLO)
     app = create_app(ScriptedAssistants((assistant,)), Settings.load(None))
-    options = {"http": Connections(Limits(**limits)).protocol, "timeout_keep_alive": keep_alive}
+    options = {"http": Connections(Limits(**{"sweep": 0.05} | limits)).protocol, "timeout_keep_alive": keep_alive}
     with ExitStack() as stack:
         base = stack.enter_context(serving(app, **options))
         yield Door(base, stack, assistant)
@@ -91,9 +91,9 @@ def test_who_says_nothing_or_too_slowly_is_closed_while_others_are_served():
 
 
 def test_a_body_that_comes_at_a_fair_rate_has_its_time():
-    with door(body=0.5, body_rate=1) as service:
+    with door(body=0.3, body_rate=1) as service:
         connection = service.connect(HEAD + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(BODY))
-        assert drip(connection, BODY, 0.02) > 1.4
+        assert drip(connection, BODY, 0.01) > 0.7
         assert status(connection) == 200
 
 
@@ -101,7 +101,7 @@ def test_a_connection_that_has_asked_may_rest_between_two_requests():
     with door(head=0.1, body=0.1) as service:
         connection = service.connect(ASKED + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        time.sleep(0.8)
+        time.sleep(0.3)
         connection.sendall(ASKED + b"connection: close\r\n\r\n")
         assert status(connection) == 200
         again = service.connect(ASKED + b"\r\n")
@@ -147,7 +147,7 @@ def test_who_does_not_read_an_answer_is_closed():
         body = BODY.replace(b"{", b'{"stream": true, ', 1)
         connection = service.connect(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
         wait_for(lambda: service.assistant.asked)
-        time.sleep(1.2)
+        time.sleep(0.7)
         assert not answer(connection).endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
 
 
@@ -169,7 +169,7 @@ def test_when_all_places_are_taken_the_silent_give_way_and_the_answered_stay():
 
 
 def test_when_all_places_are_served_one_more_is_closed():
-    with door(1.0, *HELLO, connections=3) as service:
+    with door(0.5, *HELLO, connections=3) as service:
         served = [service.connect(WHOLE) for _ in range(3)]
         wait_for(lambda: len(service.assistant.asked) == 3)
         assert answer(service.connect(WHOLE)) == b""
@@ -177,7 +177,7 @@ def test_when_all_places_are_served_one_more_is_closed():
 
 
 def test_endless_pipelining_is_refused():
-    with door(0.5, *HELLO) as service:
+    with door(0.2, *HELLO) as service:
         answer(service.connect(WHOLE + (ASKED + b"\r\n") * 100))
         wait_for(lambda: service.assistant.closed)
         assert len(service.assistant.asked) == 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.api.errors import answered
 from app.core.errors import RequestError
@@ -104,7 +104,7 @@ class Connections:
             for connection in self._by_phase[phase]:
                 self._closed[f"{phase.name.lower()}_for_room"] += 1
                 self.forget(connection)
-                connection.transport.abort()
+                connection.abort()
                 return True
         return False
 
@@ -140,6 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_size = 0
         self._in_head = self._in_body = False
         self._refusal: RequestError | None = None
+        self._running: RequestResponseCycle | None = None
 
     @property
     def deadline(self) -> float:
@@ -153,8 +154,9 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets it."""
+        """Forgets it, and ends the work on its request: uvicorn tells only the last one of several."""
         self._all.forget(self)
+        self._disconnect()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -196,6 +198,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._raise(RequestError("Too many requests at once on one connection.", code="head_too_large"))
         self._wait(Phase.BODY, self._limits.body)
         super().on_headers_complete()
+        if not self.pipeline:
+            self._running = self.cycle
 
     def on_body(self, body: bytes) -> None:
         """Counts it."""
@@ -216,8 +220,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """The next request may come; one that was answered before its body was read has little time to end it."""
-        another = bool(self.pipeline)
+        another = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        self._running = another
         if self.transport.is_closing():
             self._wait(Phase.CLOSING, self._limits.unread)
         elif not another and self._in_body:
@@ -257,8 +262,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._due = now + self._limits.rest
             self.transport.close()
         else:
-            self.transport.abort()
+            self.abort()
         return True
+
+    def abort(self) -> None:
+        """Close it without waiting for anything."""
+        self._disconnect()
+        self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Answers what the parser, or a limit in it, refused."""
@@ -267,6 +277,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def _wait(self, phase: Phase, seconds: float) -> None:
         self._all.put(self, phase)
         self._due = self.loop.time() + seconds
+
+    def _disconnect(self) -> None:
+        if self._running and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def _raise(self, error: RequestError) -> None:
         self._refusal = error
@@ -277,10 +292,9 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if cycle and not cycle.response_complete:
             if not self._in_body or cycle.response_started or self.pipeline:
-                self.transport.abort()
+                self.abort()
                 return
-            cycle.disconnected = True
-            cycle.message_event.set()
+            self._disconnect()
         answer = answered(error, "")
         fields = [*self.server_state.default_headers, (b"content-type", b"application/json"), (b"connection", b"close")]
         fields.append((b"content-length", b"%d" % len(answer.body)))

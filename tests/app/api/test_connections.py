@@ -178,9 +178,16 @@ def test_when_all_places_are_served_one_more_is_closed():
 
 def test_endless_pipelining_is_refused():
     with door(0.2, *HELLO) as service:
-        answer(service.connect(WHOLE + (ASKED + b"\r\n") * 100))
-        wait_for(lambda: service.assistant.closed)
-        assert len(service.assistant.asked) == 1
+        assert answer(service.connect(WHOLE + (ASKED + b"\r\n") * 100)) == b""
+        assert httpx.get(f"{service.base}/health").status_code == 200
+
+
+def test_hanging_up_ends_the_work_though_more_requests_wait():
+    with door(30.0, *HELLO) as service:
+        connection = service.connect(WHOLE + ASKED + b"\r\n")
+        wait_for(lambda: service.assistant.asked)
+        connection.close()
+        wait_for(lambda: service.assistant.closed == ["cancelled"])
 
 
 def test_the_soft_limit_of_descriptors_is_raised():

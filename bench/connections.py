@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import httpx
@@ -25,88 +26,66 @@ HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: 
 CLK = os.sysconf("SC_CLK_TCK")
 
 
-async def silent(port: int, stop: asyncio.Event) -> None:
+async def silent(port: int) -> None:
     """Opens a connection again whenever it was closed, and says nothing."""
-    while not stop.is_set():
-        try:
+    while True:
+        with suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            await asyncio.wait([asyncio.ensure_future(reader.read()), stopped(stop)], return_when="FIRST_COMPLETED")
+            await reader.read()
             writer.transport.abort()
-        except OSError:
-            await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)
 
 
-async def slow(port: int, stop: asyncio.Event, text: bytes) -> None:
+async def slow(port: int, text: bytes) -> None:
     """Sends the text byte by byte, ten a second, over and over."""
-    while not stop.is_set():
-        try:
+    while True:
+        with suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             for byte in text:
-                if stop.is_set():
-                    break
                 writer.write(bytes([byte]))
                 await writer.drain()
                 await asyncio.sleep(0.1)
             writer.transport.abort()
-        except OSError:
-            await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)
 
 
-def stopped(stop: asyncio.Event) -> asyncio.Task[bool]:
-    """A task to wait for."""
-    return asyncio.ensure_future(stop.wait())
-
-
-def probe(port: int, seconds: float) -> list[float]:
-    """Seconds that each /health took, on a new connection each; -1 for one that failed."""
-    taken, end = list[float](), time.monotonic() + seconds
+def probe(port: int, seconds: float, pid: int) -> tuple[list[float], int]:
+    """Seconds that each /health took, on a new connection each, -1 for one that failed; and the most descriptors seen."""
+    taken, seen, end = list[float](), 0, time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
         try:
-            httpx.get(f"http://127.0.0.1:{port}/health", timeout=5, trust_env=False)
+            connection.request("GET", "/health")
+            connection.getresponse().read()
             taken.append(time.monotonic() - began)
-        except httpx.HTTPError:
+        except (OSError, HTTPException):
             taken.append(-1)
-        time.sleep(0.2)
-    return taken
+        connection.close()
+        seen = max(seen, opened(pid))
+        time.sleep(0.1)
+    return taken, seen
 
 
-async def measure(port: int, pid: int, arguments: argparse.Namespace) -> None:
-    """Print a row without and one with the connections."""
-    print(f"{'':24} probes failed   median ms   max ms   descriptors   RSS MB   CPU %")
-    await row("before", port, pid, 3)
-    stop = asyncio.Event()
-    tasks = [asyncio.ensure_future(silent(port, stop)) for _ in range(arguments.silent)]
-    for n in range(arguments.slow):
-        text = b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow: " + b"a" * 9000
-        body = HEAD + b"content-length: 9000\r\n\r\n" + b"{" * 9000
-        tasks.append(asyncio.ensure_future(slow(port, stop, body if n % 2 else text)))
-    await row(f"{arguments.silent} silent, {arguments.slow} slow", port, pid, arguments.seconds)
-    stop.set()
-    await asyncio.wait(tasks, timeout=20)
-    await row("after", port, pid, 3)
+async def attack(port: int, arguments: argparse.Namespace) -> None:
+    """Keeps all connections up until this process is ended."""
+    text = b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow: " + b"a" * 9000
+    body = HEAD + b"content-length: 9000\r\n\r\n" + b"{" * 9000
+    slow_ones = (slow(port, body if n % 2 else text) for n in range(arguments.slow))
+    await asyncio.gather(*(silent(port) for _ in range(arguments.silent)), *slow_ones)
 
 
-async def row(name: str, port: int, pid: int, seconds: float) -> None:
+def row(name: str, port: int, pid: int, seconds: float) -> None:
     """One line of the table."""
     cpu, began = used(pid), time.monotonic()
-    watch = asyncio.ensure_future(most(pid, seconds))
-    taken = await asyncio.to_thread(probe, port, seconds)
+    taken, descriptors = probe(port, seconds, pid)
     fine = [t for t in taken if t >= 0] or [float("nan")]
     busy = 100 * (used(pid) - cpu) / (time.monotonic() - began)
     print(
         f"{name:24} {len(taken):6} {len(taken) - len(fine):6} {1000 * statistics.median(fine):11.1f}"
-        f" {1000 * max(fine):8.1f} {await watch:13} {resident(pid):8.0f} {busy:7.1f}"
+        f" {1000 * max(fine):8.1f} {descriptors:13} {resident(pid):8.0f} {busy:7.1f}",
+        flush=True,
     )
-
-
-async def most(pid: int, seconds: float) -> int:
-    """The most descriptors that the service had open."""
-    seen, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        seen = max(seen, opened(pid))
-        await asyncio.sleep(0.2)
-    return seen
 
 
 def opened(pid: int) -> int:
@@ -162,12 +141,22 @@ def main() -> None:
     parser.add_argument("--silent", type=int, default=3000)
     parser.add_argument("--slow", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     parser.add_argument("--descriptors", type=int, default=hard, help="hard limit of the service")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if arguments.port:
+        asyncio.run(attack(arguments.port, arguments))
     with served(arguments.descriptors) as (port, pid):
-        asyncio.run(measure(port, pid, arguments))
+        print(f"{'':24} probes failed   median ms   max ms   descriptors   RSS MB   CPU %", flush=True)
+        row("before", port, pid, 3)
+        # in a process of its own, so that its work isn't measured
+        attackers = subprocess.Popen([sys.executable, "-m", "bench.connections", *sys.argv[1:], "--port", str(port)])
+        row(f"{arguments.silent} silent, {arguments.slow} slow", port, pid, arguments.seconds)
+        attackers.kill()
+        attackers.wait()
+        row("after", port, pid, 3)
 
 
 if __name__ == "__main__":

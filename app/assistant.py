@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from app.core.errors import AssistantError, NoIndex, RequestError
+from app.core.errors import AssistantError, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.models import Embedder, Model
 from app.core.models.named import NamedIndex
@@ -96,7 +96,7 @@ class Assistant:
         """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
-                f"There is no persona {request.persona!r} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                f"There is no persona {quoted(request.persona)} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
                 param="persona",
             )
         filters = request.filters.within(self.collections).narrowed(self.limits)
@@ -168,7 +168,7 @@ class Assistants:
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {name!r} here. There is: {known}. {self._tones(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. There is: {known}. {self._tones(base)}".rstrip(),
                 param="model",
                 code="model_not_found",
             )

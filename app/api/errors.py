@@ -53,12 +53,22 @@ REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
         "invalid_api_key": 401,
         "admin_disabled": 403,
+        "origin_refused": 403,
         "model_not_found": 404,
         "run_not_found": 404,
+        "request_too_slow": 408,
         "run_under_way": 409,
         "too_long": 413,
+        "url_too_long": 414,
+        "not_json": 415,
+        "host_refused": 421,
+        "wrong_keys": 429,
+        "head_too_large": 431,
         "mcp_missing": 501,
     }
+)
+REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
+    {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
     {404: "There is nothing at this address.", 405: "This address doesn't take this method."}
@@ -70,8 +80,8 @@ def answered(error: Exception, request_id: str) -> Answered:
     match error:
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)
-            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-            return Answered(status, _body(str(error), "invalid_request_error", error.code, error.param), headers)
+            body = _body(str(error), "invalid_request_error", error.code, error.param)
+            return Answered(status, body, REQUEST_HEADERS.get(status, {}))
         case HTTPException():
             message = HTTP_MESSAGES.get(error.status_code, error.detail)
             kind = "invalid_request_error" if error.status_code < 500 else "server_error"

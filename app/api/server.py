@@ -15,9 +15,10 @@ from starlette.routing import Match, Route
 
 from app.api import apidocs
 from app.api.chat import Chat
+from app.api.door import Door, Hosts
 from app.api.health import HealthCheck
 from app.api.ingest import Ingest
-from app.api.keys import Keys
+from app.api.keys import Guesses, Keys
 from app.api.mcp import Mcp
 from app.api.models import Models
 from app.api.requestlog import RequestLog, error_response
@@ -63,21 +64,25 @@ def create_app(
         version=version("docs-assistant"),
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.add_middleware(RequestLog)
+    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(RequestLog, client=settings.log_client)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
-    service = Service(assistants, settings, Keys(settings.api_keys), Keys(settings.admin_keys), patience, keep_alive)
+    guesses = Guesses()
+    keys, admins = Keys(settings.api_keys, guesses), Keys(settings.admin_keys, guesses, "admin")
+    service = Service(assistants, settings, keys, admins, patience, keep_alive)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
     site.add_to(app)
-    apidocs.add_to(app)
+    apidocs.add_to(app, keys)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     return app
 

@@ -23,6 +23,13 @@ Each message says what failed, with what, and what to do.
 
 from __future__ import annotations
 
+ECHOED = 100
+
+
+def quoted(text: str) -> str:
+    """What somebody sent, as messages and log lines repeat it: in quotation marks, at most `ECHOED` characters of it."""
+    return repr(text) if len(text) <= ECHOED else f"{text[:ECHOED]!r}…"
+
 
 class AssistantError(Exception):
     """Base of every error that the service raises on purpose."""

@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from app.api import apidocs
+from app.api.admission import Admission, Limits
 from app.api.chat import Chat
 from app.api.health import HealthCheck
 from app.api.ingest import Ingest
@@ -66,11 +67,14 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
+    limits = Limits.of(settings, assistants.llm_timeout)
+    app.add_middleware(Admission, gate=limits.gate)
     app.add_middleware(RequestLog)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
-    service = Service(assistants, settings, Keys(settings.api_keys), Keys(settings.admin_keys), patience, keep_alive)
+    keys, admins = Keys(settings.api_keys), Keys(settings.admin_keys)
+    service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))

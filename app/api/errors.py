@@ -40,6 +40,7 @@ class Answered:
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
+        errors.Overloaded: (503, "overloaded", "Too much is asked here at the moment. Try again in some seconds."),
         errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
         errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
@@ -83,11 +84,10 @@ def answered(error: Exception, request_id: str) -> Answered:
             return Answered(error.status_code, _body(message, kind), error.headers or {})
         case errors.ModelRateLimited():
             return _rate_limited(error, request_id)
-        case errors.Overloaded():
-            return _overloaded(request_id)
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
-            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code))
+            again = {"retry-after": str(randint(*TRY_AGAIN))} if code == "overloaded" else {}  # noqa: S311  # no secret
+            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
 
 
 def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:
@@ -98,12 +98,6 @@ def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:
         headers["retry-after"] = str(seconds)
     body = _body(f"{message} (request {request_id})", "rate_limit_error", "rate_limit_exceeded")
     return Answered(429, body, headers)
-
-
-def _overloaded(request_id: str) -> Answered:
-    seconds = randint(*TRY_AGAIN)  # noqa: S311  # no secret
-    message = f"Too much is asked here at the moment. Try again in {seconds} s. (request {request_id})"
-    return Answered(503, _body(message, "server_error", "overloaded"), {"retry-after": str(seconds)})
 
 
 def _body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Mapping[str, Any]:

@@ -9,19 +9,25 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from app.core.errors import Overloaded
 
-AT_ONCE = 12
-"""Requests that are worked on. Fewer leave a core idle while a store on another machine searches; more only take turns."""
+AT_ONCE = 8
+"""Requests that are worked on: as many answers a second as with 4 or 24, at times that grow with the number."""
 
-QUEUE = 24
-"""Requests that wait for a place: two rounds, so that the last of them is still answered in time."""
+QUEUE = 16
+"""Requests that wait while more come than can be answered: enough that no place stays empty."""
 
-LONGEST_WAIT = 2.0
+BURST = 320
+"""Requests that wait when they came all at once: most of them are answered before `LONGEST_WAIT`."""
+
+STANDING = 0.5
+"""Seconds after which a queue that was never empty is no burst."""
+
+LONGEST_WAIT = 4.0
 """Seconds in the queue."""
 
 TELL_EACH = 10.0  # seconds
@@ -31,33 +37,50 @@ _place: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
 class Gate:
-    """Lets in so many at once; of the others the first so many wait, in the order in which they came."""
+    """Lets in so many at once; the others wait, in the order in which they came.
+
+    A burst may wait whole. Once the queue is too long, or stands for too long while more come, it is cut to `QUEUE` and
+    kept so until it is empty: a long queue would only make every answer late.
+    """
 
     def __init__(
-        self, most_open: int, *, at_once: int = AT_ONCE, queue: int = QUEUE, longest_wait: float = LONGEST_WAIT
+        self,
+        most_open: int,
+        *,
+        at_once: int = AT_ONCE,
+        longest_wait: float = LONGEST_WAIT,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most_open = most_open
         self._at_once = at_once
-        self._most_waiting = queue
         self._longest_wait = longest_wait
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._clock = clock
+        self._standing_at = 0.0
+        self._waiting: deque[asyncio.Future[bool]] = deque()
         self._refused = 0
-        self._tell_at = 0.0
+        self._tell_at = -TELL_EACH
         self.open = 0
         self.working = 0
 
     @property
     def full(self) -> bool:
         """Whether a newcomer is refused."""
-        return len(self._waiting) >= self._most_waiting or self.open >= self._most_open
+        waiting = len(self._waiting)
+        return self.open >= self._most_open or (
+            waiting >= QUEUE and (waiting >= BURST or self._clock() >= self._standing_at)
+        )
 
     def refusal(self) -> Overloaded:
-        """What to raise; the log has it once for many."""
+        """What to raise; the log has it once for many. The queue is cut: who came last is answered soonest."""
         self._refused += 1
         message = f"{self.open} answers are under way, {self.working} are worked on, {len(self._waiting)} wait"
-        if (now := time.monotonic()) >= self._tell_at:
+        if (now := self._clock()) >= self._tell_at:
             self._tell_at = now + TELL_EACH
             log.warning("overloaded, requests are refused: %s; refused so far: %d", message, self._refused)
+        self._standing_at = now
+        while len(self._waiting) > QUEUE:
+            if not (turn := self._waiting.popleft()).done():
+                turn.set_result(False)
         return Overloaded(message)
 
     @asynccontextmanager
@@ -85,23 +108,27 @@ class Gate:
         while self._waiting and self.working < self._at_once:
             turn = self._waiting.popleft()
             if not turn.done():  # else it gave up and hasn't run since
-                turn.set_result(None)
+                turn.set_result(True)
                 self.working += 1
 
     async def _turn(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            self._standing_at = self._clock() + STANDING
         self._waiting.append(turn)
         try:
             async with asyncio.timeout(self._longest_wait):
-                await turn
+                let_in = await turn
         except BaseException as error:
-            if not turn.cancelled():  # let in and sent away in the same moment
-                self.count(-1)
+            if turn.done() and not turn.cancelled():  # its turn came, and it gave up in the same moment
+                self.count(-1 if turn.result() else 0)
             elif turn in self._waiting:
                 self._waiting.remove(turn)
             if isinstance(error, TimeoutError):
                 raise self.refusal() from error
             raise
+        if not let_in:
+            raise self.refusal()
 
 
 class Place:

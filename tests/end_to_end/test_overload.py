@@ -7,7 +7,7 @@ import orjson
 
 from tests.end_to_end.program import Program
 
-CLIENTS = 300
+CLIENTS = 700
 BODY = orjson.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": "What is a generation?"}]})
 
 
@@ -44,7 +44,8 @@ async def test_a_flood_of_questions_is_answered_in_part_and_leaves_the_service_w
         refused = [(head, body) for head, body in map(asyncio.Task.result, flood) if head.startswith(b"http/1.1 503")]
         after, _ = await ask(port, question)
         watching.cancel()
-    assert len(answered) + len(refused) == CLIENTS
+    other = [task.result() for task in flood if task.result()[0][9:12] not in {b"200", b"503"}]
+    assert not other
     assert len(answered) >= 12
     assert len(refused) >= 100
     assert all(orjson.loads(body)["choices"][0]["finish_reason"] == "stop" for body in answered)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.core.errors import Overloaded
-from app.core.gate import Gate, away, busy, leave
+from app.core.gate import BURST, QUEUE, STANDING, Gate, away, busy, leave
 
 
 async def settled():
@@ -37,20 +37,45 @@ async def workers(gate, count):
     return made
 
 
-async def test_so_many_are_worked_on_the_next_wait_in_order_and_the_rest_are_refused():
-    gate = Gate(100, at_once=2, queue=2)
-    first, second, third, fourth = await workers(gate, 4)
-    assert [w.entered for w in (first, second, third, fourth)] == [True, True, False, False]
-    assert gate.full
+async def test_so_many_are_worked_on_and_a_burst_waits_in_order():
+    gate = Gate(1000, at_once=2)
+    burst = await workers(gate, BURST + 1)
+    assert [worker.entered for worker in burst[:4]] == [True, True, False, False]
+    assert not gate.full
+    await burst[0].ended()
+    await settled()
+    assert [worker.entered for worker in burst[:4]] == [True, True, True, False]
+    for worker in burst[1:]:
+        await worker.ended()
+    assert (gate.open, gate.working) == (0, 0)
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(BURST, 0.0), (QUEUE + 5, STANDING)])
+async def test_a_queue_that_is_too_long_or_stands_is_cut_and_kept_short_until_it_is_empty(waiting, seconds):
+    now = 0.0
+    gate = Gate(1000, at_once=1, clock=lambda: now)
+    all_of_them = await workers(gate, 1 + waiting)
+    assert gate.full == (not seconds)
+    now = seconds
     with pytest.raises(Overloaded):
         async with gate.place():
             pass
-    await first.ended()
     await settled()
-    assert (third.entered, fourth.entered, gate.full) == (True, False, False)
-    for worker in (second, third, fourth):
+    kept, cut = [all_of_them[0], *all_of_them[-QUEUE:]], all_of_them[1:-QUEUE]
+    assert cut
+    assert all(isinstance(worker.task.exception(), Overloaded) for worker in cut)
+    await kept[0].ended()
+    await settled()
+    assert not gate.full
+    (newcomer,) = await workers(gate, 1)
+    assert gate.full
+    for worker in (*kept[1:], newcomer):
         await worker.ended()
     assert (gate.open, gate.working) == (0, 0)
+    burst = await workers(gate, QUEUE + 2)  # it was empty: a new burst may wait
+    assert not gate.full
+    for worker in burst:
+        await worker.ended()
 
 
 async def test_who_waits_too_long_is_refused_and_takes_no_place():
@@ -65,7 +90,7 @@ async def test_who_waits_too_long_is_refused_and_takes_no_place():
 
 
 async def test_who_hangs_up_leaves_the_queue_at_any_moment():
-    gate = Gate(100, at_once=1, queue=2)
+    gate = Gate(100, at_once=1)
     first, second, third = await workers(gate, 3)
     second.task.cancel()  # while it waits
     await settled()
@@ -80,7 +105,7 @@ async def test_who_hangs_up_leaves_the_queue_at_any_moment():
 
 
 async def test_one_that_gave_up_but_has_not_run_since_is_passed_over():
-    gate = Gate(100, at_once=1, queue=2)
+    gate = Gate(100, at_once=1)
     first, second, third = await workers(gate, 3)
     second.task.cancel()
     first.end.set()  # both run in the same round, the first before the second

@@ -120,7 +120,7 @@ async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
     model = GuardedModel(Endless(pause=60))
     for _ in range(breaking.FAILURES):
         await until_it_stalls(model, CallOptions(timeout=0.01))
-    with pytest.raises(ModelUnavailable, match="endless isn't asked .* said nothing new for 0.01 s"):
+    with pytest.raises(ModelUnavailable, match=r"endless isn't asked .* said nothing new for 0.01 s"):
         await anext(model.stream(QUESTION, QUICK))
 
 
@@ -156,9 +156,9 @@ async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_r
     store = GuardedStore(remembers := Remembers(), "the store")
     for _ in range(breaking.FAILURES):
         generation = await store.live()
-        with pytest.raises(StoreUnavailable, match="^hangs"):
+        with pytest.raises(StoreUnavailable, match=r"^hangs"):
             await generation.search(Query(()))
-    with pytest.raises(StoreUnavailable, match="the store isn't asked for some seconds, failing since .*: hangs"):
+    with pytest.raises(StoreUnavailable, match=r"the store isn't asked for some seconds, failing since .*: hangs"):
         await store.live()
     assert remembers.asked == breaking.FAILURES
 

@@ -68,11 +68,7 @@ def create_app(
         redirect_slashes=False,
     )
     limits = Limits.of(settings, assistants.llm_timeout)
-    app.add_middleware(Admission, gate=limits.gate)
-    app.add_middleware(RequestLog)
-    app.add_exception_handler(AssistantError, error_response)
-    app.add_exception_handler(HTTPException, error_response)
-    app.add_exception_handler(405, method_refused)
+    _add_layers(app, limits)
     keys, admins = Keys(settings.api_keys), Keys(settings.admin_keys)
     service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
     _add_api(app, service)
@@ -97,6 +93,14 @@ async def method_refused(request: Request, error: Exception) -> Response:
 async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
     """To the documentation."""
     return RedirectResponse("docs/", 307)
+
+
+def _add_layers(app: FastAPI, limits: Limits) -> None:
+    app.add_middleware(Admission, gate=limits.gate)
+    app.add_middleware(RequestLog)
+    app.add_exception_handler(AssistantError, error_response)
+    app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(405, method_refused)
 
 
 def _add_api(app: FastAPI, service: Service) -> None:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from app.core.breaker import Breaker
 from app.core.errors import AssistantError, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.models import Embedder, Model
@@ -146,7 +147,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Assistants:
-    """All assistants and what they share. Close it when done."""
+    """All assistants and what they share; `llm_timeout` is the longest of their models'. Close it when done."""
 
     by_id: Mapping[str, Assistant]
     store: Store
@@ -157,6 +158,8 @@ class Assistants:
     created: int
     others: tuple[Closable, ...] = ()
     indices: Mapping[str, NamedIndex] = field(default_factory=dict)
+    llm_timeout: float = 60.0
+    breakers: tuple[Breaker, ...] = ()
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
@@ -197,6 +200,8 @@ class Assistants:
         if others:
             named = zip(list(used)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.told() for name, state in named}
+        if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
+            details["failing"] = failing
         return Health(
             ok=not (first.store_problem or first.problem),
             store=first.store_problem or "ok",

@@ -113,7 +113,7 @@ class Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises what goes wrong before the headers are sent."""
-        async with Inbox(self._events, receive, status=self._status) as inbox:
+        async with Inbox(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from random import randint
 from types import MappingProxyType
 from typing import Any
 
@@ -39,16 +40,21 @@ class Answered:
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
+        errors.Overloaded: (503, "overloaded", "Too much is asked here at the moment. Try again in some seconds."),
         errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
         errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
         errors.StoreError: (502, "store_error", "The index answered something unexpected."),
+        errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
         errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
         errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
         errors.ModelError: (502, "model_error", "The language model gave no usable answer."),
         Exception: (500, "internal_error", "Something went wrong here."),
     }
 )
+TRY_AGAIN = (1, 5)
+"""Seconds between which an overloaded service asks for a pause: all at once would come back together."""
+
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
         "invalid_api_key": 401,
@@ -90,7 +96,8 @@ def answered(error: Exception, request_id: str) -> Answered:
             return _rate_limited(error, request_id)
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
-            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code))
+            again = {"retry-after": str(randint(*TRY_AGAIN))} if code == "overloaded" else {}  # noqa: S311  # no secret
+            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
 
 
 def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:

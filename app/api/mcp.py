@@ -111,7 +111,8 @@ class Mcp:
 
         async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
-                said, data = await self._call(params.name, params.arguments or {})
+                async with self._service.limits.answer():
+                    said, data = await self._call(params.name, params.arguments or {})
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)

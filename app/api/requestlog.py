@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.clients import Shown, shown_address
 from app.api.errors import answered
-from app.core.errors import AssistantError, RequestError
+from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -92,6 +92,8 @@ def log_error(info: RequestInfo, error: Exception) -> None:
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
+    if isinstance(error, Overloaded):
+        return  # the gate says it once for many
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,

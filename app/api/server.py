@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from app.api import apidocs
+from app.api.admission import Admission, Limits
 from app.api.chat import Chat
 from app.api.door import Door, Hosts
 from app.api.health import HealthCheck
@@ -68,14 +69,11 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
-    app.add_middleware(RequestLog, client=settings.log_client)
-    app.add_exception_handler(AssistantError, error_response)
-    app.add_exception_handler(HTTPException, error_response)
-    app.add_exception_handler(405, method_refused)
+    limits = Limits.of(settings, assistants.llm_timeout)
+    _add_layers(app, settings, limits)
     guesses = Guesses()
     keys, admins = Keys(settings.api_keys, guesses), Keys(settings.admin_keys, guesses, "admin")
-    service = Service(assistants, settings, keys, admins, patience, keep_alive)
+    service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
@@ -98,6 +96,16 @@ async def method_refused(request: Request, error: Exception) -> Response:
 async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
     """To the documentation."""
     return RedirectResponse("docs/", 307)
+
+
+def _add_layers(app: FastAPI, settings: Settings, limits: Limits) -> None:
+    """The innermost first."""
+    app.add_middleware(Admission, gate=limits.gate)
+    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(RequestLog, client=settings.log_client)
+    app.add_exception_handler(AssistantError, error_response)
+    app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(405, method_refused)
 
 
 def _add_api(app: FastAPI, service: Service) -> None:

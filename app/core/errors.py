@@ -4,6 +4,8 @@ AssistantError
  ├─ SettingsError                 a setting is missing or wrong
  ├─ PromptError                   a prompt or language file is missing or has wrong holes
  ├─ RequestError                  the client's request can't be served as it is
+ ├─ Overloaded                    more is asked than can be answered
+ ├─ AnswerTimeout                 an answer took too long
  ├─ StoreError                    the store answered something unexpected
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
@@ -50,6 +52,14 @@ class RequestError(AssistantError):
         super().__init__(message)
         self.param = param
         self.code = code
+
+
+class Overloaded(AssistantError):
+    """More is asked than can be answered; later it may be possible."""
+
+
+class AnswerTimeout(AssistantError):
+    """An answer took too long, whatever it waited for."""
 
 
 class StoreError(AssistantError):

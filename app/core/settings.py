@@ -211,6 +211,9 @@ class Settings(BaseSettings):
         default_factory=dict,
         description='JSON: how clients get sources, by the number of their key, as {"2": "events"}.',
     )
+    max_answers: int = Field(
+        500, ge=1, description="Answers under way at once, with those that a language model is writing; more get 503."
+    )
     max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from app.core.errors import ModelError, ModelTimeout, SettingsError
+from httpx import TimeoutException, TransportError
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -27,6 +29,19 @@ def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
         raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
+def _named(name: str, error: Exception) -> ModelError:
+    """Our error for a provider's: by the status that its client keeps, else by the trouble with the connection behind it."""
+    message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
+    if status == 429:
+        return ModelRateLimited(message)
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError | TransportError):
+        cause = cause.__cause__
+    if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
+        return ModelTimeout(message)
+    return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
+
+
 class LlamaIndexModel:
     """A LlamaIndex LLM."""
 
@@ -42,7 +57,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has errors of its own
-            raise ModelError(f"{self.name} failed: {error}") from error
+            raise _named(self.name, error) from error
         return Completion(ThinkFilter.remove(response.message.content or ""), _usage(response))
 
     async def stream(
@@ -59,7 +74,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:
-            raise ModelError(f"{self.name} failed: {error}") from error
+            raise _named(self.name, error) from error
         for event in think.flush():
             yield event
         usage = _usage(last)
@@ -125,7 +140,7 @@ class LlamaIndexEmbedder:
         try:
             vectors = list(await asyncio.gather(*calls))
         except Exception as error:  # every provider has errors of its own
-            raise ModelError(f"{self.name} failed: {error}") from error
+            raise _named(self.name, error) from error
         first = vectors[0] if vectors else []
         self._dimension = len(first[0] if first and isinstance(first[0], list) else first) or self._dimension
         return vectors

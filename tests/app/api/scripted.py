@@ -88,6 +88,7 @@ class ScriptedAssistants:
     state: State = State()
     model: Model | None = None
     created: int = 1_700_000_000
+    llm_timeout: float = 60.0
     closed: bool = False
 
     def get(self, name: str, /) -> Scripted:

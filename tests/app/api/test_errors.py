@@ -18,6 +18,8 @@ STATUS = {
     "SettingsError": 500,
     "PromptError": 500,
     "RequestError": 400,
+    "Overloaded": 503,
+    "AnswerTimeout": 504,
     "StoreError": 502,
     "StoreUnavailable": 503,
     "StoreBusy": 502,

@@ -15,7 +15,8 @@ Kind = Literal["paragraph", "list", "table", "code", "quote"]
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-_NOTHING = re.compile(r"^(?:\s*(?:!\[[^\]\n]*\]\([^)\n]*\)|\*{3,}|-{3,}|_{3,}|<[^>\n]*>|<br\s*/?>))+\s*$")
+# possessive: a rule can be read as one or as many, and trying all ways takes time exponential in its length
+_NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\b[Nn]apř\.)(?<!\b[Tt]zv\.)(?<!\bresp\.)\s+(?=[^\sa-zá-ž\d(])"
 )

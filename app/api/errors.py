@@ -39,6 +39,7 @@ class Answered:
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
+        errors.ReadingTimeout: (503, "reading_timeout", "The passages took too long to read: try again later."),
         errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
         errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),

@@ -4,6 +4,7 @@ AssistantError
  ├─ SettingsError                 a setting is missing or wrong
  ├─ PromptError                   a prompt or language file is missing or has wrong holes
  ├─ RequestError                  the client's request can't be served as it is
+ ├─ ReadingTimeout                passages took too long to read
  ├─ StoreError                    the store answered something unexpected
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
@@ -43,6 +44,10 @@ class RequestError(AssistantError):
         super().__init__(message)
         self.param = param
         self.code = code
+
+
+class ReadingTimeout(AssistantError):
+    """Passages are so long, or the service so busy, that they weren't read in time."""
 
 
 class StoreError(AssistantError):

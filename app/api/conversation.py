@@ -94,10 +94,10 @@ def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Reque
     messages, attached = list[turn.Message](), list[str]()
     for i, line in enumerate(lines):
         text = line.text(asked=i == last)
-        if last - i > MOST_MESSAGES and line.role != "system":
-            continue
-        if line.role == "user" and i != last and is_task(text):
-            continue  # the client asked for a title or the like, nobody said that
+        if line.role != "system" and (
+            last - i > MOST_MESSAGES or (line.role == "user" and i != last and is_task(text))
+        ):
+            continue  # long ago; or the client asked for a title or the like, and nobody said that
         if line.role != "assistant":
             own, more = unwrapped(text)
             if own or i != last:  # another template may put the question elsewhere: then all of it is the question

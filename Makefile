@@ -54,6 +54,7 @@ check: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m bench.patterns
 	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline

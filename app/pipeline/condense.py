@@ -22,7 +22,7 @@ TOKENS_A_SECOND = 100  # that a model writes: more than it can write in the help
 _MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
 # with the next word, which may be a unit
-_WITH_DIGIT = re.compile(r"\S*\d\S*(?: [^\W\d_]+)?")
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
 _AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
 

@@ -11,15 +11,17 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.core.analysis import PREFIX_MARK, analyse
-from app.core.language import without_stopwords
+from app.core.language import both_ends, without_stopwords
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Turn
 from app.core.types import Hit
-from app.pipeline.history import spelled_out, standalone
+from app.pipeline.history import spelled_out
+from app.pipeline.off_loop import off_loop
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
@@ -27,6 +29,7 @@ UNKNOWN_NAME = 3.0  # times what another unknown word counts
 WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wordings has more of it by chance alone
 MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
 FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
+MOST_ENDS = 16
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
@@ -63,9 +66,9 @@ class Relevance:
         texts += [_also_named(_words(text.split(), code), named) for code, text in turn.keywords.items()]
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
-        passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
+        passages = await off_loop(partial(_tokens, turn.hits), sum(len(hit.chunk.embedded_text) for hit in turn.hits))
         rarity = Rarity(counts, generation.info.chunks)
-        by_words = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
+        by_words = max((coverage(words, passages, rarity) for words in texts), default=0.0)
         by_reranker, needed = reranked(turn.hits), self.settings.min_evidence
         if turn.keywords and by_reranker < needed:
             needed *= WITH_KEYWORDS
@@ -77,10 +80,12 @@ class Relevance:
         return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
-        whole, turn = standalone(turn), spelled_out(turn)
+        asked = spelled_out(turn)
+        referred, question = both_ends(asked.referred), both_ends(asked.question)
+        whole = f"{referred} {question}".strip()
         telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
-        named = names(turn.referred) | names(turn.question)
-        texts = [whole, *(f"{turn.referred} {end}" for end in ends(turn.question))]
+        named = names(referred) | names(question)
+        texts = [whole, *(f"{referred} {end}" for end in ends(question))]
         words = [[word for word in text.split() if word in telling] for text in texts]
         return [
             _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
@@ -95,8 +100,8 @@ def ends(question: str) -> list[str]:
     sentences = _SENTENCE.split(question.strip())
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
-    found = (" ".join(each[i:]) for each in clauses for i in range(len(each)))
-    return [end for end in dict.fromkeys(found) if end != question.strip()]
+    found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]
+    return [end for end in dict.fromkeys(" ".join(each[i:]) for each, i in found) if end != question.strip()]
 
 
 def names(text: str) -> frozenset[str]:
@@ -160,11 +165,17 @@ def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
     return [Word(word.tokens, name=not names.isdisjoint(word.tokens)) for word in words]
 
 
-def coverage(words: Sequence[Word], passage: frozenset[str], rarity: Rarity) -> float:
-    """The share 0..1 of the words, by their rarity, that the passage's tokens have."""
+def _tokens(hits: Sequence[Hit]) -> list[frozenset[str]]:
+    return [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in hits]
+
+
+def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: Rarity) -> float:
+    """The share 0..1 of the words, by their rarity, that the tokens of the best of the passages have."""
+    if not words or not passages:
+        return 0.0
     weights = [rarity.of(word) for word in words]
-    had = sum(weight * _share(word, passage) for word, weight in zip(words, weights, strict=True))
-    return had / sum(weights) if words else 0.0
+    had = (sum(w * _share(word, tokens) for word, w in zip(words, weights, strict=True)) for tokens in passages)
+    return max(had) / sum(weights)
 
 
 def _share(word: Word, passage: frozenset[str]) -> float:

@@ -210,11 +210,11 @@ def test_rare_words_weigh_more() -> None:
     """A passage with the rare word covers more than one with the common word; a shared beginning counts half."""
     rarity = Rarity({"quota": 1, "project": 90}, 100)
     words = [Word(("quota", "quota*")), Word(("project", "proje*"))]
-    rare, common = coverage(words, frozenset({"quota"}), rarity), coverage(words, frozenset({"project"}), rarity)
+    rare, common = coverage(words, [frozenset({"quota"})], rarity), coverage(words, [frozenset({"project"})], rarity)
     assert rare > 0.9
     assert common < 0.1
-    assert coverage(words, frozenset({"quota*"}), rarity) == pytest.approx(rare / 2)
-    assert coverage([], frozenset(), rarity) == 0.0
+    assert coverage(words, [frozenset({"quota*"})], rarity) == pytest.approx(rare / 2)
+    assert coverage([], [frozenset()], rarity) == 0.0
 
 
 async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:

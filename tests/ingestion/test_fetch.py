@@ -158,7 +158,7 @@ async def test_no_more_requests_at_once_than_set() -> None:
         most = max(most, under_way)
         await asyncio.sleep(0.01)
         under_way -= 1
-        return httpx.Response(200, text="x", headers={"content-type": "text/plain"})
+        return httpx.Response(200, stream=httpx.ByteStream(b"x"), headers={"content-type": "text/plain"})
 
     async with Fetcher(Settings.load(None, crawl_parallel=2), transport=httpx.MockTransport(answer)) as fetcher:
         fetcher.allow(["http://docs.example.org"])

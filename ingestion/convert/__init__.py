@@ -20,7 +20,7 @@ def convert(source: Source) -> Document:
         if converter.matches(source):
             try:
                 return well_formed(converter.convert(source))
-            except ConversionError:
+            except (ConversionError, MemoryError):
                 raise
             except Exception as error:  # a page nobody foresaw must not end a run of thousands
                 raise ConversionError(f"{source.url} can't be converted ({type(error).__name__}: {error})") from error

@@ -17,6 +17,7 @@ from ingestion.prepare import Prepared
 from ingestion.read import Reader
 from ingestion.report import Report
 from ingestion.sitemap import Entry
+from ingestion.workers import Workers
 from ingestion.write import Writer
 
 
@@ -39,12 +40,19 @@ class Base:
             return cls(await draft.page_states(), rebuilds=False, live=live)
         return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
 
-    def reader(
-        self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
+    def reader(  # the parts of a run
+        self,
+        fetcher: Fetcher,
+        workers: Workers,
+        embedding: Embedding,
+        entries: Sequence[Entry],
+        settings: Settings,
+        *,
+        dry: bool,
     ) -> Reader:
         """A reader that compares with it; `dry` for one that asks no language model."""
         listed = frozenset(own_address(entry) for entry in entries)
-        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
+        return Reader(fetcher, workers, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
 
     async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""

@@ -34,6 +34,7 @@ from ingestion.split import open_splitter
 from ingestion.summaries import summaries_name
 from ingestion.trial import TrialDraft
 from ingestion.twins import Twins
+from ingestion.workers import Workers
 from ingestion.write import Writer
 
 TRY_AGAIN = 5.0
@@ -101,8 +102,9 @@ class _Request:
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
+            workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
-            listed = await _listed(given, client)
+            listed = await _listed(given, client, workers)
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             draft = await stack.enter_async_context(await self._draft(ask=ask, until=until))
             base = await Base.read(draft, self.store)
@@ -110,7 +112,7 @@ class _Request:
             kind = Counting if self.dry_run else Embedding
             embedding = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
             reader = await stack.enter_async_context(
-                base.reader(client, settings, embedding, entries, dry=self.dry_run)
+                base.reader(client, workers, embedding, entries, settings, dry=self.dry_run)
             )
             losses = Losses(_covered(base, sources, listed, settings), settings)
             writer = Writer(draft, embedding, partial(_written, report, self.progress), losses.put)
@@ -138,11 +140,11 @@ class _Request:
                 await asyncio.sleep(min(left, TRY_AGAIN))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher) -> Sitemaps:
+async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Sitemaps:
     """What the sources list; their passwords stay with the client."""
     for source in given:
         client.sign_in(source.url)
-    return await list_pages([source.without_password() for source in given], client)
+    return await list_pages([source.without_password() for source in given], client, workers)
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:

@@ -14,6 +14,7 @@ from app.core.store.embedded_pointer import Entry
 from app.core.store.lance_rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.core.store.lance_tables import ANY, Tables, lance_errors
 from app.core.store.lift import PAGES, Summarised, absent, best_of_each, lifted
+from app.core.store.shared import Shared
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 
 MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
@@ -32,8 +33,7 @@ class EmbeddedGeneration:
     summaries: Any = None
     clusters: Clusters = ANY
     with_versions: bool = True
-    _counts: Counter[str] = field(default_factory=Counter)
-    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _counts: Shared[Counter[str]] = field(default_factory=Shared)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
@@ -59,12 +59,15 @@ class EmbeddedGeneration:
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
-        async with self._counting:
-            if not self._counts:
-                with lance_errors("count the words of the index"):
-                    async for batch in await self.chunks.query().select(["tokens"]).to_batches():
-                        self._counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
-        return {token: self._counts[token] for token in tokens}
+        counts = await self._counts.get(self._counted)
+        return {token: counts[token] for token in tokens}
+
+    async def _counted(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        with lance_errors("count the words of the index"):
+            async for batch in await self.chunks.query().select(["tokens"]).to_batches():
+                counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
+        return counts
 
     async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
         """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.analysis import analyse
+from app.core.errors import IndexDamaged
 from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Entry
 from app.core.store.lance_rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
@@ -55,7 +56,8 @@ class EmbeddedGeneration:
             return ()
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
         found = {row["id"]: row["record"] for row in rows}
-        return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+        with lance_errors("read the chunks that were found", IndexDamaged):
+            return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
@@ -88,7 +90,8 @@ class EmbeddedGeneration:
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
         rows = await self._rows(self.records, "", ["url", "record"])
-        return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
+        with lance_errors("read the records of its pages", IndexDamaged):
+            return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
 
     async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
         """One column of the chunks by id; of all of them when no ids are given."""
@@ -106,7 +109,8 @@ class EmbeddedGeneration:
 
     async def _record(self, url: str) -> Page | None:
         rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
-        return to_page(rows[0]["record"]) if rows else None
+        with lance_errors(f"read the record of {url}", IndexDamaged):
+            return to_page(rows[0]["record"]) if rows else None
 
     async def _rows(self, table: Any, where: str, columns: list[str]) -> list[dict[str, Any]]:
         scan = table.query().select(columns)
@@ -183,6 +187,6 @@ def _words(texts: Sequence[LexicalText]) -> Any:
 
 
 async def _fetched(search: Any) -> list[dict[str, Any]]:
-    with lance_errors("search the index"):
+    with lance_errors("search the index", IndexDamaged):  # a pinned version never changes, so nothing else is at fault
         rows: list[dict[str, Any]] = (await search.to_arrow()).to_pylist()
     return rows

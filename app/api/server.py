@@ -26,6 +26,7 @@ from app.api.runs import Runs
 from app.api.search import Search
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
+from app.api.stopping import Stopping
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 
@@ -66,6 +67,7 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
+    app.add_middleware(Stopping)
     app.add_middleware(RequestLog)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)

@@ -69,9 +69,7 @@ def create_app(
     )
     app.add_middleware(Stopping)
     app.add_middleware(RequestLog)
-    app.add_exception_handler(AssistantError, error_response)
-    app.add_exception_handler(HTTPException, error_response)
-    app.add_exception_handler(405, method_refused)
+    _add_errors(app)
     service = Service(assistants, settings, Keys(settings.api_keys), Keys(settings.admin_keys), patience, keep_alive)
     _add_api(app, service)
     mcp = Mcp(service)
@@ -106,6 +104,12 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
     app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
     app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
+
+
+def _add_errors(app: FastAPI) -> None:
+    app.add_exception_handler(AssistantError, error_response)
+    app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(405, method_refused)
 
 
 def _add_ingest(app: FastAPI, ingest: Ingest) -> None:

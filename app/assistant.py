@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from app.core.breaker import Breaker
-from app.core.errors import AssistantError, NoIndex, RequestError, quoted
+from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.models import Embedder, Model
 from app.core.models.named import NamedIndex
 from app.core.models.rerank import Reranker
 from app.core.prompts import Language, Prompts
 from app.core.store import Store
+from app.core.store.checkup import Checkup, damaged
 from app.core.turn import Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.pipeline.registry import upto
@@ -160,6 +161,7 @@ class Assistants:
     indices: Mapping[str, NamedIndex] = field(default_factory=dict)
     llm_timeout: float = 60.0
     breakers: tuple[Breaker, ...] = ()
+    checkups: dict[str, Checkup] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
@@ -194,7 +196,8 @@ class Assistants:
     async def health(self) -> Health:
         """What can be said without asking a model."""
         used = self.used()
-        found = await asyncio.gather(*(_state(name, *parts) for name, parts in used.items()))
+        checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
+        found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
         first, *others = found
         details: dict[str, Any] = {"index": first.problem} if first.problem else {}
         if others:
@@ -240,11 +243,14 @@ def unfit(info: GenerationInfo, embedder: Embedder) -> str:
     return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
 
 
-async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
+async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
     try:
-        info = (await store.live()).info
+        live = await store.live()
     except NoIndex as error:
         return IndexState(embedder.name, problem=nothing_in(name, error))
+    except IndexDamaged as error:
+        return IndexState(embedder.name, store_problem=damaged(error, name))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
-    return IndexState(embedder.name, info, problem=unfit(info, embedder))
+    problem = unfit(live.info, embedder)
+    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)

@@ -28,6 +28,7 @@ from app.api.runs import Runs
 from app.api.search import Search
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
+from app.api.stopping import Stopping
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 
@@ -102,6 +103,7 @@ def _add_layers(app: FastAPI, settings: Settings, limits: Limits) -> None:
     """The innermost first."""
     app.add_middleware(Admission, gate=limits.gate)
     app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(Stopping)
     app.add_middleware(RequestLog, client=settings.log_client)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)

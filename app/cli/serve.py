@@ -59,6 +59,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.connections import Connections, limits
     from app.api.server import create_app
     from app.assembly import build
+    from app.cli.server import Server
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
@@ -76,12 +77,11 @@ def serve(arguments: argparse.Namespace) -> int:
         access_log=False,
         server_header=False,
         timeout_keep_alive=IDLE,
-        timeout_graceful_shutdown=10,
     )
     # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
     gc.collect()
     gc.freeze()
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(app, config).run(sockets=[listener])
     return 0
 
 

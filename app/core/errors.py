@@ -10,6 +10,7 @@ AssistantError
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
  │   ├─ NoIndex                   nothing has been indexed yet
+ │   ├─ IndexDamaged              what is stored of the index can't be read; `ingest --rebuild` builds it anew
  │   └─ IndexMismatch             the index was built with another embedder or dimension
  ├─ ModelError                    a language model or embedder answered something unusable
  │   ├─ ModelUnavailable          it can't be reached, or said 5xx
@@ -76,6 +77,10 @@ class StoreBusy(StoreError):
 
 class NoIndex(StoreError):
     """Nothing has been indexed yet."""
+
+
+class IndexDamaged(StoreError):
+    """What is stored of the index can't be read."""
 
 
 class IndexMismatch(StoreError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from app.core.analysis import PREFIX_MARK, analyse
@@ -18,6 +18,7 @@ from app.core.language import both_ends, without_stopwords
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
+from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Hit
 from app.pipeline.history import spelled_out
@@ -50,7 +51,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "keywords", "related")
+    uses = ("referred", "refined", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -58,26 +59,29 @@ class Relevance:
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
 
-        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well.
+        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well. Where that
+        isn't reached, what the question finds alone counts, as if there were no keywords: bad ones hide its passages.
         """
         generation: Generation = turn.generation
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
-        texts += [_also_named(_words(text.split(), code), named) for code, text in turn.keywords.items()]
+        alone, texts = texts, texts + [_also_named(_words(t.split(), code), named) for code, t in turn.keywords.items()]
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
-        passages = await off_loop(partial(_tokens, turn.hits), sum(len(hit.chunk.embedded_text) for hit in turn.hits))
         rarity = Rarity(counts, generation.info.chunks)
-        by_words = max((coverage(words, passages, rarity) for words in texts), default=0.0)
-        by_reranker, needed = reranked(turn.hits), self.settings.min_evidence
+        by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
+        evidence = max(await best(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
-            needed *= WITH_KEYWORDS
-        evidence = max(by_words, by_reranker)
+            own = await _found_alone(turn) if evidence < needed * WITH_KEYWORDS else ()
+            if own and (by_question := await best(alone, own, rarity)) >= needed:
+                evidence, hits = by_question, own
+            else:
+                needed *= WITH_KEYWORDS
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
-            return {**judged, "hits": (), **aside(turn.hits)}
-        kept = without_tail(turn.hits, self.settings.tail * evidence)
-        return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
+            return {**judged, "hits": (), **aside(hits)}
+        kept = without_tail(hits, self.settings.tail * evidence)
+        return {**judged, "hits": kept} if kept != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
         asked = spelled_out(turn)
@@ -90,6 +94,14 @@ class Relevance:
         return [
             _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
         ]
+
+
+async def _found_alone(turn: Turn) -> tuple[Hit, ...]:
+    """What the question finds without the keywords."""
+    if turn.search is None:
+        return ()
+    query = replace(turn.search, texts=turn.search.texts[:1])
+    return await rank(turn.generation, await turn.generation.search(query), query)
 
 
 def ends(question: str) -> list[str]:
@@ -176,6 +188,12 @@ def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: 
     weights = [rarity.of(word) for word in words]
     had = (sum(w * _share(word, tokens) for word, w in zip(words, weights, strict=True)) for tokens in passages)
     return max(had) / sum(weights)
+
+
+async def best(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity) -> float:
+    """The largest share of a text that a passage has; 0 where there is none of either."""
+    passages = await off_loop(partial(_tokens, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
+    return max((coverage(words, passages, rarity) for words in texts), default=0.0)
 
 
 def _share(word: Word, passage: frozenset[str]) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from httpx import TimeoutException, TransportError
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.models import wire
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -58,7 +59,7 @@ class LlamaIndexModel:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has errors of its own
             raise _named(self.name, error) from error
-        return Completion(ThinkFilter.remove(response.message.content or ""), _usage(response))
+        return Completion(ThinkFilter.remove(str(response.message.content or "")), _usage(response))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
@@ -106,11 +107,7 @@ def _arguments(options: CallOptions) -> dict[str, Any]:
 
 def _usage(response: Any) -> Usage:
     raw = getattr(response, "raw", None)
-    usage = raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None)
-    if usage is None:
-        return Usage()
-    read = usage.get if isinstance(usage, dict) else lambda key: getattr(usage, key, 0)
-    return Usage(int(read("prompt_tokens") or 0), int(read("completion_tokens") or 0))
+    return wire.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
 
 
 class LlamaIndexEmbedder:
@@ -129,20 +126,23 @@ class LlamaIndexEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question."""
-        return await self._embed([self._embedding.aget_query_embedding(text) for text in texts])
+        rows = await self._called(*(self._embedding.aget_query_embedding(text) for text in texts))
+        return self._checked(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        batches: list[list[Vector]] = await self._embed([self._embedding.aget_text_embedding_batch(list(texts))])
-        return batches[0]
+        rows = await self._called(self._embedding.aget_text_embedding_batch(list(texts)))
+        return self._checked(rows[0], len(texts))
 
-    async def _embed(self, calls: Sequence[Any]) -> list[Any]:
+    async def _called(self, *calls: Any) -> list[Any]:
         try:
-            vectors = list(await asyncio.gather(*calls))
+            return list(await asyncio.gather(*calls))
         except Exception as error:  # every provider has errors of its own
             raise _named(self.name, error) from error
-        first = vectors[0] if vectors else []
-        self._dimension = len(first[0] if first and isinstance(first[0], list) else first) or self._dimension
+
+    def _checked(self, rows: Sequence[Any], count: int) -> list[Vector]:
+        vectors = wire.vectors(rows, count, self.name)
+        self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 
     async def close(self) -> None:

@@ -25,9 +25,9 @@ class GuardedStore:
         with self._breaker.call(proves=False):  # a store may answer it from memory
             return GuardedGeneration(await self._store.live(), self._breaker)
 
-    async def draft(self, recipe: Recipe) -> Draft:
+    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation."""
-        return await self._store.draft(recipe)
+        return await self._store.draft(recipe, rebuild=rebuild)
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """Those kept, newest first."""

@@ -24,6 +24,7 @@ STATUS = {
     "StoreUnavailable": 503,
     "StoreBusy": 502,
     "NoIndex": 503,
+    "IndexDamaged": 502,
     "IndexMismatch": 500,
     "ModelError": 502,
     "ModelUnavailable": 502,

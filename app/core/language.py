@@ -24,12 +24,14 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
 _QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
 _APOSTROPHE = re.compile("['’]")
+_COMPOUND = re.compile(r"(?<![\w-])[^\W_]++(?:-[^\W_]++)++")
 _SENTENCE = re.compile(r"[.!?:\n]{1,20}(?:\s|$)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
 SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
 FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
+FEWEST_LETTERS = 12  # nor do two short names tell a language ("kubectl pods")
 MOST_WORDS = 50  # more make the statistics slower, not surer
 SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
 LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
@@ -91,7 +93,7 @@ class LanguageDetector:
         """The language that the text's words show; empty where none does ("gpu quota namespace")."""
         if len(self._codes) == 1:
             return self._codes[0]
-        text = _CODE.sub(" ", both_ends(text))
+        text = _COMPOUND.sub(self._compound, _CODE.sub(" ", both_ends(text)))
         own = _QUOTED.sub(" ", text)
         own = own if _words(own) else text  # all of it may be in quotation marks
         greeting = self._greeting(own)
@@ -100,6 +102,11 @@ class LanguageDetector:
             if head not in {"", "en"}:
                 return head
         return self._winner(own, greeting)
+
+    def _compound(self, found: re.Match[str]) -> str:
+        """Words with hyphens between them where all are of one language ("je-li"); else a name ("nvidia-smi"): nothing."""
+        parts = [fold(part) for part in found[0].split("-")]
+        return found[0] if any(all(self._is_of(code, part) for part in parts) for code in self._codes) else " "
 
     def _winner(self, text: str, greeting: str) -> str:
         votes = self._votes(text)
@@ -145,7 +152,7 @@ class LanguageDetector:
 
     def _statistical(self, words: list[str]) -> str:
         words = [word for word in words if len(word) >= SHORTEST][:MOST_WORDS]
-        if self._factory is None or len(words) < FEWEST_WORDS:
+        if self._factory is None or len(words) < FEWEST_WORDS or sum(map(len, words)) < FEWEST_LETTERS:
             return ""
         return likeliest(self._factory, fold(" ".join(words)))[0]
 

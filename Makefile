@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev install-eval run test test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -34,11 +34,16 @@ install-eval: $(VENV)/.installed-eval
 run: install
 	@$(BIN)/docs-assistant run $(SITEMAP)
 
+# what a change may break, in minutes; tests of one file share a process, and so their index and their service
 test: install-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# and whole programs, killed processes, browsers, the wheel, planted regressions
+test-all: test
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-fast: install-dev
-	$(BIN)/python -m pytest -m "not server and not opensearch"
+	$(BIN)/python -m pytest -m "not slow and not server and not opensearch"
 
 # what the extra eval adds: Evidently's wording and reports, measures against scikit-learn
 test-eval: install-dev install-eval
@@ -49,6 +54,7 @@ check: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m bench.patterns
 	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline

@@ -14,10 +14,12 @@ from app.core.errors import SettingsError
 from app.core.filters import Filters
 from app.core.language import LanguageDetector
 from app.core.models import Model, open_embedder, open_model, open_reranker
+from app.core.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
 from app.core.models.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
 from app.core.store import Store, open_store
+from app.core.store.guarded import GuardedStore
 from app.pipeline.registry import Tools, flat, make_plan, unasked
 
 
@@ -28,22 +30,38 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
         )
     prompts = load_prompts(settings.languages, settings.prompts)
-    stand_in, model = model, model or open_model(settings)
-    embedder = open_embedder(settings)
-    store = open_store(settings)
+    stand_in = model
+    own = model or open_model(settings)
+    model = GuardedModel(own) if own else None
+    embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
+    store = GuardedStore(open_store(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    reranker = open_reranker(settings)
+    reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
     with told_of(settings):
-        models = open_models([table.written() for table in file.models], settings)
-        indices = open_indices([table.written() for table in file.indices], settings)
-        if stand_in:
-            models = {id_: replace(one, model=stand_in) for id_, one in models.items()}
+        models = {
+            id_: replace(one, model=GuardedModel(stand_in or one.model))
+            for id_, one in open_models([table.written() for table in file.models], settings).items()
+        }
+        indices = {
+            id_: _guarded(id_, one)
+            for id_, one in open_indices([table.written() for table in file.indices], settings).items()
+        }
         by_id = _by_id(file, tools, store, _Named(models, indices))
     others: list[Closable] = [one.model for one in models.values()]
     others += [part for one in indices.values() for part in (one.store, one.embedder)]
-    return Assistants(by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices)
+    timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
+    guards = (store, model, embedder, reranker, *others)
+    return Assistants(
+        by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
+        tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())),
+    )  # fmt: skip
+
+
+def _guarded(name: str, index: NamedIndex) -> NamedIndex:
+    embedder = GuardedEmbedder(index.embedder, index.settings.embedding_timeout)
+    return replace(index, store=GuardedStore(index.store, f"the store of {name}"), embedder=embedder)
 
 
 def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> dict[str, Assistant]:

@@ -8,18 +8,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from app.core.errors import AssistantError, NoIndex, RequestError
+from app.core.breaker import Breaker
+from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.models import Embedder, Model
 from app.core.models.named import NamedIndex
 from app.core.models.rerank import Reranker
 from app.core.prompts import Language, Prompts
 from app.core.store import Store
+from app.core.store.checkup import Checkup, damaged
 from app.core.turn import Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.pipeline.registry import upto
 from app.pipeline.rerank import Rerank
-from app.pipeline.step import Plan, run
+from app.pipeline.step import Plan, answer, run
 from app.pipeline.trace import traced
 
 
@@ -64,14 +66,14 @@ class Assistant:
             turn = await run((group,), turn)
         if texts:
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
-        assert turn.events is not None  # proved by make_plan
-        async with aclosing(traced(turn.events, turn, self.plan) if request.trace else turn.events) as events:
+        said = answer(turn)
+        async with aclosing(traced(said, turn, self.plan) if request.trace else said) as events:
             async for event in events:
                 yield event
 
     async def find(self, request: Request) -> Turn:
         """The turn as it is once the passages are found and fused; nothing is reranked, judged or synthesized."""
-        return await run(upto(self.plan, "search"), await self.begin(request))
+        return await run(upto(self.plan, "search"), await self.begin(request), search=True)
 
     async def weigh(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the passages say anything of the question."""
@@ -79,7 +81,7 @@ class Assistant:
 
     async def search(self, request: Request) -> Turn:
         """As `find`, but reranked where its steps do so, and without asking a language model."""
-        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request))
+        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None where there is none within this assistant's limits."""
@@ -96,7 +98,7 @@ class Assistant:
         """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
-                f"There is no persona {request.persona!r} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                f"There is no persona {quoted(request.persona)} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
                 param="persona",
             )
         filters = request.filters.within(self.collections).narrowed(self.limits)
@@ -146,7 +148,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Assistants:
-    """All assistants and what they share. Close it when done."""
+    """All assistants and what they share; `llm_timeout` is the longest of their models'. Close it when done."""
 
     by_id: Mapping[str, Assistant]
     store: Store
@@ -157,6 +159,9 @@ class Assistants:
     created: int
     others: tuple[Closable, ...] = ()
     indices: Mapping[str, NamedIndex] = field(default_factory=dict)
+    llm_timeout: float = 60.0
+    breakers: tuple[Breaker, ...] = ()
+    checkups: dict[str, Checkup] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
@@ -168,7 +173,7 @@ class Assistants:
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {name!r} here. There is: {known}. {self._tones(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. There is: {known}. {self._tones(base)}".rstrip(),
                 param="model",
                 code="model_not_found",
             )
@@ -191,12 +196,15 @@ class Assistants:
     async def health(self) -> Health:
         """What can be said without asking a model."""
         used = self.used()
-        found = await asyncio.gather(*(_state(name, *parts) for name, parts in used.items()))
+        checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
+        found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
         first, *others = found
         details: dict[str, Any] = {"index": first.problem} if first.problem else {}
         if others:
             named = zip(list(used)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.told() for name, state in named}
+        if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
+            details["failing"] = failing
         return Health(
             ok=not (first.store_problem or first.problem),
             store=first.store_problem or "ok",
@@ -235,11 +243,14 @@ def unfit(info: GenerationInfo, embedder: Embedder) -> str:
     return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
 
 
-async def _state(name: str, store: Store, embedder: Embedder) -> IndexState:
+async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
     try:
-        info = (await store.live()).info
+        live = await store.live()
     except NoIndex as error:
         return IndexState(embedder.name, problem=nothing_in(name, error))
+    except IndexDamaged as error:
+        return IndexState(embedder.name, store_problem=damaged(error, name))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
-    return IndexState(embedder.name, info, problem=unfit(info, embedder))
+    problem = unfit(live.info, embedder)
+    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)

@@ -20,7 +20,7 @@ import random
 import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,24 +142,30 @@ def page(number: int, pages: int) -> str:
     )
 
 
-def _serve(pages: int, latency: float, ready: multiprocessing.connection.Connection) -> None:
-    """A plain HTTP server with everything in memory; its cost is in both measurements."""
-    bodies = {f"/p{n}": page(n, pages).encode() for n in range(pages)}
-    bodies["/sitemap.txt"] = "\n".join(bodies).encode()
+Answer = tuple[bytes, str]
+"""A body and the rest of the head, from the media type on."""
+
+HTML = "text/html; charset=utf-8"
+
+
+def serve(
+    pages: int, latency: float, ready: multiprocessing.connection.Connection, more: Mapping[str, Answer] | None = None
+) -> None:
+    """A plain HTTP server with everything in memory; its cost is in both measurements. /sitemap.txt lists the pages."""
+    bodies: dict[str, Answer] = {f"/p{n}": (page(n, pages).encode(), HTML) for n in range(pages)}
+    bodies["/sitemap.txt"] = "\n".join(bodies).encode(), HTML
+    bodies.update(more or {})
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while request := await reader.readline():
             path = request.split(b" ")[1].decode()
             while (await reader.readline()).strip():
                 pass
-            body, kind, status = (
-                bodies.get(path, b"no"),
-                "text/html; charset=utf-8",
-                "200 OK" if path in bodies else "404 No",
-            )
+            body, kind = bodies.get(path, (b"no", HTML))
+            status = "200 OK" if path in bodies else "404 No"
             await asyncio.sleep(latency)
             head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-            writer.write(head.encode() + body)
+            writer.write(head.encode("latin-1") + body)
             await writer.drain()
         writer.close()
 
@@ -271,7 +277,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(arguments.pages, arguments.latency / 1000, theirs), daemon=True, name=SERVER
+        target=serve, args=(arguments.pages, arguments.latency / 1000, theirs), daemon=True, name=SERVER
     )
     server.start()
     url = f"http://127.0.0.1:{ours.recv()}"

@@ -15,8 +15,8 @@ import uvicorn
 from fastapi import FastAPI, HTTPException
 
 from app.pipeline.rerank import PROBE
-from eval.cases import json_lines
-from eval.judge.cache import fingerprint
+from eval.cache import fingerprint
+from eval.files import json_lines
 
 
 def main() -> None:

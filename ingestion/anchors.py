@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -11,6 +12,7 @@ from ingestion.convert import Document
 from ingestion.raw import with_anchors
 from ingestion.slugs import RULES
 from ingestion.split.blocks import Heading, pieces
+from ingestion.workers import Workers
 
 Way = Literal["auto", "github", "mkdocs", "none"]
 FEWEST = 2
@@ -79,13 +81,22 @@ def _by_rule(rules: Sequence[str], headings: Sequence[Heading], *, titled: bool)
 
 def _paired(raw: Sequence[Heading], html: Sequence[Heading]) -> dict[int, Heading]:
     """The HTML's heading of each raw one that has no id of its own, where level and words leave no doubt."""
-    pairs: dict[int, Heading] = {}
-    for at, heading in enumerate(raw):
-        same = [n for n, other in enumerate(raw) if (other.level, other.text) == (heading.level, heading.text)]
-        others = [other for other in html if (other.level, other.text) == (heading.level, heading.text)]
-        if not heading.anchor and len(same) == len(others):
-            pairs[at] = others[same.index(at)]
-    return pairs
+    same, others = _alike(raw), _alike(html)
+    return {
+        at: html[other]
+        for key, found in same.items()
+        if len(found) == len(others[key])
+        for at, other in zip(found, others[key], strict=True)
+        if not raw[at].anchor
+    }
+
+
+def _alike(headings: Sequence[Heading]) -> defaultdict[tuple[int, str], list[int]]:
+    """Where headings of each level and words are."""
+    found: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for at, heading in enumerate(headings):
+        found[heading.level, heading.text].append(at)
+    return found
 
 
 @dataclass
@@ -94,6 +105,7 @@ class Anchors:
 
     way: Way
     html: Callable[[str], Awaitable[Document | None]]
+    workers: Workers
     _learnt: dict[str, Learnt] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -102,7 +114,7 @@ class Anchors:
         """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
         if self.way == "none":
             return read
-        headings = _headings(read.markdown)
+        headings = await self.workers.run(_headings, read.markdown)
         if all(heading.anchor for heading in headings):
             return read
         if self.way == "auto":
@@ -110,19 +122,20 @@ class Anchors:
                 learnt = await self._ask(headings, site, url)
         else:
             learnt = Learnt((self.way,), levels=frozenset({1}))
-        return _marked(read, headings, learnt.anchors(headings))
+        return await self.workers.run(_marked, read, headings, learnt)
 
     async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> Learnt:
         """What is known of the site, after reading this page's HTML where that can tell more."""
         known = self._learnt.get(site)
         asked = self._asked.get(site, 0)
         worth = len([heading for heading in headings if not heading.anchor]) >= FEWEST
-        if worth and asked < PROBES and (known is None or known.unsure(headings)):
+        if worth and asked < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
             self._asked[site] = asked + 1
             document = await self.html(url)
-            learnt = learn(known or Learnt(tuple(RULES)), headings, _headings(document.markdown)) if document else None
-            if learnt is not None:
-                self._learnt[site] = known = learnt
+            if document is not None:
+                known = await self.workers.run(_learn, known, headings, document.markdown) or known
+            if known is not None:
+                self._learnt[site] = known
         return known or Learnt(())
 
 
@@ -131,9 +144,13 @@ def _headings(markdown: str) -> list[Heading]:
     return [piece.heading for piece in found if piece.heading is not None]
 
 
-def _marked(read: Document, headings: Sequence[Heading], anchors: Sequence[str]) -> Document:
+def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
+    return learn(known or Learnt(tuple(RULES)), headings, _headings(html))
+
+
+def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:
     lines = [
         f"{'#' * heading.level} {heading.text} {{#{anchor}}}" if anchor else f"{'#' * heading.level} {heading.text}"
-        for heading, anchor in zip(headings, anchors, strict=True)
+        for heading, anchor in zip(headings, learnt.anchors(headings), strict=True)
     ]
     return replace(read, markdown=with_anchors(read.markdown, "\n\n".join(lines)))

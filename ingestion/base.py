@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.errors import NoIndex
+from app.core.errors import NoIndex, StoreError, StoreUnavailable
 from app.core.settings import Settings
 from app.core.store.base import Draft, Generation, Store
 from app.core.types import Page
@@ -15,9 +16,12 @@ from ingestion.embed import Embedding
 from ingestion.fetch import Fetcher
 from ingestion.prepare import Prepared
 from ingestion.read import Reader
-from ingestion.report import Report
+from ingestion.report import PageReport, Report
 from ingestion.sitemap import Entry
+from ingestion.workers import Workers
 from ingestion.write import Writer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +37,55 @@ class Base:
         """What this draft and the live generation of its store know."""
         try:
             live = await store.live()
+            if not draft.rebuilds:
+                return cls(await draft.page_states(), rebuilds=False, live=live)
+            return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
         except NoIndex:
             return cls({}, rebuilds=True, live=None)
-        if not draft.rebuilds:
-            return cls(await draft.page_states(), rebuilds=False, live=live)
-        return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            if not draft.rebuilds:
+                raise
+            log.warning("the old index can't be read, its pages are unknown: %s", error)
+            return cls({}, rebuilds=True, live=None)
 
-    def reader(
-        self, fetcher: Fetcher, settings: Settings, embedding: Embedding, entries: Sequence[Entry], *, dry: bool
+    async def page(self, url: str) -> Page | None:
+        """The page with its Markdown as the live generation has it; None where that can't be read, or lacks it."""
+        try:
+            return await self.live.page(url) if self.live else None
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            if not self.rebuilds:
+                raise
+            log.warning("a page of the old index can't be read url=%s error=%s", url, error)
+            return None
+
+    def reader(  # the parts of a run
+        self,
+        fetcher: Fetcher,
+        workers: Workers,
+        embedding: Embedding,
+        entries: Sequence[Entry],
+        settings: Settings,
+        *,
+        dry: bool,
     ) -> Reader:
         """A reader that compares with it; `dry` for one that asks no language model."""
         listed = frozenset(own_address(entry) for entry in entries)
-        return Reader(fetcher, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
+        return Reader(fetcher, workers, settings, embedding, self.states, listed, fresh=self.rebuilds, dry=dry)
 
     async def carry_over(self, writer: Writer, report: Report, reader: Reader) -> None:
         """Put the pages that this run didn't read, from the Markdown that the live generation has."""
         if self.live is None or not self.rebuilds:
             return
         done = {p.url for p in report.pages if p.outcome == "removed" or p.read}
-        for url in self.states:
-            page = await self.live.page(url) if url not in done else None
-            if page is not None:
+        for url in self.states.keys() - done:
+            page = await self.page(url)
+            if page is None:
+                report.pages.append(PageReport(url, "removed", "its text can't be read from the damaged index"))
+            else:
                 put = Prepared(page) if page.same_as else await reader.finished(Prepared(page))
                 await writer.write(Change(None, put=put))
         await writer.flush()

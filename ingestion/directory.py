@@ -8,7 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
@@ -28,7 +30,8 @@ def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
     directory where there is no index.md beside it.
     """
     root = Path(source.directory)
-    files = sorted(_walk(root))
+    found = sorted(_walk(root))
+    files = [path for path in found if _is_utf8(path)]
     if not files:
         raise SitemapError(f"The directory {root} holds no Markdown file ({', '.join(SUFFIXES)}). Nothing was changed.")
     indexed = {path.parent for path in files if path.stem.lower() == "index"}
@@ -36,6 +39,11 @@ def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
     counterparts = _counterparts(addresses, {*languages, *ALWAYS_KNOWN})
     entries: list[Entry] = []
     skipped = [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
+    skipped += [
+        Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8")
+        for path in found
+        if not _is_utf8(path)
+    ]
     for path, address in addresses.items():
         if reason := source.left_out(address):
             skipped.append(Skipped(address, reason))
@@ -53,7 +61,10 @@ def read_file(entry: Entry, etag: str, most: int) -> Fetched:
     """The file of a page as if it had been downloaded: 304 when its content is that of `etag`. Raises `PageError`."""
     path = Path(entry.file)
     try:
-        if path.stat().st_size > most:
+        found = path.stat()
+        if not S_ISREG(found.st_mode):
+            raise PageSkipped("is a pipe or a device, not a file")
+        if found.st_size > most:
             raise PageSkipped(f"is larger than {most:,} bytes")
         body = path.read_bytes()
     except FileNotFoundError as error:
@@ -90,8 +101,16 @@ def _walk(root: Path) -> Iterator[PurePosixPath]:
             path = Path(folder) / name
             if name.startswith((".", "_")) or path.suffix.lower() not in SUFFIXES:
                 continue
-            if path.resolve().is_relative_to(real):
-                yield PurePosixPath(path.relative_to(root).as_posix())
+            with suppress(RuntimeError):  # a link in a circle
+                if path.resolve().is_relative_to(real):
+                    yield PurePosixPath(path.relative_to(root).as_posix())
+
+
+def _is_utf8(path: PurePosixPath) -> bool:
+    try:
+        return bool(str(path).encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _base(source: Source) -> str:

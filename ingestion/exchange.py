@@ -14,7 +14,7 @@ PAGE_TYPES = frozenset(
 )
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
-_PARAMETER = re.compile(r"([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
+_PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 
 
 class PageError(CrawlError):
@@ -70,7 +70,8 @@ class Wanted:
     def headers(self) -> dict[str, str]:
         """Request headers."""
         told = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in told.items() if value}
+        # a site may give a validator that no header can carry
+        return {name: value for name, value in told.items() if value and value.isascii()}
 
 
 def linked_markdown(header: str) -> str:

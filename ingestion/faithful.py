@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _ADDRESS = re.compile(r"(?<=\]\()\s*<?([^\s)>]+)|(https?://[^\s<>)\]]+)")
-_ID = re.compile(r"\{#[^}\s]+\}|\[#[^\]\s]+\]")
+_ID = re.compile(r"\{#[^{}\s]+\}|\[#[^\[\]\s]+\]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _HEADING = re.compile(r"(?m)^(#{1,6})[ \t]+\S")
 _ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")

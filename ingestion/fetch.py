@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Self
@@ -17,6 +17,7 @@ import httpx
 import stamina
 
 from app.core.settings import Settings
+from ingestion.body import ACCEPT_ENCODING, read_body
 from ingestion.exchange import (
     Fetched,
     PageError,
@@ -27,6 +28,7 @@ from ingestion.exchange import (
     refuses_ai_input,
 )
 from ingestion.guard import AddressRefused, Guard
+from ingestion.moment import moment
 from ingestion.pace import Pace
 from ingestion.robots import Robots, read_robots
 from ingestion.transport import CrawlTransport
@@ -83,7 +85,7 @@ class Fetcher:
         self.guard = self.guard or Guard(self.settings.crawl_allow)
         self._patterns.update(self.guard.hosts)
         self._client = httpx.AsyncClient(
-            headers={"User-Agent": self.settings.user_agent},
+            headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
             timeout=self.settings.crawl_timeout,
             transport=self.transport or CrawlTransport(self.guard),
         )
@@ -155,6 +157,28 @@ class Fetcher:
             at = answer
             if len(passed) > MAX_REDIRECTS or at in passed:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
+
+    async def part(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
+        """What a browser asks for to make a page, of any status and type, after redirects. Raises `PageError`."""
+        for _ in range(MAX_REDIRECTS):
+            if not self.allows(url):
+                raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
+            told = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
+            try:
+                async with asyncio.timeout(self.settings.crawl_timeout), told as response:
+                    if response.status_code not in MOVED:
+                        return response, await read_body(response, self.settings.crawl_max_bytes)
+                url = urljoin(url, response.headers.get("location", ""))
+            except (
+                AddressRefused,
+                TimeoutError,
+                httpx.HTTPError,
+                httpx.InvalidURL,
+                httpx.StreamError,
+                ValueError,
+            ) as error:
+                raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
+        raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
 
     async def _check(self, url: str, wanted: Wanted) -> None:
         if not self.allows(url):
@@ -231,7 +255,7 @@ class Fetcher:
         signal = headers.get("content-signal", "")
         if refuses_ai_input(signal):
             self.refusing[origin(url)] += 1
-        body = await _limited(response.aiter_bytes(), wanted.max_bytes or self.settings.crawl_max_bytes)
+        body = await read_body(response, wanted.max_bytes or self.settings.crawl_max_bytes)
         return Fetched(
             url,
             200,
@@ -265,24 +289,12 @@ class Fetcher:
         return self._paces[origin(url)]
 
 
-async def _limited(parts: AsyncIterator[bytes], most: int) -> bytes:
-    body = bytearray()
-    async for part in parts:
-        body += part
-        if len(body) > most:
-            raise PageSkipped(f"is larger than {most:,} bytes")
-    return bytes(body)
-
-
 def retry_after(value: str) -> float | None:
     """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
-    if value.strip().isdigit():
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
         return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (moment - dt.datetime.now(moment.tzinfo)).total_seconds())
+    until = moment(value)
+    return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
 
 
 __all__ = ["Fetched", "Fetcher", "PageError", "PageGone", "PageSkipped", "Wanted", "host", "origin", "retry_after"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -16,6 +16,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")
+_ISATAP = 0x00005EFE
 
 
 class AddressRefused(CrawlError):
@@ -101,14 +103,23 @@ def literal_address(name: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """True for an address of the public internet, also by what is embedded in it (NAT64, 6to4, Teredo)."""
-    inner: Iterable[Address | None] = ()
-    if isinstance(address, ipaddress.IPv6Address):
-        nat64 = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
-        inner = (nat64, address.sixtofour, *(address.teredo or ()))
-        if address.is_site_local:
-            return False
-    return all(a.is_global and not a.is_multicast for a in (address, *inner) if a is not None)
+    """True for an address of the public internet, also by the IPv4 address embedded in it.
+
+    Of IPv6 only 2000::/3 is (RFC 4291), and what NAT64 makes of public IPv4 addresses. So no translated, compatible,
+    local or reserved form has to be known.
+    """
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast
+    if address in _NAT64:
+        return is_public(_last(address))
+    inner = [address.sixtofour, *(address.teredo or ())]
+    if (int(address) >> 32) & 0xFCFFFFFF == _ISATAP:
+        inner.append(_last(address))
+    return address in _UNICAST and address.is_global and all(is_public(one) for one in inner if one is not None)
+
+
+def _last(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
 def _address(text: str) -> Address:

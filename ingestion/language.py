@@ -26,10 +26,10 @@ _NAMES = {"cz": "cs", "sl-sk": "sk"}
 _MARKUP = (
     re.compile(r"`[^`\n]*`"),
     re.compile(r"(?m)^[ \t]*\|.*$"),  # tables
-    re.compile(r"!?\[([^\]]*)\]\([^)]*\)"),
-    re.compile(r"<[^>]*>|https?://\S+|\{#[^}]*\}"),
+    re.compile(r"!?\[([^\[\]]*+)\]\([^\[)]*+\)"),
+    re.compile(r"<[^<>]*+>|https?://\S+|\{#[^{}]*+\}"),
 )
-_MAIL = re.compile(r"[\w.+-]+@[\w.-]+")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w.-]+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 

@@ -11,15 +11,16 @@ from ingestion.directory import list_files
 from ingestion.fetch import Fetcher
 from ingestion.sitemap import Entry, Sitemaps, Skipped, read_sitemaps
 from ingestion.sources import Source
+from ingestion.workers import Workers
 
 
-async def list_pages(sources: Sequence[Source], fetcher: Fetcher) -> Sitemaps:
+async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Workers) -> Sitemaps:
     """What the sources list. Raises `SitemapError` when one of them can't be read or brings no page."""
     for source in sources:
         if not source.directory:
             fetcher.allow([source.url], source.hosts)
             fetcher.slow_down(source.url, source.parallel, source.delay)
-    read = [await _one(source, fetcher) for source in sources]
+    read = [await _one(source, fetcher, workers) for source in sources]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}
     # what one source leaves out another may bring
@@ -29,10 +30,10 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher) -> Sitemaps:
     return Sitemaps(tuple(entries), tuple(skipped), found, found - partly)
 
 
-async def _one(source: Source, fetcher: Fetcher) -> Sitemaps:
+async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
     if source.directory:
         return await asyncio.to_thread(list_files, source, fetcher.settings.languages)
-    return await read_sitemaps(source, fetcher)
+    return await read_sitemaps(source, fetcher, workers)
 
 
 def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:

@@ -22,7 +22,7 @@ ONE_TEXT = 5
 
 SHOWN = 3
 BEGINNING = 60
-_NO_WORD = re.compile(r"\S*[\d/]\S*")
+_NO_WORD = re.compile(r"(?<!\S)\S*[\d/]\S*")
 _ADDRESS = re.compile(r"\bhttps?://\S+")
 
 ReadOld = Callable[[str], Awaitable[Page | None]]

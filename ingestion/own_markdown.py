@@ -33,6 +33,10 @@ def converted(fetched: Fetched, entry: Entry) -> Document:
     return document
 
 
+def _richer(page: Document, raw: Fetched, entry: Entry) -> Document | None:
+    return prefer_raw(page, converted(raw, entry))
+
+
 @dataclass
 class OwnMarkdown:
     """Knows, by each source's `markdown`, what to ask for and where a page's raw Markdown may be.
@@ -73,7 +77,7 @@ class OwnMarkdown:
             raw = await self.fetcher.get(Wanted(url))
             if raw.media_type in HTML_TYPES:  # what a site answers to any address
                 return read
-            return prefer_raw(read, await self.workers.run(converted, raw, entry))
+            return await self.workers.run(_richer, read, raw, entry) or read
         except (PageError, ConversionError):  # the HTML is there
             return read
 

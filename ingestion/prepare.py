@@ -18,6 +18,7 @@ from ingestion.fetch import Fetched
 from ingestion.language import page_language
 from ingestion.sitemap import Entry
 from ingestion.split import Splitter
+from ingestion.split.blocks import LONGEST_HEADING
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
     page = Page(
         url=url,
         collection=settings.collection,
-        title=read.title or _file(url) or url,
+        title=read.title[:LONGEST_HEADING] or _file(url) or url,
         language=found.code,
         markdown=read.markdown,
         hash=hashlib.sha256(read.markdown.encode()).hexdigest(),

@@ -12,14 +12,14 @@ from ingestion.convert.fences import outside_fences
 SHARE = 0.5
 """Raw Markdown with fewer of the HTML's words has lost what its components would have shown."""
 
-_HEADING = re.compile(r"(?m)^(?P<marks>#{1,6})[ \t]+(?P<text>\S.*?)(?:[ \t]+#+)?[ \t]*$")
-_ANCHOR = re.compile(r"[ \t]*(?:\{#([^}\s]+)\}|\[#([^\]\s]+)\])$")
+_HEADING = re.compile(r"(?m)^(?P<marks>#{1,6})[ \t]++(?P<text>\S.*+)$")
+_ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])$")
 
 
-def prefer_raw(page: Document, raw: Document) -> Document:
-    """The raw document with what the page's HTML knows of anchors, languages, dates and versions; the page where raw is poorer."""
+def prefer_raw(page: Document, raw: Document) -> Document | None:
+    """The raw document with what the page's HTML knows of anchors, languages, dates and versions; None where raw is poorer."""
     if len(re.findall(r"\w+", raw.markdown)) < SHARE * len(re.findall(r"\w+", page.markdown)):
-        return page
+        return None
     return replace(
         page,
         title=raw.title or page.title,
@@ -39,7 +39,7 @@ def with_anchors(markdown: str, other: str) -> str:
     count = Counter(key for key, _ in _headings(markdown))
 
     def mark(match: re.Match[str]) -> str:
-        text = match["text"]
+        text = _open(match["text"])
         key = _key(match["marks"], text)
         if _ANCHOR.search(text) or count[key] != len(anchors[key]):
             return match[0]
@@ -55,14 +55,22 @@ def _headings(markdown: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def note(match: re.Match[str]) -> str:
-        anchor = _ANCHOR.search(match["text"])
-        found.append((_key(match["marks"], match["text"]), (anchor[1] or anchor[2]) if anchor else ""))
+        text = _open(match["text"])
+        anchor = _ANCHOR.search(text)
+        found.append((_key(match["marks"], text), (anchor[1] or anchor[2]) if anchor else ""))
         return match[0]
 
     outside_fences(markdown, lambda prose: _HEADING.sub(note, prose))
     return found
 
 
+def _open(text: str) -> str:
+    """The heading without the number signs that may close it."""
+    text = text.rstrip(" \t")
+    bare = text.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else text
+
+
 def _key(marks: str, text: str) -> str:
-    words = re.sub(r"\]\([^)]*\)", "]", _ANCHOR.sub("", text))
+    words = re.sub(r"\]\([^\])]*+\)", "]", _ANCHOR.sub("", text))
     return marks + " ".join(re.findall(r"\w+", words.lower()))

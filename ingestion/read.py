@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
+from app.core.errors import AssistantError, CrawlError
 from app.core.settings import Settings
 from app.core.types import Page
 from ingestion.addresses import Addresses, own_address
@@ -45,6 +46,7 @@ class Reader:
     """
 
     fetcher: Fetcher
+    workers: Workers
     settings: Settings
     embedding: Embedding
     states: Mapping[str, Page]
@@ -56,7 +58,6 @@ class Reader:
     _addresses: Addresses = field(init=False)
     _within: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
-    _workers: Workers = field(init=False)
     _chunking: Chunking = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
     _translator: Translator | None = field(init=False)
@@ -64,14 +65,13 @@ class Reader:
     _renderer: Renderer | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._workers = Workers.expecting(len(self.listed if self.fresh else self.listed - self.states.keys()))
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
-        self._own = OwnMarkdown(self.fetcher, self._workers)
+        self._own = OwnMarkdown(self.fetcher, self.workers)
         self._translator = open_translator(self.settings, dry=self.dry)
         self._summariser = open_summariser(self.settings, self.states.values(), dry=self.dry)
         self._chunking = Chunking(
-            open_splitter(self.settings), self.embedding, self._workers, self._translator, self._summariser
+            open_splitter(self.settings), self.embedding, self.workers, self._translator, self._summariser
         )
         self._renderer = open_renderer(self.settings, self.fetcher)
 
@@ -81,7 +81,6 @@ class Reader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._workers.__aexit__(kind, error, trace)
         if self._renderer is not None:
             await self._renderer.close()
         if self._translator is not None:
@@ -101,6 +100,10 @@ class Reader:
             change = self._kept(entry, known, "skipped", str(error))
         except PageError as error:
             change = self._kept(entry, known, "failed", str(error), error.status)
+        except Exception as error:
+            if isinstance(error, AssistantError) and not isinstance(error, CrawlError):
+                raise  # of the store, of a model or of the settings: no other page would do better
+            change = self._kept(entry, known, "failed", f"can't be read ({type(error).__name__}: {error})")
         assert change.report is not None
         seconds = round(time.monotonic() - began, 3)
         return replace(change, entry=entry, report=replace(change.report, seconds=seconds))
@@ -138,7 +141,7 @@ class Reader:
             read = await self._anchors_of(entry).anchored(read, origin(fetched.url), _public(entry, fetched))
         addressed = self._addresses.addressed(entry, fetched, read)
         known_hash = known.hash if known is not None else ""
-        made = await self._workers.run(
+        made = await self.workers.run(
             prepared_and_cut, read, replace(addressed, body=b""), entry, settings, self._chunking.splitter, known_hash
         )
         made = replace(made, page=replace(made.page, reading=entry.site.reading))
@@ -160,7 +163,7 @@ class Reader:
 
     def _anchors_of(self, entry: Entry) -> Anchors:
         way = self.settings.anchors if entry.site.anchors == "auto" else entry.site.anchors
-        return self._anchors.setdefault(way, Anchors(way, self._html))
+        return self._anchors.setdefault(way, Anchors(way, self._html, self.workers))
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None where it is as known."""
@@ -191,7 +194,7 @@ class Reader:
         """The HTML form of a page whose Markdown was read; None where it has none."""
         try:
             fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
-            made = await self._workers.run(document, fetched)
+            made = await self.workers.run(document, fetched)
         except (PageError, ConversionError):
             return None
         return None if made.raw else made

@@ -8,19 +8,26 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from ingestion.convert import ConversionError
-from ingestion.fetch import MOVED, Fetcher
+from ingestion.fetch import Fetcher, PageError
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PAGES = 2
-REDIRECTS = 5
 QUIET = 500
 """Milliseconds without a change of the page after which it counts as made."""
 
+_OFFLINE = (
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=http://127.0.0.1:9",
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+"""The browser itself reaches nothing: the crawler fetches for it, through the same guard as all pages."""
+
+_NOT_PASSED_ON = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "set-cookie"})
 _LOADED = frozenset({"document", "script", "stylesheet", "xhr", "fetch"})
 _SETTLED = """quiet => new Promise(done => {
   let timer = setTimeout(done, quiet);
@@ -40,7 +47,7 @@ class Unrendered(ConversionError):
 class Renderer:
     """Opens pages in one headless browser, started with the first of them. Close it when done.
 
-    Only hosts that the fetcher allows are asked, and nothing is sent to them: no images, no forms, no trackers.
+    Only what the fetcher may fetch is loaded, and nothing is sent: no images, no forms, no trackers.
     """
 
     settings: Settings
@@ -59,6 +66,7 @@ class Renderer:
             async with self._slots, asyncio.timeout(self.settings.render_timeout + 5):
                 context = await browser.new_context(user_agent=self.settings.user_agent, service_workers="block")
                 await context.route_web_socket("**", _refused)
+                await context.route("**/*", self._decide)
                 try:
                     return await self._made(context, url)
                 finally:
@@ -79,7 +87,6 @@ class Renderer:
 
         limit = self.settings.render_timeout * 1000
         page = await context.new_page()
-        await page.route("**/*", self._decide)
         await page.goto(url, wait_until="domcontentloaded", timeout=limit)
         try:
             async with asyncio.timeout(self.settings.render_timeout):
@@ -93,22 +100,15 @@ class Renderer:
     async def _decide(self, route: Any) -> None:
         from playwright.async_api import Error
 
-        request, address = route.request, route.request.url
+        request = route.request
         try:
             if request.method != "GET" or request.resource_type not in _LOADED:
                 await route.abort()
                 return
-            for _ in range(REDIRECTS):
-                if not self.fetcher.allows(address):
-                    break
-                # redirects one by one: the browser would follow them to any host
-                answer = await route.fetch(url=address, max_redirects=0)
-                if answer.status not in MOVED:
-                    await route.fulfill(response=answer)
-                    return
-                address = urljoin(address, answer.headers.get("location", ""))
-            await route.abort()
-        except Error:  # the host doesn't answer, or the page is closed already
+            answer, body = await self.fetcher.part(request.url, request.headers.get("accept", "*/*"))
+            headers = {name: value for name, value in answer.headers.items() if name not in _NOT_PASSED_ON}
+            await route.fulfill(status=answer.status_code, headers=headers, body=body)
+        except (Error, PageError):  # the host doesn't answer or isn't allowed, or the page is closed already
             with suppress(Error):
                 await route.abort()
 
@@ -147,7 +147,8 @@ async def _start(program: str) -> tuple[Any, Any]:
     playwright = await async_playwright().start()
     root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium refuses its sandbox to root
     try:
-        return playwright, await playwright.chromium.launch(executable_path=path, chromium_sandbox=not root)
+        launched = playwright.chromium.launch(executable_path=path, chromium_sandbox=not root, args=list(_OFFLINE))
+        return playwright, await launched
     except Error as error:
         await playwright.stop()
         raise Unrendered(f"The browser {path} can't be started: {str(error).partition(chr(10))[0]}") from error

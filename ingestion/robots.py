@@ -32,7 +32,7 @@ class Robots:
     def delay(self) -> float:
         """Seconds between two requests that the host asks for, capped; 0 when it asks for none."""
         told = self.rules.crawl_delay(self.agent) if self.rules is not None else None
-        return min(max(float(told or 0.0), 0.0), LONGEST_DELAY)
+        return min(max(0.0, float(told or 0.0)), LONGEST_DELAY)  # in this order NaN is none
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
@@ -45,7 +45,11 @@ def read_robots(status: int, body: bytes, user_agent: str) -> Robots:
     if status == 200:
         text = body[:MAX_BYTES].decode("utf-8-sig", "replace")  # a BOM would hide the first group
         agent = next(iter(user_agent.partition("/")[0].split()), "*")
-        return Robots(Protego.parse(text), agent, signal=", ".join(_SIGNAL.findall(text)))
+        try:
+            rules = Protego.parse(text)
+        except Exception as error:  # noqa: BLE001  # whatever a file has that the parser didn't foresee
+            return Robots(refusal=f"robots.txt can't be read ({type(error).__name__}: {error})")
+        return Robots(rules, agent, signal=", ".join(_SIGNAL.findall(text)))
     if status >= 500 or status == 429:
         return Robots(refusal=f"robots.txt answered {status}, so nothing may be asked of the host")
     return Robots()

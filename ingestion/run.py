@@ -11,11 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.core.analysis import ANALYZER
-from app.core.errors import IndexMismatch, NoIndex, NotPublished, RunRefused, StoreBusy
+from app.core.errors import (
+    IndexDamaged,
+    IndexMismatch,
+    NoIndex,
+    NotPublished,
+    RunRefused,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+)
 from app.core.masking import masked
 from app.core.models.base import Embedder
 from app.core.settings import Settings
 from app.core.store.base import Draft, Store
+from app.core.store.checkup import read_through
 from app.core.types import Page, Recipe
 from ingestion.base import Base
 from ingestion.convert import VERSION
@@ -34,6 +44,7 @@ from ingestion.split import open_splitter
 from ingestion.summaries import summaries_name
 from ingestion.trial import TrialDraft
 from ingestion.twins import Twins
+from ingestion.workers import Workers
 from ingestion.write import Writer
 
 TRY_AGAIN = 5.0
@@ -51,18 +62,21 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     only: bool = False,
     force: bool = False,
     dry_run: bool = False,
+    rebuild: bool = False,
     wait: float = 0.0,
 ) -> Report:
     """Bring the index in line with what the sources list, in one atomic step, and say what was done.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
     stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
-    waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do.
+    waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do. An index that
+    can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are taken from the old
+    index as far as possible.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    request = _Request(sites, store, embedder, settings, progress or Silent(), fetcher, only, force, dry_run)
+    request = _Request(sites, store, embedder, settings, progress or Silent(), fetcher, only, force, dry_run, rebuild)
     until, ask = time.monotonic() + wait, force
     try:
         while True:
@@ -92,6 +106,7 @@ class _Request:
     only: bool
     force: bool
     dry_run: bool
+    rebuild: bool
 
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try, begun until then. With `ask` the embedder tells how long its vectors are, else the live index does."""
@@ -101,16 +116,18 @@ class _Request:
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
+            workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
-            listed = await _listed(given, client)
+            listed = await _listed(given, client, workers)
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
-            draft = await stack.enter_async_context(await self._draft(ask=ask, until=until))
+            begun, damage = await self._begun(ask=ask, until=until)
+            draft = await stack.enter_async_context(begun)
             base = await Base.read(draft, self.store)
             entries = without_build_dates(listed.entries)
             kind = Counting if self.dry_run else Embedding
             embedding = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
             reader = await stack.enter_async_context(
-                base.reader(client, settings, embedding, entries, dry=self.dry_run)
+                base.reader(client, workers, embedding, entries, settings, dry=self.dry_run)
             )
             losses = Losses(_covered(base, sources, listed, settings), settings)
             writer = Writer(draft, embedding, partial(_written, report, self.progress), losses.put)
@@ -121,16 +138,29 @@ class _Request:
                 await run.over(entries, gone, force=self.force)
             finally:
                 _complete(report, flow, client)
+                report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
                 report.seconds = time.monotonic() - began
         return report
 
-    async def _draft(self, *, ask: bool, until: float) -> Draft:
+    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
+        """A draft, and what can't be read of the live index: then the draft begins with nothing."""
+        damage = await _damage(self.store)
+        if self.rebuild or damage:
+            return await self._draft(ask=True, rebuild=True, until=until), damage
+        try:
+            return await self._draft(ask=ask, rebuild=False, until=until), ""
+        except IndexDamaged as error:
+            return await self._draft(ask=True, rebuild=True, until=until), str(error)
+
+    async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> Draft:
         """Raises `StoreBusy` when another run still writes at that time."""
         live = None if ask else await _live_recipe(self.store)
         recipe = await recipe_for(self.embedder, self.settings, live)
         while True:
             try:
-                return await (TrialDraft.begin(self.store, recipe) if self.dry_run else self.store.draft(recipe))
+                if self.dry_run:
+                    return TrialDraft(None, {}) if rebuild else await TrialDraft.begin(self.store, recipe)
+                return await self.store.draft(recipe, rebuild=rebuild)
             except StoreBusy:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -138,11 +168,11 @@ class _Request:
                 await asyncio.sleep(min(left, TRY_AGAIN))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher) -> Sitemaps:
+async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Sitemaps:
     """What the sources list; their passwords stay with the client."""
     for source in given:
         client.sign_in(source.url)
-    return await list_pages([source.without_password() for source in given], client)
+    return await list_pages([source.without_password() for source in given], client, workers)
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:
@@ -156,6 +186,19 @@ def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
     report.pages = [flow.twins.told(page) for page in report.pages]
     report.warnings, report.summary_calls = _warnings(client, flow.reader), flow.reader.summary_calls
     report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
+
+
+async def _damage(store: Store) -> str:
+    """What can't be read of the live index; empty where there is none. Raises `StoreUnavailable`."""
+    try:
+        await read_through(await store.live())
+    except NoIndex:
+        return ""
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 async def _live_recipe(store: Store) -> Recipe | None:
@@ -219,7 +262,7 @@ class _Run:
 
     async def _refuse_losses(self) -> None:
         async def read_old(url: str) -> Page | None:
-            return await self.base.live.page(url) if self.base.live else None
+            return await self.base.page(url)
 
         self.report.refused = await self.losses.reasons(self.report.pages, read_old)
         if self.report.refused:

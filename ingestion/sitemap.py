@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
+from ingestion.convert.base import ConversionError
 from ingestion.convert.links import joined
 from ingestion.fetch import Fetched, Fetcher, PageError, Wanted
 from ingestion.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
 from ingestion.sources import Source
+from ingestion.workers import Workers
 
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
@@ -61,6 +62,7 @@ class _Reading:
     """One site while its sitemaps are read; `listed` counts what they list, good or not."""
 
     fetcher: Fetcher
+    workers: Workers
     site: Source
     within: str
     entries: list[Entry] = field(default_factory=list)
@@ -70,13 +72,13 @@ class _Reading:
     listed: int = 0
 
 
-async def read_sitemaps(site: Source, fetcher: Fetcher) -> Sitemaps:
+async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
     """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
 
     Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
     """
     url = site.url
-    reading = _Reading(fetcher, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
+    reading = _Reading(fetcher, workers, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
     roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
     for root in roots:
         before = reading.listed
@@ -125,8 +127,8 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
     """Add what one sitemap lists, and what the sitemaps that it lists do."""
     try:
-        parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
-    except NoSitemap as error:
+        parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
+    except (NoSitemap, ConversionError) as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
     if not parsed.whole:

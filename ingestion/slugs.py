@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+_MOST_DIGITS = 1000
 Slugs = Callable[[Sequence[str]], list[str]]
 
 
@@ -27,15 +28,23 @@ def github(headings: Sequence[str]) -> list[str]:
 def mkdocs(headings: Sequence[str]) -> list[str]:
     """As Python-Markdown's toc does (MkDocs): diacritics are taken off, repeats get _1, _2."""
     made: list[str] = []
+    after: dict[str, str] = {}  # of each slug that is taken, the one to go on with
     for heading in headings:
         text = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode("ascii")
         text = re.sub(r"[^\w\s-]", "", text).strip().lower()
         slug = re.sub(r"[-\s]+", "-", text)
-        while slug in made or not slug:
-            numbered = re.fullmatch(r"(.*)_(\d+)", slug)
-            slug = f"{numbered[1]}_{int(numbered[2]) + 1}" if numbered else f"{slug}_1"
+        first = slug = slug or "_1"
+        while slug in after:
+            slug = after[slug] if after[slug] != slug else _next(slug)
+        after[first] = after[slug] = slug
         made.append(slug)
     return made
+
+
+def _next(slug: str) -> str:
+    name, _, number = slug.rpartition("_")
+    counted = name + number != slug and number.isdecimal() and len(number) < _MOST_DIGITS
+    return f"{name}_{int(number) + 1}" if counted else f"{slug}_1"
 
 
 def _is_word(character: str) -> bool:

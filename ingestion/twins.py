@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
@@ -73,7 +73,7 @@ class Twins:
         if not self._gives_way(holder, page):
             return [self._following(change, page, holder.page)]
         self._hold(page)
-        return [change, self._demotion(holder.page, change.put.page)]
+        return [change, *self._demotion(holder.page, change.put.page)]
 
     def forget(self, url: str) -> None:
         """The page left the index, or has another text."""
@@ -93,13 +93,16 @@ class Twins:
 
     def told(self, report: PageReport) -> PageReport:
         """The line of a page, also where another took the text from it after the line was written."""
-        holder = self._demoted.get(report.url)
-        return _same(report, holder) if holder and not report.same_as else report
+        holder = self._demoted.get(report.url, report.same_as)
+        while holder in self._demoted:
+            holder = self._demoted[holder]
+        return _same(report, holder) if holder != report.same_as else report
 
     def _hold(self, page: Page, *, settled: bool = False) -> None:
         self._holders[_key(page)] = _Holder(replace(page, markdown="", same_as=""), settled)
         self._held[page.url] = _key(page)
         self._followers.pop(page.url, None)
+        self._demoted.pop(page.url, None)
 
     def _alone(self, change: Change, page: Page) -> Change:
         """Nobody else has the text. A page that led to one that had it is read again at the end."""
@@ -129,12 +132,18 @@ class Twins:
         put = replace(follower, markdown=change.put.page.markdown)
         return replace(change, report=report, put=Prepared(put, ()), touch=None)
 
-    def _demotion(self, holder: Page, page: Page) -> Change:
+    def _demotion(self, holder: Page, page: Page) -> Iterator[Change]:
+        """The changes of the page that held the text, and of those that led to it: all lead to the new one."""
         self._demoted[holder.url] = page.url
         self._held.pop(holder.url, None)
-        follower = replace(holder, same_as=page.url, markdown=page.markdown)
-        self._followers[holder.url] = (replace(follower, markdown=""), None)
-        return Change(None, put=Prepared(follower, ()))
+        key = _key(holder)
+        led = [
+            (one, entry) for one, entry in self._followers.values() if one.same_as == holder.url and _key(one) == key
+        ]
+        for one, entry in [(holder, None), *led]:
+            follower = replace(one, same_as=page.url)
+            self._followers[one.url] = (follower, entry)
+            yield Change(None, put=Prepared(replace(follower, markdown=page.markdown), ()))
 
 
 def _same(report: PageReport, holder: str) -> PageReport:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 @dataclass
 class Reply:
-    """What the server does with one call: say `text` in `pieces`, wait, refuse, or die after some pieces."""
+    """What the server does with one call: say `text` in `pieces`, wait, refuse, repeat something for ever, or die."""
 
     text: str = "The answer [1]."
     status: int = 200
@@ -24,6 +24,7 @@ class Reply:
     finish: str | None = "stop"
     reasoning: str = ""
     raw: str | None = None
+    repeated: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -84,6 +85,9 @@ class FakeLLM:
                 request.transport.abort()  # type: ignore[union-attr]
                 return response
             await self._event(response, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+            await asyncio.sleep(reply.piece_delay)
+        while reply.repeated:  # until the client leaves
+            await response.write(reply.repeated.encode())
             await asyncio.sleep(reply.piece_delay)
         if reply.raw:
             await response.write(reply.raw.encode())

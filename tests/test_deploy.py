@@ -58,6 +58,21 @@ def test_systemd_accepts_the_units(tmp_path: Path):
     assert "KilSignal" in spoilt.stderr
 
 
+def test_what_runs_is_shut_in_and_bounded():
+    """Systemd's own judgement of the sandbox is "OK", and units and containers have limits of memory, tasks and files."""
+    analyze = tool("systemd-analyze", "it comes with systemd")
+    for unit in (unit for unit in UNITS if unit.suffix == ".service"):
+        judged = run(analyze, "security", "--offline=true", "--threshold=30", str(unit))
+        assert judged.returncode == 0, judged.stdout[-300:]
+        assert {"MemoryMax", "TasksMax"} <= set(re.findall(r"^(\w+)=", unit.read_text(encoding="utf-8"), re.MULTILINE))
+    assert "LimitNOFILE=65536" in (DEPLOY / "systemd/docs-assistant.service").read_text(encoding="utf-8")
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert services
+    for service in services.values():
+        assert service["read_only"]
+        assert {"mem_limit", "pids_limit", "ulimits"} <= set(service)
+
+
 @pytest.mark.parametrize("timer", [unit for unit in UNITS if unit.suffix == ".timer"], ids=lambda unit: unit.name)
 def test_the_timer_is_of_the_run_and_goes_off_once_a_night(timer: Path):
     """The timer's name is that of the run's unit, and its calendar means one time a day."""

@@ -231,6 +231,20 @@ def test_statuses_and_error_codes_are_those_of_the_api(language: str):
     assert set(re.findall(r"\(`([a-z_]+)`\)", errors)) <= codes
 
 
+def test_every_threat_has_a_test_that_exists():
+    """The tables name the same tests in each language, and each of them is there."""
+    named = {
+        language: re.findall(
+            r"`(tests/\S+\.py)::(\w+)` \|$", section(page(language, "security"), "threats"), re.MULTILINE
+        )
+        for language in LANGUAGES
+    }
+    rows = len(re.findall(r"^\| ", section(page("en", "security"), "threats"), re.MULTILINE)) - 1
+    assert len(named["en"]) == rows > 20
+    assert named["cs"] == named["en"]
+    assert [f"{file}::{name}" for file, name in named["en"] if f"def {name}(" not in read(ROOT / file)] == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_of_the_report_are_the_real_ones(language: str):
     """The table of the report has every outcome of a page, in the report's order."""

@@ -15,7 +15,7 @@ from tests.end_to_end.program import environment, service
 
 ROOT = Path(__file__).parents[1]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input")
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
@@ -63,7 +63,7 @@ def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
     """All modules, prompts, assistants, documentation, style sheets, and the licence."""
     inside = set(zipfile.ZipFile(wheel).namelist())
     sources = files("app/**/*.py", "ingestion/**/*.py", "eval/**/*.py", "prompts/**/*.py")
-    texts = files("prompts/*/*", "app/assistants.toml", "app/api/static/*")
+    texts = files("prompts/*/*", "app/assistants.toml", "app/api/static/*", "*/report*/templates/*")
     documentation = {f"app/{page}" for page in files("docs/*/*.md")}
     assert min(map(len, (sources, texts, documentation))) > 5
     assert sources | texts | documentation <= inside

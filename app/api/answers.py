@@ -200,14 +200,14 @@ class IndexState(BaseModel):
 
 
 class HealthBody(BaseModel):
-    """Whether questions can be answered. `store` and `details` say more to those who may ask questions."""
+    """Whether questions can be answered; all but the status is for those who may ask them."""
 
     status: Literal["ok", "unavailable"]
-    store: str
-    index: IndexState | None
-    model: str
-    embedder: str
-    details: dict[str, object]
+    store: str = ""
+    index: IndexState | None = None
+    model: str = ""
+    embedder: str = ""
+    details: dict[str, object] = {}
 
 
 class IngestRun(BaseModel):

@@ -24,7 +24,9 @@ from app.api.answers import (
     ModelObject,
     SearchResult,
 )
+from app.api.keys import Keys
 from app.api.response_objects import ResponseObject, ResponseStreamEvent
+from app.api.responses import Json
 from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
@@ -169,8 +171,8 @@ RUN: dict[str, Any] = {
 }
 
 
-def add_to(app: FastAPI) -> None:
-    """Serve the description; /openapi.json tells all that the routes take and give."""
+def add_to(app: FastAPI, keys: Keys) -> None:
+    """Serve the description to those who may ask; /openapi.json tells all that the routes take and give."""
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -183,7 +185,12 @@ def add_to(app: FastAPI) -> None:
             }
         return describe()
 
-    async def page(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
+    async def description(request: Request) -> Response:
+        keys.check(request)
+        return Json(app.openapi())
+
+    async def page(request: Request) -> Response:
+        keys.check(request)
         return get_swagger_ui_html(
             openapi_url="openapi.json",
             title=app.title,
@@ -194,6 +201,7 @@ def add_to(app: FastAPI) -> None:
         )
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.add_api_route("/openapi.json", description, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/api-docs", page, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/api-docs/files", StaticFiles(directory=str(files("fastapi_swagger") / "resources")))
 

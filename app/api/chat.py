@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from app.api.openwebui import Display, display, numbers_taken
 from app.api.requestlog import RequestInfo, info_of, log_error
 from app.api.responses import Json
 from app.api.service import Assistant, Service
+from app.api.stopping import stopping
 from app.api.stream import Envelope, Form, Said, Stream
 from app.api.tasks import done, task_of
 from app.api.wire import ChatRequest, read_chat
@@ -91,7 +93,10 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 class Answer(Response):
-    """Sends the answer's events; the client hanging up closes them at once."""
+    """Sends the answer's events; the client hanging up closes them at once.
+
+    Only a server that stops, and has waited long enough, cancels it: then the answer ends with that error.
+    """
 
     def __init__(
         self,
@@ -113,15 +118,24 @@ class Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises what goes wrong before the headers are sent."""
-        async with Inbox(self._events, receive, status=self._status) as inbox:
+        async with Inbox(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:
-                await (await self._whole(inbox))(scope, receive, send)
+                try:
+                    response = await self._whole(inbox)
+                except asyncio.CancelledError as error:
+                    raise stopping() from error
+                await response(scope, receive, send)
 
     async def _send_stream(self, inbox: Inbox, send: Send) -> None:
         stream = Stream(inbox, send, self._form.encoder(), self._info.id)
-        await stream.run(self._service.patience, self._service.keep_alive)
+        try:
+            await stream.run(self._service.patience, self._service.keep_alive)
+        except asyncio.CancelledError as error:
+            if not stream.open:
+                raise stopping() from error
+            await stream.break_off(stopping())
         if stream.error:
             log_error(self._info, stream.error)
 

@@ -19,6 +19,11 @@ PLACEHOLDERS = {
     "file": "[file]",
     "input_file": "[file]",
 }
+MOST_MESSAGES = 50  # of a conversation are read, the last ones
+LONGEST_MESSAGE = 4_000  # characters of an earlier one: its beginning and its end
+MOST_EARLIER = 32_000  # characters of all earlier ones
+MOST_ATTACHED = 200_000  # characters: more than a model's window takes
+CUT = "\n…\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,10 @@ def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Reque
     messages, attached = list[turn.Message](), list[str]()
     for i, line in enumerate(lines):
         text = line.text(asked=i == last)
-        if line.role == "user" and i != last and is_task(text):
-            continue  # the client asked for a title or the like, nobody said that
+        if line.role != "system" and (
+            last - i > MOST_MESSAGES or (line.role == "user" and i != last and is_task(text))
+        ):
+            continue  # long ago; or the client asked for a title or the like, and nobody said that
         if line.role != "assistant":
             own, more = unwrapped(text)
             if own or i != last:  # another template may put the question elsewhere: then all of it is the question
@@ -99,8 +106,33 @@ def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Reque
         if i == last:
             _check_question(text.strip(), line.param, max_question)
         if line.role and text.strip():
-            messages.append(turn.Message(line.role, text))
-    return turn.Request(tuple(messages), attached=tuple(attached))
+            messages.append(turn.Message(line.role, text if i == last else _shortened(text)))
+    return turn.Request(tuple(_last_ones(messages)), attached=tuple(_first_ones(attached)))
+
+
+def _shortened(text: str) -> str:
+    """An earlier message as it is read: of a long one beginning and end."""
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE // 2] + CUT + text[-LONGEST_MESSAGE // 2 :]
+
+
+def _last_ones(messages: Sequence[turn.Message]) -> list[turn.Message]:
+    """The question, which has its own limit, and as many of the other messages as are read, the nearest to it."""
+    question = max(i for i, message in enumerate(messages) if message.role == "user")
+    room, kept = MOST_EARLIER, list[turn.Message]()
+    for i, message in sorted(enumerate(messages), reverse=True):
+        room -= len(message.content) if i != question else 0
+        if room >= 0:
+            kept.append(message)
+    return kept[::-1]
+
+
+def _first_ones(attached: Sequence[str]) -> list[str]:
+    """The attached material, cut where it is more than any model reads."""
+    room, kept = MOST_ATTACHED, list[str]()
+    for text in attached:
+        kept += [text[:room]] if room > 0 else []
+        room -= len(text)
+    return kept
 
 
 def _check_question(question: str, param: str, longest: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from random import randint
 from types import MappingProxyType
 from typing import Any
 
@@ -39,26 +40,41 @@ class Answered:
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
+        errors.Overloaded: (503, "overloaded", "Too much is asked here at the moment. Try again in some seconds."),
         errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
         errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
         errors.StoreError: (502, "store_error", "The index answered something unexpected."),
+        errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
         errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
         errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
         errors.ModelError: (502, "model_error", "The language model gave no usable answer."),
         Exception: (500, "internal_error", "Something went wrong here."),
     }
 )
+TRY_AGAIN = (1, 5)
+"""Seconds between which an overloaded service asks for a pause: all at once would come back together."""
+
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
         "invalid_api_key": 401,
         "admin_disabled": 403,
+        "origin_refused": 403,
         "model_not_found": 404,
         "run_not_found": 404,
+        "request_too_slow": 408,
         "run_under_way": 409,
         "too_long": 413,
+        "url_too_long": 414,
+        "not_json": 415,
+        "host_refused": 421,
+        "wrong_keys": 429,
+        "head_too_large": 431,
         "mcp_missing": 501,
     }
+)
+REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
+    {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
     {404: "There is nothing at this address.", 405: "This address doesn't take this method."}
@@ -70,8 +86,8 @@ def answered(error: Exception, request_id: str) -> Answered:
     match error:
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)
-            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-            return Answered(status, _body(str(error), "invalid_request_error", error.code, error.param), headers)
+            body = _body(str(error), "invalid_request_error", error.code, error.param)
+            return Answered(status, body, REQUEST_HEADERS.get(status, {}))
         case HTTPException():
             message = HTTP_MESSAGES.get(error.status_code, error.detail)
             kind = "invalid_request_error" if error.status_code < 500 else "server_error"
@@ -80,7 +96,8 @@ def answered(error: Exception, request_id: str) -> Answered:
             return _rate_limited(error, request_id)
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
-            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code))
+            again = {"retry-after": str(randint(*TRY_AGAIN))} if code == "overloaded" else {}  # noqa: S311  # no secret
+            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
 
 
 def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:

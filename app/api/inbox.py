@@ -12,6 +12,7 @@ from typing import Self
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from app.api.admission import Limits
 from app.core.errors import ModelError
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
@@ -22,12 +23,15 @@ GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event
 class Inbox:
     """Reads an answer in a task of its own, so that pieces that are there already are taken together.
 
-    Status lines are among the events only with `status`. Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
+    Status lines are among the events only with `status`. It waits for its turn and ends in time by `limits`. Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
     as it comes: a client that reads slowly holds a few kilobytes here, and no connection to a model.
     """
 
-    def __init__(self, events: AsyncIterator[Event], receive: Receive, *, status: bool = False) -> None:
+    def __init__(
+        self, events: AsyncIterator[Event], receive: Receive, *, status: bool = False, limits: Limits | None = None
+    ) -> None:
         self._events = events
+        self._limits = limits or Limits()
         self._status = status
         self._receive = receive
         self._waiting: list[Event] = []
@@ -85,12 +89,15 @@ class Inbox:
     async def _read(self) -> None:
         said = False
         try:
-            async for event in self._events:
-                said = said or isinstance(event, Text)
-                if isinstance(event, Done) and not said:
-                    break
-                if not self._ended:  # read on, so that the pipeline comes to its own end
-                    self._put(event)
+            async with self._limits.answer() as deadline:
+                async for event in self._events:
+                    if isinstance(event, Text) and not said:
+                        said = True
+                        deadline.began()
+                    if isinstance(event, Done) and not said:
+                        break
+                    if not self._ended:  # read on, so that the pipeline comes to its own end
+                        self._put(event)
             if self._ended:
                 return
             self._put(Failure(ModelError("The answer broke off." if said else "The answer was empty.")))

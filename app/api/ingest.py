@@ -13,7 +13,7 @@ from app.api.responses import Json
 from app.api.runs import Run, Runs
 from app.api.service import Service
 from app.api.wire import read_ingest
-from app.core.errors import RequestError
+from app.core.errors import RequestError, quoted
 from app.core.masking import masked
 
 SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
@@ -61,7 +61,7 @@ class Ingest:
             if site not in configured:
                 known = ", ".join(map(masked, configured))
                 raise RequestError(
-                    f"sites[{i}]: {site!r} is not configured. Write it as DOCS_SITES and DOCS_SOURCES have it: {known}.",
+                    f"sites[{i}]: {quoted(site)} is not configured. Write it as DOCS_SITES and DOCS_SOURCES have it: {known}.",
                     param=f"sites[{i}]",
                 )
         return tuple(site for site in configured if wanted is None or site in wanted)

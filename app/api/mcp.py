@@ -18,7 +18,7 @@ from app.api.requestlog import info_of, log_error
 from app.api.search import found
 from app.api.service import Service
 from app.api.wire import SearchFilters, SearchRequest, Wire
-from app.core.errors import AssistantError, RequestError
+from app.core.errors import AssistantError, RequestError, quoted
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -111,7 +111,8 @@ class Mcp:
 
         async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
-                said, data = await self._call(params.name, params.arguments or {})
+                async with self._service.limits.answer():
+                    said, data = await self._call(params.name, params.arguments or {})
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
@@ -133,14 +134,16 @@ class Mcp:
         url = given.url.strip().partition("#")[0]
         page = await assistant.page(url)
         if not page:
-            raise RequestError(f"There is no page {url!r} here. Take an address that search_docs gave.", param="url")
+            raise RequestError(
+                f"There is no page {quoted(url)} here. Take an address that search_docs gave.", param="url"
+            )
         about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
         return page.markdown, {**about, "markdown": page.markdown}
 
 
 def _read(name: str, arguments: dict[str, Any]) -> Wire:
     if name not in TOOLS:
-        raise RequestError(f"There is no tool {name!r}. There is: {', '.join(TOOLS)}.")
+        raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
     try:
         return TOOLS[name].model_validate(arguments)
     except ValidationError as error:

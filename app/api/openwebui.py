@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,7 @@ from starlette.datastructures import Headers
 from app.core.turn import Source, Status
 
 PREFIXES = ("x-owui-", "x-openwebui-")
-_WRAPPED = re.compile(
-    r"\s*### Task:\s*\nRespond to the user query using the provided context.*?\n<context>\n(?P<context>.*)\n</context>"
-    r"(?P<question>.*)",
-    re.DOTALL,
-)
-_ATTACHED = re.compile(r"<source\b(?P<about>[^>]*)>(?P<text>.*?)</source>", re.DOTALL)
+WRAPPED = "Respond to the user query using the provided context"
 _ID = re.compile(r'\bid="(\d{1,4})"')
 
 
@@ -47,12 +42,28 @@ def recognised(headers: Headers) -> bool:
 
 def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
     """The user's own question and the material that Open WebUI put around it; most texts have none."""
-    if not (match := _WRAPPED.fullmatch(text)):
+    # found letter by letter, as these texts may be as long as a request
+    head, _, rest = text.partition("\n<context>\n")
+    context, closed, question = rest.rpartition("\n</context>")
+    task, _, told = head.lstrip().partition("\n")
+    if not closed or task.rstrip() != "### Task:" or not told.lstrip().startswith(WRAPPED):
         return text, ()
-    context, question = match["context"], match["question"].strip()
-    question = question.removeprefix("<user_query>").removesuffix("</user_query>")
-    sources = tuple(found[0].strip() for found in _ATTACHED.finditer(context)) or (context.strip(),)
+    question = question.strip().removeprefix("<user_query>").removesuffix("</user_query>")
+    sources = tuple(_sources(context)) or (context.strip(),)
     return question.strip(), tuple(source for source in sources if source)
+
+
+def _sources(context: str) -> Iterator[str]:
+    """Each element `source`, with its tags."""
+    end = 0
+    while (start := context.find("<source", end)) >= 0:
+        end = start + len("<source")
+        if context[end : end + 1].isalnum():  # <sources>
+            continue
+        if (closing := context.find("</source>", end)) < 0:
+            return
+        end = closing + len("</source>")
+        yield context[start:end]
 
 
 def numbers_taken(attached: Iterable[str]) -> int:

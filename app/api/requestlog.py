@@ -14,14 +14,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.clients import Shown, shown_address
 from app.api.errors import answered
-from app.core.errors import AssistantError, RequestError
+from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _PLAIN = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
 HUNG_UP = 499
+LONGEST = 200
 
 
 @dataclass(slots=True)
@@ -40,10 +42,14 @@ def info_of(request: Request) -> RequestInfo:
 
 
 class RequestLog:
-    """ASGI middleware; the id is the client's own `x-request-id` where it sent a sane one."""
+    """ASGI middleware; the id is the client's own `x-request-id` where it sent a sane one.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `client` says how much of the client's address is logged.
+    """
+
+    def __init__(self, app: ASGIApp, client: Shown = "none") -> None:
         self._app = app
+        self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request and log it."""
@@ -51,6 +57,8 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
+        if client := shown_address(scope, self._client):
+            info.fields["client"] = client
         began = time.perf_counter()
 
         async def sender(message: Message) -> None:
@@ -84,13 +92,15 @@ def log_error(info: RequestInfo, error: Exception) -> None:
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
+    if isinstance(error, Overloaded):
+        return  # the gate says it once for many
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,
         "failed id=%s error=%s message=%s",
         info.id,
         type(error).__name__,
-        _printable(str(error)),
+        _printable(str(error), 10 * LONGEST),
         exc_info=None if expected else error,
     )
 
@@ -112,7 +122,8 @@ def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
     )
 
 
-def _printable(value: object) -> str:
+def _printable(value: object, most: int = LONGEST) -> str:
     """One word or a quoted text: what a client sent must not make up log lines or fields."""
     text = str(value)
+    text = text if len(text) <= most else f"{text[:most]}…"
     return text if _PLAIN.fullmatch(text) and text.isprintable() else repr(text)

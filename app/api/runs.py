@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import orjson
 
-from app.core.errors import RequestError
+from app.core.errors import RequestError, quoted
 
 log = logging.getLogger("app.api")
 
@@ -107,7 +107,7 @@ class Runs:
             if run.id == id:
                 return run
         raise RequestError(
-            f"There is no run {id!r} here: only the last {KEPT} since the service was started are known.",
+            f"There is no run {quoted(id)} here: only the last {KEPT} since the service was started are known.",
             code="run_not_found",
         )
 

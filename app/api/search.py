@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.admission import until_hung_up
 from app.api.chat import read_body
 from app.api.requestlog import info_of
 from app.api.responses import Json
@@ -35,7 +36,11 @@ class Search:
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
-        return Json(await found(assistant, body, info.id, max_question=self.service.settings.max_question))
+        return Json(await until_hung_up(request.receive, self._found(assistant, body, info.id)))
+
+    async def _found(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
+        async with self.service.limits.answer():
+            return await found(assistant, body, id_, max_question=self.service.settings.max_question)
 
 
 async def found(

@@ -14,10 +14,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from app.api import apidocs
+from app.api.admission import Admission, Limits
 from app.api.chat import Chat
+from app.api.door import Door, Hosts
 from app.api.health import HealthCheck
 from app.api.ingest import Ingest
-from app.api.keys import Keys
+from app.api.keys import Guesses, Keys
 from app.api.mcp import Mcp
 from app.api.models import Models
 from app.api.requestlog import RequestLog, error_response
@@ -26,6 +28,7 @@ from app.api.runs import Runs
 from app.api.search import Search
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
+from app.api.stopping import Stopping
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 
@@ -63,21 +66,22 @@ def create_app(
         version=version("docs-assistant"),
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.add_middleware(RequestLog)
-    app.add_exception_handler(AssistantError, error_response)
-    app.add_exception_handler(HTTPException, error_response)
-    app.add_exception_handler(405, method_refused)
-    service = Service(assistants, settings, Keys(settings.api_keys), Keys(settings.admin_keys), patience, keep_alive)
+    limits = Limits.of(settings, assistants.llm_timeout)
+    _add_layers(app, settings, limits)
+    guesses = Guesses()
+    keys, admins = Keys(settings.api_keys, guesses), Keys(settings.admin_keys, guesses, "admin")
+    service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
     site.add_to(app)
-    apidocs.add_to(app)
+    apidocs.add_to(app, keys)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     return app
 
@@ -93,6 +97,17 @@ async def method_refused(request: Request, error: Exception) -> Response:
 async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
     """To the documentation."""
     return RedirectResponse("docs/", 307)
+
+
+def _add_layers(app: FastAPI, settings: Settings, limits: Limits) -> None:
+    """The innermost first."""
+    app.add_middleware(Admission, gate=limits.gate)
+    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(Stopping)
+    app.add_middleware(RequestLog, client=settings.log_client)
+    app.add_exception_handler(AssistantError, error_response)
+    app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(405, method_refused)
 
 
 def _add_api(app: FastAPI, service: Service) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from starlette.requests import Request as HttpRequest
 
+from app.api.admission import Limits
 from app.api.keys import Keys
 from app.core.errors import RequestError
 from app.core.models.base import Model
@@ -104,6 +105,11 @@ class Assistants(Protocol):
         """The language model; None where none is configured."""
         ...
 
+    @property
+    def llm_timeout(self) -> float:
+        """The longest that a language model of theirs may be silent, in seconds."""
+        ...
+
     def get(self, name: str, /) -> Assistant:
         """The assistant of this name. Raises `RequestError` with the code `model_not_found`."""
         ...
@@ -131,6 +137,7 @@ class Service:
     admins: Keys
     patience: float = 10.0
     keep_alive: float = 10.0
+    limits: Limits = field(default_factory=Limits)
 
     def check_admin(self, request: HttpRequest, refused: str, *, instead: str = "", param: str | None = None) -> None:
         """Raises `RequestError` without a right admin key, and where none is set; that says what is `refused` then."""

@@ -26,9 +26,9 @@ from markdown_it.token import Token
 log = logging.getLogger("app.api")
 HOME = "index"
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]+)*")
-_EXPLICIT_ID = re.compile(r"\s*\{#([\w-]+)\}\s*$")
+_EXPLICIT_ID = re.compile(r"(?<!\s)\s*+\{#([\w-]+)\}\s*$")
 _PAGE_LINK = re.compile(
-    r"(?![a-zA-Z][a-zA-Z0-9+.-]*:|/|#)(?P<folder>(?:[^#?]*/)?)(?P<name>[^#?/]+)\.md(?P<rest>[#?].*)?"
+    r"(?![a-zA-Z][a-zA-Z0-9+.-]*:|/|#)(?P<folder>(?:[^#?]*/)?+)(?P<name>[^#?/]+)\.md(?P<rest>[#?].*)?"
 )
 
 

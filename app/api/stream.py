@@ -164,7 +164,7 @@ def usage_object(usage: Usage) -> dict[str, int]:
 
 @dataclass
 class Stream:
-    """Writes one answer; `error` is what went wrong after the headers were sent."""
+    """Writes one answer; it is `open` once the headers were sent, and `error` is what went wrong after that."""
 
     inbox: Inbox
     send: Send
@@ -173,11 +173,13 @@ class Stream:
     usage: Usage = field(default_factory=Usage)
     sources: list[Source] = field(default_factory=list)
     error: Exception | None = None
+    open: bool = False
 
     async def run(self, patience: float, keep_alive: float) -> None:
         """Write the answer until its end. Raises what went wrong before the headers were sent."""
         events, ended = await self._before_headers(patience), False
         await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        self.open = True
         self.inbox.keep_awake(keep_alive)
         while not ended:
             body, ended = self._encode(events)
@@ -185,6 +187,11 @@ class Stream:
                 await self.send({"type": "http.response.body", "body": body or KEEP_ALIVE, "more_body": not ended})
             if not ended:
                 events = await self.inbox.take()
+
+    async def break_off(self, error: Exception) -> None:
+        """End an open stream with this error."""
+        self.error = error
+        await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
 
     async def _before_headers(self, patience: float) -> list[Event]:
         """The events up to the first that opens the stream; none when `patience` seconds went by without one."""

@@ -22,6 +22,7 @@ from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
+from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")
 
@@ -54,9 +55,7 @@ BY_BEGINNING: Mapping[str, str] = MappingProxyType(
     }
 )
 _ENDS = ("</chat_history>", "#### Output:")
-_HISTORY = re.compile(r"<chat_history>\n(.*)\n</chat_history>", re.DOTALL)
 _TURN = re.compile(r"^(USER|ASSISTANT): ", re.MULTILINE)
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,8 @@ class Task:
     @property
     def questions(self) -> list[str]:
         """What the user said in the conversation that the task is about."""
-        found = _HISTORY.search(self.prompt)
-        parts = _TURN.split(found[1])[1:] if found else []
+        history = self.prompt.partition("<chat_history>\n")[2].rpartition("\n</chat_history>")[0]
+        parts = _TURN.split(history)[1:]
         return [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "USER"]
 
     def fallback(self) -> str:
@@ -87,9 +86,8 @@ class Task:
 
     def checked(self, text: str) -> str | None:
         """The JSON in what a model wrote, reduced to what was asked for; None where it isn't that."""
-        match = _OBJECT.search(text)
         try:
-            found = orjson.loads(match[0]) if match else None
+            found = orjson.loads(braced(text))
         except orjson.JSONDecodeError:
             return None
         value = found.get(self.key) if isinstance(found, dict) else None

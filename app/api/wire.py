@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from app.core.errors import RequestError
+from app.core.errors import ECHOED, RequestError
 from app.core.filters import Filters
 
 MAX_INT = 2**31 - 1
+Name = Annotated[str, Field(max_length=200)]
+Place = Annotated[str, Field(max_length=1000)]
 
 
 class Wire(BaseModel):
@@ -52,22 +54,22 @@ class SearchFilters(Wire):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    collections: list[str] = Field(
+    collections: list[Name] = Field(
         default_factory=list, max_length=100, description="Names that pages were indexed under."
     )
-    languages: list[str] = Field(
+    languages: list[Name] = Field(
         default_factory=list, max_length=100, description="Languages of pages.", examples=[["en"]]
     )
-    url_prefixes: list[str] = Field(
+    url_prefixes: list[Place] = Field(
         default_factory=list, max_length=100, description="Beginnings of addresses, as of a site."
     )
-    sections: list[str] = Field(
+    sections: list[Place] = Field(
         default_factory=list,
         max_length=100,
         description="Paths on any site, with all below them.",
         examples=[["/docs/storage"]],
     )
-    versions: list[str] = Field(
+    versions: list[Name] = Field(
         default_factory=list,
         max_length=100,
         description="Versions as addresses tell them, or pages say them.",
@@ -83,7 +85,7 @@ class SearchFilters(Wire):
 class ChatRequest(Wire):
     """A chat request; the last message of the user is the question. Fields not listed here are ignored."""
 
-    model: str = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
+    model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
     messages: list[ChatMessage] = Field(
         min_length=1, examples=[[{"role": "user", "content": "How do I create a volume?"}]]
     )
@@ -95,13 +97,13 @@ class ChatRequest(Wire):
     max_completion_tokens: int | None = Field(
         None, ge=1, le=MAX_INT, description="Newer name of `max_tokens`; it wins where both are given."
     )
-    stop: str | list[str] | None = Field(None, description="Texts that end the answer; at most four.")
+    stop: Name | list[Name] | None = Field(None, description="Texts that end the answer; at most four.")
     seed: int | None = Field(None, ge=-(2**63), le=2**63 - 1)
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, as every field that isn't listed here.")
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
-    persona: str | None = Field(
+    persona: Name | None = Field(
         None,
         description="Tone of the answer, as the name of a persona; it wins over one in `model`.",
         examples=["kids"],
@@ -139,7 +141,7 @@ class TextOptions(Wire):
 class ResponsesRequest(Wire):
     """A request of the Responses API. Nothing is kept here, so what refers to an earlier response is refused."""
 
-    model: str = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
+    model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
     input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
     instructions: str | None = Field(None, description="Wishes of style, as a system message.")
     stream: bool | None = Field(default=False, description="Send the answer as it is written.")
@@ -147,13 +149,13 @@ class ResponsesRequest(Wire):
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
-    persona: str | None = Field(None, description="Tone of the answer, as the name of a persona.", examples=["kids"])
+    persona: Name | None = Field(None, description="Tone of the answer, as the name of a persona.", examples=["kids"])
     previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
     conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
     background: bool | None = Field(
         None, description="Only false: answers come in this response.", json_schema_extra={"enum": [False, None]}
     )
-    metadata: dict[str, str] | None = Field(None, description="Given back.")
+    metadata: dict[Name, Place] | None = Field(None, max_length=16, description="Given back.")
 
     @field_validator("background")
     @classmethod
@@ -169,7 +171,7 @@ class SearchRequest(Wire):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     query: str = Field(examples=["How do I create a volume?"])
-    model: str = Field(default="", description="Assistant whose pages are searched; the first one without it.")
+    model: Name = Field(default="", description="Assistant whose pages are searched; the first one without it.")
     limit: int | None = Field(None, ge=1, le=50, description="How many passages; DOCS_TOP_K without it.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
 
@@ -183,7 +185,7 @@ class IngestRequest(Wire):
         description="Some of the configured sites, as DOCS_SITES and DOCS_SOURCES have them; without it all of them.",
         examples=[["https://docs.example.org/sitemap.xml"]],
     )
-    collections: list[Annotated[str, Field(min_length=1)]] | None = Field(
+    collections: list[Annotated[Name, Field(min_length=1)]] | None = Field(
         None, min_length=1, description="Only the sources of these collections.", examples=[["handbook"]]
     )
     force: bool = Field(
@@ -221,7 +223,7 @@ def _read(kind: type[Body], body: bytes) -> Body:
         raise RequestError(f"The body is no valid JSON: {error}.", code="invalid_json") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        param = _param(first["loc"])
+        param = _param(first["loc"])[:ECHOED]
         raise RequestError(f"{param or 'The body'}: {_reason(param, first['msg'])}.", param=param or None) from error
 
 

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -46,6 +46,9 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would be done")
     parser.add_argument(
+        "--rebuild", action="store_true", help="build the index anew, also where the one that is there can't be read"
+    )
+    parser.add_argument(
         "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to end"
     )
     add_index_option(parser)
@@ -70,7 +73,7 @@ def ingest(arguments: argparse.Namespace) -> int:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    how = How(only=arguments.only, force=arguments.force, dry_run=arguments.dry_run, wait=arguments.wait)
+    how = How(**{field.name: getattr(arguments, field.name) for field in fields(How)})
     try:
         report = asyncio.run(index(settings, sites, how))
     except NotPublished as error:
@@ -89,6 +92,7 @@ class How:
     only: bool = False
     force: bool = False
     dry_run: bool = False
+    rebuild: bool = False
     wait: float = 0.0
 
 

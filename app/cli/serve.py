@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("app.cli.serve")
 
-BACKLOG = 2048
+BACKLOG = 8192
+"""Connections that wait to be taken, as far as the system allows (net.core.somaxconn); who finds no place tries again after 1 s."""
 IDLE = 120
 """Seconds that a connection without a request stays open: longer than clients and proxies keep theirs (httpx 5, aiohttp 15,
 nginx and AWS 60, Go 90). Whoever closes first must be the client, or its next request meets a closing connection."""
@@ -55,8 +56,10 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import uvicorn
 
+    from app.api.connections import Connections, limits
     from app.api.server import create_app
     from app.assembly import build
+    from app.cli.server import Server
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
@@ -65,16 +68,20 @@ def serve(arguments: argparse.Namespace) -> int:
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
+        http=Connections(limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
+        ws="none",
+        backlog=BACKLOG,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=IDLE,
-        timeout_graceful_shutdown=10,
     )
     # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
     gc.collect()
     gc.freeze()
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(app, config).run(sockets=[listener])
     return 0
 
 

@@ -18,6 +18,7 @@ ANALYZER = "stem-prefix5-1"  # part of the index's recipe: raise the number when
 
 PREFIX = 5
 PREFIX_MARK, STEM_MARK = "*", "~"  # never part of a word or an identifier, so no kind can be taken for another
+LONGEST_KEPT = 32  # of a run whose tokens are remembered: memory is bounded by bytes, not by entries of any length
 LONGEST = 64  # longer runs are encoded data; nobody asks for them, and they would fill the index
 
 STEMMERS: Mapping[str, str] = MappingProxyType(
@@ -53,14 +54,20 @@ def _runs(text: str) -> list[str]:
     return _RUN.findall(unicodedata.normalize("NFC", text))
 
 
-@lru_cache(maxsize=50_000)
 def _tokens(run: str, language: str) -> tuple[str, ...]:
     """The tokens of one run without spaces: of its words, and of itself when it is made of several."""
+    return _kept_tokens(run, language) if len(run) <= LONGEST_KEPT else _made_tokens(run, language)
+
+
+def _made_tokens(run: str, language: str) -> tuple[str, ...]:
     words = _WORD.findall(run)
     if len(words) == 1:
         return tuple(token for part in _humps(run) for token in _word_tokens(part, language))
     whole = (fold(run),) if len(run) <= LONGEST else ()
     return (*whole, *(token for word in words for token in _tokens(word, language)))
+
+
+_kept_tokens = lru_cache(maxsize=20_000)(_made_tokens)
 
 
 def _humps(word: str) -> Iterator[str]:
@@ -83,7 +90,7 @@ def _word_tokens(word: str, language: str) -> Iterator[str]:
         yield folded[:PREFIX] + PREFIX_MARK
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=50_000)
 def _stem(word: str, language: str) -> str:
     name = STEMMERS.get(language)
     if name is None:

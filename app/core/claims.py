@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _CITATION = re.compile(r"\[\d{1,3}\]")
-_LIST_MARK = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+")
 _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -30,13 +30,18 @@ _UNITS = {
 }
 """Units, each with the ways that it is written."""
 
-_DIGITS = r"\d+(?:[.,:]\d+|[ \u00a0\u202f]\d{3}(?!\d))*"
+_DIGITS = r"\d{1,30}(?:[.,:]\d{1,30}|[ \u00a0\u202f]\d{3}(?!\d)){0,10}"
 _UNIT = "|".join(f"(?P<u{i}>{written})" for i, written in enumerate(_UNITS.values()))
 _AMOUNT = re.compile(rf"(?<![\w.,]){_DIGITS}(?:[\s-]?(?:{_UNIT}))?(?!\w)", re.IGNORECASE)
 _MEASURED = re.compile(
-    rf"(?:(?P<low>{_DIGITS})(?P<to>\s?[–—-]\s?|\s(?:to|až)\s))?(?P<number>{_DIGITS})[\s-]?(?:{_UNIT})(?!\w)",
+    rf"(?<!\d)(?:(?P<low>{_DIGITS})(?P<to>\s?[–—-]\s?|\s(?:to|až)\s))?(?P<number>{_DIGITS})[\s-]?(?:{_UNIT})(?!\w)",
     re.IGNORECASE,
 )
+
+
+MOST_PLACES = 100  # of a text that are looked at: what is a part of something else in so many is so in the next ones
+_INSIDE = re.compile(r"(?:\w|\d[.,])\Z")
+_NUMBER_GOES_ON, _PATH_GOES_ON = re.compile(r"\w|[.,]\d"), re.compile(r"[\w/]")
 
 
 def claims(text: str) -> tuple[str, ...]:
@@ -82,9 +87,16 @@ def comparable(text: str) -> str:
 def occurs(claim: str, text: str) -> bool:
     """Whether the text has the claim, and not only as a part of something else; both are `comparable`, or both `spaced`."""
     # 10 is not in 100, version 1.2 not in 11.2, and "rm -r ." not in "rm -r ./build"
-    start = r"(?<!\w)(?<!\d[.,])" if claim[:1].isalnum() else ""
-    end = r"(?!\w)(?![.,]\d)" if claim[-1:].isalnum() else r"(?![\w/])"
-    return re.search(f"{start}{re.escape(claim)}{end}", text) is not None or _in_table(claim, text)
+    goes_on = _NUMBER_GOES_ON if claim[-1:].isalnum() else _PATH_GOES_ON
+    at = text.find(claim)
+    for _ in range(MOST_PLACES):
+        if at < 0:
+            break
+        begins = not claim[:1].isalnum() or not _INSIDE.search(text[max(at - 2, 0) : at])
+        if begins and not goes_on.match(text, at + len(claim)):
+            return True
+        at = text.find(claim, at + 1)
+    return _in_table(claim, text)
 
 
 def _in_table(claim: str, text: str) -> bool:

@@ -4,10 +4,13 @@ AssistantError
  ├─ SettingsError                 a setting is missing or wrong
  ├─ PromptError                   a prompt or language file is missing or has wrong holes
  ├─ RequestError                  the client's request can't be served as it is
+ ├─ Overloaded                    more is asked than can be answered
+ ├─ AnswerTimeout                 an answer took too long
  ├─ StoreError                    the store answered something unexpected
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
  │   ├─ NoIndex                   nothing has been indexed yet
+ │   ├─ IndexDamaged              what is stored of the index can't be read; `ingest --rebuild` builds it anew
  │   └─ IndexMismatch             the index was built with another embedder or dimension
  ├─ ModelError                    a language model or embedder answered something unusable
  │   ├─ ModelUnavailable          it can't be reached, or said 5xx
@@ -22,6 +25,13 @@ Each message says what failed, with what, and what to do.
 """
 
 from __future__ import annotations
+
+ECHOED = 100
+
+
+def quoted(text: str) -> str:
+    """What somebody sent, as messages and log lines repeat it: in quotation marks, at most `ECHOED` characters of it."""
+    return repr(text) if len(text) <= ECHOED else f"{text[:ECHOED]!r}…"
 
 
 class AssistantError(Exception):
@@ -45,6 +55,14 @@ class RequestError(AssistantError):
         self.code = code
 
 
+class Overloaded(AssistantError):
+    """More is asked than can be answered; later it may be possible."""
+
+
+class AnswerTimeout(AssistantError):
+    """An answer took too long, whatever it waited for."""
+
+
 class StoreError(AssistantError):
     """The store answered something unexpected."""
 
@@ -59,6 +77,10 @@ class StoreBusy(StoreError):
 
 class NoIndex(StoreError):
     """Nothing has been indexed yet."""
+
+
+class IndexDamaged(StoreError):
+    """What is stored of the index can't be read."""
 
 
 class IndexMismatch(StoreError):

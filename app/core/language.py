@@ -20,15 +20,18 @@ from app.core.analysis import fold
 from app.core.prompts import Language
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S*[/@\\=<>{}]\S*|\S+[._]\S+", re.DOTALL)
-_QUOTED = re.compile(r"„[^“”\n]*[“”]|“[^”\n]*”|«[^»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
+# what may begin anywhere is bounded, or ends where it could begin again: else each beginning would be read to the end
+_CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
+_QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
 _APOSTROPHE = re.compile("['’]")
-_SENTENCE = re.compile(r"[.!?:\n]+(?:\s|$)")
+_COMPOUND = re.compile(r"(?<![\w-])[^\W_]++(?:-[^\W_]++)++")
+_SENTENCE = re.compile(r"[.!?:\n]{1,20}(?:\s|$)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
-_ASKING = re.compile(r"[^.!?\n]*\?")
+_ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
 SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
 FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
+FEWEST_LETTERS = 12  # nor do two short names tell a language ("kubectl pods")
 MOST_WORDS = 50  # more make the statistics slower, not surer
 SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
 LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
@@ -84,13 +87,13 @@ class LanguageDetector:
 
     def guessed(self, text: str) -> str:
         """What the letters of a text suggest, else the default."""
-        return self._statistical(_words(_ends(text))) or self._default
+        return self._statistical(_words(both_ends(text))) or self._default
 
     def shown(self, text: str) -> str:
         """The language that the text's words show; empty where none does ("gpu quota namespace")."""
         if len(self._codes) == 1:
             return self._codes[0]
-        text = _CODE.sub(" ", _ends(text))
+        text = _COMPOUND.sub(self._compound, _CODE.sub(" ", both_ends(text)))
         own = _QUOTED.sub(" ", text)
         own = own if _words(own) else text  # all of it may be in quotation marks
         greeting = self._greeting(own)
@@ -99,6 +102,11 @@ class LanguageDetector:
             if head not in {"", "en"}:
                 return head
         return self._winner(own, greeting)
+
+    def _compound(self, found: re.Match[str]) -> str:
+        """Words with hyphens between them where all are of one language ("je-li"); else a name ("nvidia-smi"): nothing."""
+        parts = [fold(part) for part in found[0].split("-")]
+        return found[0] if any(all(self._is_of(code, part) for part in parts) for code in self._codes) else " "
 
     def _winner(self, text: str, greeting: str) -> str:
         votes = self._votes(text)
@@ -144,12 +152,13 @@ class LanguageDetector:
 
     def _statistical(self, words: list[str]) -> str:
         words = [word for word in words if len(word) >= SHORTEST][:MOST_WORDS]
-        if self._factory is None or len(words) < FEWEST_WORDS:
+        if self._factory is None or len(words) < FEWEST_WORDS or sum(map(len, words)) < FEWEST_LETTERS:
             return ""
         return likeliest(self._factory, fold(" ".join(words)))[0]
 
 
-def _ends(text: str) -> str:
+def both_ends(text: str) -> str:
+    """As much of a text as tells what is asked and in what language: of a long one beginning and end."""
     return text if len(text) <= 2 * READ else f"{text[:READ]}\n{text[-READ:]}"
 
 

@@ -194,6 +194,12 @@ class Settings(BaseSettings):
     # service
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
+    allowed_hosts: Words = Field(
+        (), description="More names that requests may be sent to, as docs.example.org or *.example.org; * lets all in."
+    )
+    trusted_proxies: Words = Field(
+        (), description="Addresses and networks of proxies whose X-Forwarded-For and -Proto are believed."
+    )
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys that clients must show; empty lets everybody in."
     )
@@ -208,19 +214,42 @@ class Settings(BaseSettings):
         default_factory=dict,
         description='JSON: how clients get sources, by the number of their key, as {"2": "events"}.',
     )
+    max_answers: int = Field(
+        500, ge=1, description="Answers under way at once, with those that a language model is writing; more get 503."
+    )
     max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug also logs question texts."
     )
+    log_client: Literal["full", "cut", "none"] = Field(
+        "cut", description="How much of clients' addresses is logged: all, the network (/24, /48), or nothing."
+    )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
     @field_validator(
-        "sites", "languages", "translate", "translate_from", "crawl_allow", "api_keys", "admin_keys", mode="before"
+        "sites",
+        "languages",
+        "translate",
+        "translate_from",
+        "crawl_allow",
+        "allowed_hosts",
+        "trusted_proxies",
+        "api_keys",
+        "admin_keys",
+        mode="before",
     )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    @field_validator("api_keys", "admin_keys", mode="before")
+    @classmethod
+    def _refuse_none(cls, value: object) -> object:
+        # a variable that stayed empty by mistake must not open the service
+        if isinstance(value, str) and not value.replace(",", " ").split():
+            raise ValueError("there is no key in it; write one, or take the setting out")
+        return value
 
     def vector_share(self, language: str) -> float:
         """Weight of the vector leg for a question in this language, 0..1; the lexical leg has the rest."""

@@ -202,8 +202,8 @@ class Turn:
 
     `unsure`: no word of the user tells the language, so that it is a guess.
     `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
-    an earlier question that this one needs to be understood. `period` lifts pages of the time that was asked about,
-    `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
+    an earlier question that this one needs to be understood, `smalltalk` the reply where nothing was asked, which ends
+    the run. `period` lifts pages of the time that was asked about, `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
     `hypothetical` are what other wordings and a made-up answer found, `more_keywords` the keywords of a second search.
     `evidence` (0..1) is how much of what the question says the best passage has, `evidence_needed` what it must have;
     `related` are hits too weak to answer from, `choices` hits of different readings of the question, `condensed`
@@ -217,7 +217,7 @@ class Turn:
     language: str = ""
     unsure: bool = False
     referred: str = ""
-    smalltalk: bool = False
+    smalltalk: str = ""
     period: Boost | None = None
     recency: Recency | None = None
     sections: Boost | None = None

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 CURRENT = frozenset({"", "latest", "stable", "current"})
 UNRELEASED = frozenset({"main", "master", "dev", "devel", "nightly", "next", "edge", "unreleased"})
+LONGEST_KEPT = 300  # characters of an address whose parts are remembered
 
 # a bare number is a year or an id more often than a version
 _NUMBER = r"v?(?P<number>\d+(?:\.(?:\d+|x))+)|v(?P<major>\d+)"
@@ -22,13 +23,19 @@ _NAMED = re.compile(rf"(?<![\w.])(?:{_NUMBER})(?![\w]|\.\d)", re.IGNORECASE)
 _SAID = re.compile(r"\w[\w.+-]{0,39}")
 
 
-@lru_cache(maxsize=50_000)
 def split_version(url: str) -> tuple[str, str]:
     """The address without its version, which is the same for all versions of a page, and the version; empty for none."""
+    return _kept_split(url) if len(url) <= LONGEST_KEPT else _split(url)
+
+
+def _split(url: str) -> tuple[str, str]:
     found = _PART.search(url)
     if not found:
         return url, ""
     return url[: found.start()] + url[found.end() :], _plain(found)
+
+
+_kept_split = lru_cache(maxsize=20_000)(_split)
 
 
 def said_versions(url: str, said: str) -> tuple[str, ...]:

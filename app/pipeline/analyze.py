@@ -20,12 +20,11 @@ from app.pipeline.keywords import LONGEST as LONGEST_KEYWORDS
 from app.pipeline.keywords import codes_of, names_of
 from app.pipeline.keywords import parse as parse_lines
 from app.pipeline.refine import LONGEST as LONGEST_QUESTION
-from app.pipeline.replies import unquoted
+from app.pipeline.replies import braced, unquoted
 from app.pipeline.step import Changes
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_QUESTION = re.compile(r"^\W*question\W*[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
+_QUESTION = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,13 @@ class Analyze:
     settings: Settings
     name = "analyze"
     reads = ("question", "language")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("refined", "keywords")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """What can be read of the two; `ModelError` when it is nothing."""
-        if turn.smalltalk:
-            return {}
         codes = codes_of(turn, self.prompts)
         lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
         system = self.prompts.render(
@@ -82,12 +79,9 @@ def parse(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def _object(answer: str) -> Mapping[str, Any] | None:
-    match = _OBJECT.search(answer)
-    if not match:
-        return None
     for read in (json.loads, ast.literal_eval):
         try:
-            values = read(_TRAILING_COMMA.sub("", match[0]))
+            values = read(_TRAILING_COMMA.sub("", braced(answer)))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
         if isinstance(values, dict):

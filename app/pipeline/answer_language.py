@@ -34,14 +34,15 @@ LEAST_LED = 3  # words of a sentence that leads to code ("Run the following comm
 MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
 
 _SILENT = re.compile(
-    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
+    # bounded or anchored, so that none is tried from each letter to the end
+    r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
     r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
-    r"|^\W*(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
-    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]*[/@\\=<>{}_][!-~]*|\w+\.\w[!-~]*|[!-~]*\d[!-~]*"
+    r"|^[^\w\n]*+(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
+    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_][!-~]*|\w{1,40}\.\w[!-~]*|[!-~]{0,40}\d[!-~]*"
     r"|\b(?-i:[^\W\d_]*[a-z][A-Z][^\W\d_]*)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-_LEADING = re.compile(r"\A\s*([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
+_LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 

@@ -50,7 +50,7 @@ class Associate:
     _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, compare=False)
     name = "associate"
     reads = ("question", "language", "generation")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("sections",)
     optional = True
     helper_calls = 1
@@ -58,7 +58,7 @@ class Associate:
     async def __call__(self, turn: Turn) -> Changes:
         """A boost of the picked sections; nothing where none fits or there is nothing to pick from."""
         generation: Generation = turn.generation
-        listed = () if turn.smalltalk else await self._sections(generation, turn.request.filters)
+        listed = await self._sections(generation, turn.request.filters)
         if len(listed) < 2:
             return {}
         lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,7 +16,8 @@ Kind = Literal["paragraph", "list", "table", "code", "quote"]
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-_NOTHING = re.compile(r"^(?:\s*(?:!\[[^\]\n]*\]\([^)\n]*\)|\*{3,}|-{3,}|_{3,}|<[^>\n]*>|<br\s*/?>))+\s*$")
+# possessive: a rule can be read as one or as many, and trying all ways takes time exponential in its length
+_NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\b[Nn]apř\.)(?<!\b[Tt]zv\.)(?<!\bresp\.)\s+(?=[^\sa-zá-ž\d(])"
 )
@@ -38,16 +40,15 @@ class Block:
 def blocks_of(chunk: Chunk) -> list[Block]:
     """The chunk's blocks in order; headings, pictures and rules are left out."""
     offsets = [section.offset for section in chunk.sections[1:]]
-    found: list[Block] = []
+    found: list[tuple[list[str], Kind, int]] = []
     for start, lines in _groups(chunk.text):
         text = "\n".join(lines).strip("\n").rstrip()
-        kind, section = _kind(lines), sum(offset <= start for offset in offsets)
-        previous = found[-1] if found else None
-        if previous and previous.section == section and previous.kind == "list" and _goes_on(lines):
-            found[-1] = Block(f"{previous.text}\n\n{text}", "list", section)
+        section = bisect_right(offsets, start)
+        if found and found[-1][1:] == ("list", section) and _goes_on(lines):
+            found[-1][0].append(text)
         else:
-            found.append(Block(text, kind, section))
-    return found
+            found.append(([text], _kind(lines), section))
+    return [Block("\n\n".join(texts), kind, section) for texts, kind, section in found]
 
 
 def _goes_on(lines: list[str]) -> bool:
@@ -106,13 +107,15 @@ def bounded(block: Block, longest: int) -> Block:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a paragraph; none ends within code."""
-    pieces: list[str] = []
+    sentences: list[list[str]] = []
+    in_code = False
     for piece in _SENTENCE.split(text):
-        if pieces and pieces[-1].count("`") % 2:
-            pieces[-1] += f" {piece}"
+        if in_code:
+            sentences[-1].append(piece)
         else:
-            pieces.append(piece)
-    return pieces
+            sentences.append([piece])
+        in_code ^= piece.count("`") % 2 == 1
+    return [" ".join(pieces) for pieces in sentences]
 
 
 def joined(blocks: Iterable[Block]) -> str:

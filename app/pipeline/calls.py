@@ -12,11 +12,12 @@ from app.core.settings import Settings
 from app.core.turn import Call, Completion, Done, Message, Reasoning, Text, Turn, Usage
 
 LONGEST_ANSWER = 300  # tokens
+LONGEST_REPLY = 20_000  # characters: what follows comes from a model that doesn't heed the tokens
 
 
 async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
-    """What the model answers. `ModelError` when it fails, or when the question has had all its helper calls."""
-    return (await helped(step, lambda options: model.complete(messages, options), turn, settings)).text
+    """What the model answers, `LONGEST_REPLY` characters at most. `ModelError` when it fails, or when the question has had all its helper calls."""
+    return (await helped(step, lambda options: model.complete(messages, options), turn, settings)).text[:LONGEST_REPLY]
 
 
 async def helped(

@@ -34,7 +34,7 @@ class Cite:
     images: Literal["site", "none"] = "site"
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("referred", "refined", "keywords", "more_keywords", "smalltalk", "choices")
+    uses = ("referred", "refined", "keywords", "more_keywords", "choices")
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -91,7 +91,7 @@ class _Answer:
         sources: tuple[Source, ...] = ()
         if isinstance(event, Done) and not event.extractive and self._refuses():
             rest += related_list(self._turn.hits, self._language)
-        elif isinstance(event, Done) and not (self._turn.smalltalk or self._turn.choices):
+        elif isinstance(event, Done) and not self._turn.choices:
             sources = self._citations.sources()
         if sources and self._turn.request.links:
             rest += source_list(sources, self._language)

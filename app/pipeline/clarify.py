@@ -26,7 +26,7 @@ class Clarify:
     settings: Settings
     name = "clarify"
     reads = ("question", "language", "hits")
-    uses = ("smalltalk", "referred")
+    uses = ("referred",)
     writes = ("choices",)
     optional = True
     helper_calls = 0
@@ -34,7 +34,7 @@ class Clarify:
     async def __call__(self, turn: Turn) -> Changes:
         """The best hit of each reading; nothing where there is only one."""
         words = without_stopwords(turn.question, self.prompts.language(turn.language)).split()
-        if turn.smalltalk or turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
+        if turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
             return {}
         found = readings(turn.hits)
         return {"choices": found} if len(found) > 1 else {}

@@ -22,7 +22,7 @@ TOKENS_A_SECOND = 100  # that a model writes: more than it can write in the help
 _MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
 # with the next word, which may be a unit
-_WITH_DIGIT = re.compile(r"\S*\d\S*(?: [^\W\d_]+)?")
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
 _AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
 
@@ -35,7 +35,7 @@ class Condense:
     settings: Settings
     name = "condense"
     reads = ("question", "language", "hits")
-    uses = ("smalltalk", "referred", "refined")
+    uses = ("referred", "refined")
     writes = ("condensed",)
     optional = True
     helper_calls = 1
@@ -44,7 +44,7 @@ class Condense:
         """Shorter texts by the ids of their chunks; nothing where all passages are short anyway."""
         tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
-        hits = () if turn.smalltalk else too_long(turn.hits, self.settings.condense_over, most)
+        hits = too_long(turn.hits, self.settings.condense_over, most)
         hits = whole(hits, room_in(self.settings, tokens))
         if not hits:
             return {}

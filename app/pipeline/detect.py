@@ -26,7 +26,7 @@ class Detect:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question, its language and whether that is a guess, what it refers to, and whether it is small talk."""
+        """The question, its language and whether that is a guess, what it refers to, and the reply to small talk."""
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
@@ -41,5 +41,5 @@ class Detect:
             "language": language,
             "unsure": not any(shown[text] for text in said),
             "referred": referred(turn.request.messages, words),
-            "smalltalk": is_smalltalk(question, words),
+            "smalltalk": self.prompts.render(language, "smalltalk") if is_smalltalk(question, words) else "",
         }

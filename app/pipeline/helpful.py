@@ -37,7 +37,7 @@ class Helpful:
     settings: Settings
     name = "helpful"
     reads = ("question", "language", "hits", "hits.rerank")
-    uses = ("smalltalk", "referred", "refined", "related")
+    uses = ("referred", "refined", "related")
     writes = ("hits", "related")
     optional = True
     helper_calls = 1  # as they are counted: one that the server refused is asked again
@@ -45,7 +45,7 @@ class Helpful:
     async def __call__(self, turn: Turn) -> Changes:
         """The hits that are left; hits that nobody reranked stay as they are."""
         scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
-        if turn.smalltalk or not scores or len(scores) < len(turn.hits):
+        if not scores or len(scores) < len(turn.hits):
             return {}
         if max(scores) < UNSURE and self.model is not None:
             kept = await self._asked(self.model, turn)

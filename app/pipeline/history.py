@@ -16,7 +16,7 @@ KEPT_CHARACTERS = 1500
 FEWEST_TELLING = 2
 MOST_REFERRING = 3  # telling words: a longer question says what it is about, and its "it" points to its own words
 MOST_OPENED = 4  # behind "And ..."
-_LIST = r"(?:(?:[-*+]|\d+[.)])[ \t].*(?:\n+|\Z))+"
+_ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
 _CODE = re.compile(r"(`{3,}.*?(?:`{3,}|\Z)|`[^`\n]*`)", re.DOTALL)
 
@@ -25,28 +25,45 @@ def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...
     """The last messages before the question, our own source lists removed, each cut to a sensible length."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
     talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
-    cleaned = [replace(m, content=_clean(m, prompts)) for m in talk]
+    heading = _heading(prompts)
+    cleaned = [replace(m, content=_clean(m, heading)) for m in talk]
     said = [m for m in cleaned if m.content]
     return tuple(replace(m, content=m.content[:KEPT_CHARACTERS]) for m in said[-KEPT_MESSAGES:])
 
 
-def _clean(message: Message, prompts: Prompts) -> str:
+def _clean(message: Message, heading: re.Pattern[str]) -> str:
     """What was said: without our lists of links, and without numbers that would point to passages of today."""
     if message.role != "assistant":
         return message.content.strip()
-    text = _lists(prompts).sub("\n", message.content.replace("\r\n", "\n"))
-    parts = _CODE.split(text)  # array[1] in code is no citation
+    parts = _CODE.split(_without_lists(message.content, heading))  # array[1] in code is no citation
     return "".join(part if i % 2 else _CITATION.sub("", part) for i, part in enumerate(parts)).strip()
 
 
-def _lists(prompts: Prompts) -> re.Pattern[str]:
-    """A heading of ours, in whatever form models imitate it, with the list below it."""
+def _without_lists(text: str, heading: re.Pattern[str]) -> str:
+    """The text without each heading that has a list below it, or nothing; and without that list."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    kept, at = list[str](), 0
+    while at < len(lines):
+        end = _list_end(lines, at + 1) if heading.fullmatch(lines[at]) else at
+        kept.append("" if end > at else lines[at])
+        at = max(end, at + 1)
+    return "\n".join(kept)
+
+
+def _list_end(lines: Sequence[str], start: int) -> int:
+    """Behind the list that begins at a line, or the blank ones before it; 0 where something else does."""
+    end, items = start, 0
+    while end < len(lines) and ((item := _ITEM.match(lines[end])) or not lines[end].strip()):
+        items += item is not None
+        end += 1
+    return end if items or end == len(lines) else 0
+
+
+def _heading(prompts: Prompts) -> re.Pattern[str]:
+    """The line above our lists, in whatever form models imitate it."""
     languages = prompts.languages.values()
     headings = "|".join(re.escape(text.rstrip(":")) for each in languages for text in (each.sources, each.related))
-    return re.compile(
-        rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:\*\*)?[ \t]*(?:{headings})[ \t]*:?[ \t]*(?:\*\*)?:?[ \t]*(?:\n+{_LIST}|\s*\Z)",
-        re.MULTILINE,
-    )
+    return re.compile(rf"[ \t]*+(?:#{{1,6}}[ \t]*+)?(?:\*\*)?[ \t]*+(?:{headings})[ \t]*+:?[ \t]*+(?:\*\*)?:?[ \t]*+")
 
 
 def referred(messages: Sequence[Message], language: Language) -> str:

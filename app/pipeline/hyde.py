@@ -32,15 +32,13 @@ class HypotheticalAnswer:
     settings: Settings
     name = "hyde"
     reads = ("question", "language", "generation")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("hypothetical",)
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The vector leg of the made-up passage, which is shown to nobody; `ModelError` where there is none."""
-        if turn.smalltalk:
-            return {}
         system = self.prompts.render(turn.language, "hyde")
         messages = prompted(system, turn, self.prompts)
         text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()

@@ -27,15 +27,13 @@ class Keywords:
     settings: Settings
     name = "keywords"
     reads = ("question", "language")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("keywords",)
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """Keywords by language code; `ModelError` when the answer has none that can be read."""
-        if turn.smalltalk:
-            return {}
         codes = codes_of(turn, self.prompts)
         system = self.prompts.render(
             turn.language,

@@ -39,15 +39,13 @@ class MultiQuery:
     settings: Settings
     name = "multi_query"
     reads = ("question", "language", "generation")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("variants",)
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The legs of all wordings as one; `ModelError` when the model wrote none."""
-        if turn.smalltalk:
-            return {}
         wordings = await self._wordings(turn)
         generation: Generation = turn.generation
         vectors = await self._vectors(wordings)

@@ -37,7 +37,7 @@ class AskedPeriod:
     today: Callable[[], dt.date] = field(default=_today)
     name = "period"
     reads = ("question", "language")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("question", "period", "recency")
     optional = True
     helper_calls = 1
@@ -47,8 +47,6 @@ class AskedPeriod:
 
         Raises `Fallback` to the newer pages where the model can't tell.
         """
-        if turn.smalltalk:
-            return {}
         today, loss = self.today(), self.settings.recency_loss
         newer: Changes = {"recency": Recency(today.isoformat(), loss)} if loss else {}
         found = self.rules[turn.language].period(turn.question, today)

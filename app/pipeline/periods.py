@@ -255,4 +255,4 @@ def _folded(text: str) -> str:
 
 def _without(question: str, start: int, end: int) -> str:
     rest = f"{question[:start].rstrip()} {question[end:].lstrip()}"
-    return re.sub(r"\s+([?.!,;:])", r"\1", rest).strip(" ,")
+    return re.sub(r"(?<!\s)\s++([?.!,;:])", r"\1", rest).strip(" ,")

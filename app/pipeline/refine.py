@@ -26,15 +26,13 @@ class Refine:
     settings: Settings
     name = "refine"
     reads = ("question", "language")
-    uses = ("smalltalk",)
+    uses = ()
     writes = ("refined",)
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The rewritten question; `ModelError` for an answer that can't be one."""
-        if turn.smalltalk:
-            return {}
         messages = prompted(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
         answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):

@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from app.core.analysis import PREFIX_MARK, analyse
-from app.core.language import without_stopwords
+from app.core.language import both_ends, without_stopwords
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
+from app.core.store.search import rank
 from app.core.turn import Turn
 from app.core.types import Hit
-from app.pipeline.history import spelled_out, standalone
+from app.pipeline.history import spelled_out
+from app.pipeline.off_loop import off_loop
 from app.pipeline.step import Changes
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
@@ -27,6 +30,7 @@ UNKNOWN_NAME = 3.0  # times what another unknown word counts
 WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wordings has more of it by chance alone
 MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
 FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
+MOST_ENDS = 16
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
@@ -47,7 +51,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "smalltalk", "keywords", "related")
+    uses = ("referred", "refined", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -55,38 +59,49 @@ class Relevance:
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
 
-        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well.
+        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well. Where that
+        isn't reached, what the question finds alone counts, as if there were no keywords: bad ones hide its passages.
         """
-        if turn.smalltalk:  # nothing was asked, so no passage is an answer
-            return {"evidence": 0.0, "hits": ()}
         generation: Generation = turn.generation
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
-        texts += [_also_named(_words(text.split(), code), named) for code, text in turn.keywords.items()]
+        alone, texts = texts, texts + [_also_named(_words(t.split(), code), named) for code, t in turn.keywords.items()]
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
-        passages = [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in turn.hits]
         rarity = Rarity(counts, generation.info.chunks)
-        by_words = max((coverage(words, tokens, rarity) for words in texts for tokens in passages), default=0.0)
-        by_reranker, needed = reranked(turn.hits), self.settings.min_evidence
+        by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
+        evidence = max(await best(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
-            needed *= WITH_KEYWORDS
-        evidence = max(by_words, by_reranker)
+            own = await _found_alone(turn) if evidence < needed * WITH_KEYWORDS else ()
+            if own and (by_question := await best(alone, own, rarity)) >= needed:
+                evidence, hits = by_question, own
+            else:
+                needed *= WITH_KEYWORDS
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
-            return {**judged, "hits": (), **aside(turn.hits)}
-        kept = without_tail(turn.hits, self.settings.tail * evidence)
-        return {**judged, "hits": kept} if len(kept) < len(turn.hits) else judged
+            return {**judged, "hits": (), **aside(hits)}
+        kept = without_tail(hits, self.settings.tail * evidence)
+        return {**judged, "hits": kept} if kept != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
-        whole, turn = standalone(turn), spelled_out(turn)
+        asked = spelled_out(turn)
+        referred, question = both_ends(asked.referred), both_ends(asked.question)
+        whole = f"{referred} {question}".strip()
         telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
-        named = names(turn.referred) | names(turn.question)
-        texts = [whole, *(f"{turn.referred} {end}" for end in ends(turn.question))]
+        named = names(referred) | names(question)
+        texts = [whole, *(f"{referred} {end}" for end in ends(question))]
         words = [[word for word in text.split() if word in telling] for text in texts]
         return [
             _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
         ]
+
+
+async def _found_alone(turn: Turn) -> tuple[Hit, ...]:
+    """What the question finds without the keywords."""
+    if turn.search is None:
+        return ()
+    query = replace(turn.search, texts=turn.search.texts[:1])
+    return await rank(turn.generation, await turn.generation.search(query), query)
 
 
 def ends(question: str) -> list[str]:
@@ -97,8 +112,8 @@ def ends(question: str) -> list[str]:
     sentences = _SENTENCE.split(question.strip())
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
-    found = (" ".join(each[i:]) for each in clauses for i in range(len(each)))
-    return [end for end in dict.fromkeys(found) if end != question.strip()]
+    found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]
+    return [end for end in dict.fromkeys(" ".join(each[i:]) for each, i in found) if end != question.strip()]
 
 
 def names(text: str) -> frozenset[str]:
@@ -162,11 +177,23 @@ def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
     return [Word(word.tokens, name=not names.isdisjoint(word.tokens)) for word in words]
 
 
-def coverage(words: Sequence[Word], passage: frozenset[str], rarity: Rarity) -> float:
-    """The share 0..1 of the words, by their rarity, that the passage's tokens have."""
+def _tokens(hits: Sequence[Hit]) -> list[frozenset[str]]:
+    return [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in hits]
+
+
+def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: Rarity) -> float:
+    """The share 0..1 of the words, by their rarity, that the tokens of the best of the passages have."""
+    if not words or not passages:
+        return 0.0
     weights = [rarity.of(word) for word in words]
-    had = sum(weight * _share(word, passage) for word, weight in zip(words, weights, strict=True))
-    return had / sum(weights) if words else 0.0
+    had = (sum(w * _share(word, tokens) for word, w in zip(words, weights, strict=True)) for tokens in passages)
+    return max(had) / sum(weights)
+
+
+async def best(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity) -> float:
+    """The largest share of a text that a passage has; 0 where there is none of either."""
+    passages = await off_loop(partial(_tokens, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
+    return max((coverage(words, passages, rarity) for words in texts), default=0.0)
 
 
 def _share(word: Word, passage: frozenset[str]) -> float:

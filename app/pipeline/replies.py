@@ -7,8 +7,8 @@ import re
 from app.core.analysis import fold
 
 _LABEL = r"(?:passages?|sections?|numbers?|answer|uryv\w+|pasaz\w*|oddil\w*|cisl\w+|odpoved)"
-_BETWEEN = r"(?:\s*[,;]\s*(?:and\s+|a\s+)?|\s+(?:and|a|&)\s+|\s*\n\s*|\s+)"
-_LIST = re.compile(rf"(?:{_LABEL}\s*:?\s*)?(\d+(?:{_BETWEEN}\d+)*)")
+_BETWEEN = r"(?: ?[,;] ?(?:and |a )?| (?:(?:and|a|&) )?)"
+_LIST = re.compile(rf"(?:{_LABEL} ?:? ?)?(\d++(?:{_BETWEEN}\d++)*+)")
 NONE = r"(?:none|nothing|zadn\w*|nic)"
 """How folded replies say that nothing of what was shown is it."""
 
@@ -20,9 +20,16 @@ def unquoted(answer: str) -> str:
     return answer.strip().strip("\"'„“”").strip()
 
 
+def braced(answer: str) -> str:
+    """The reply from its first opening to its last closing brace, where an object may be; else empty."""
+    start, end = answer.find("{"), answer.rfind("}") + 1
+    return answer[start:end] if 0 <= start < end else ""
+
+
 def replied_numbers(answer: str) -> tuple[int, ...] | None:
     """The numbers of an answer that is nothing but a list of them, or says that there are none; None for other answers."""
-    said = re.sub(r"^\s*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE).strip().rstrip(".").strip()
+    said = re.sub(r"^[^\S\n]*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE)
+    said = " ".join(said.split()).rstrip(".").strip()
     if _NO_NUMBER.fullmatch(said):
         return ()
     found = _LIST.fullmatch(said)

@@ -31,7 +31,7 @@ class Rerank:
     settings: Settings
     name = "rerank"
     reads = ("question", "search", "legs", "generation")
-    uses = ("smalltalk", "referred", "refined")
+    uses = ("referred", "refined")
     writes = ("hits", "hits.rerank")
     optional = True
     helper_calls = 0
@@ -41,7 +41,7 @@ class Rerank:
 
         Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
         """
-        if turn.smalltalk or turn.search is None or turn.legs is None:
+        if turn.search is None or turn.legs is None:
             return {}
         wide = replace(turn.search, limit=max(self.settings.rerank_candidates, turn.search.limit))
         hits = await rank(turn.generation, turn.legs, wide)

@@ -35,7 +35,7 @@ class SecondSearch:
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits of the second search where they say more; nothing where the first one was good enough."""
-        if turn.smalltalk or turn.hits:
+        if turn.hits:
             return {}
         more = await self._keywords(turn)
         # pages that the first search brought close stay in the race by their vectors

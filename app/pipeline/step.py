@@ -6,11 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
-from app.core.turn import StepRecord, Turn
+from app.core.turn import Done, Events, StepRecord, Text, Turn
 
 log = logging.getLogger("app.pipeline")
 
@@ -76,16 +77,31 @@ Group = tuple[Step, ...]
 Plan = tuple[Group, ...]
 
 
-async def run(plan: Plan, turn: Turn) -> Turn:
+async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
     """The turn after all groups, each step's changes recorded in `trace`. Steps of one group run together.
 
-    A step that isn't optional fails the run with its own error; whatever still runs is cancelled.
+    A step that isn't optional fails the run with its own error; whatever still runs is cancelled. Small talk ends the
+    run: nothing was asked, so there is nothing to find or to write. A `search` goes on: its words are searched for.
     """
     for group in plan:
+        if turn.smalltalk and not search:
+            break
         records = [await _timed(group[0], turn)] if len(group) == 1 else await _together(group, turn)
         changes = {key: value for record in records for key, value in record.changes.items()}
         turn = replace(turn, **changes, trace=(*turn.trace, *records))
     return turn
+
+
+async def answer(turn: Turn) -> Events:
+    """The answer's events of a turn that `run` took through a whole plan; of small talk, its reply."""
+    if turn.smalltalk:
+        yield Text(turn.smalltalk)
+        yield Done()
+        return
+    assert turn.events is not None  # proved by make_plan
+    async with aclosing(turn.events) as events:
+        async for event in events:
+            yield event
 
 
 async def _together(group: Sequence[Step], turn: Turn) -> list[StepRecord]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
@@ -19,6 +20,7 @@ from app.pipeline.checked import WrongLanguage, checked, whole
 from app.pipeline.extract import extract
 from app.pipeline.history import earlier
 from app.pipeline.links import markdown_link, related_list
+from app.pipeline.off_loop import off_loop
 from app.pipeline.step import Changes
 
 log = logging.getLogger("app.pipeline")
@@ -37,7 +39,7 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "smalltalk", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
+    uses = ("referred", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -52,10 +54,7 @@ class Synthesize:
         return {"events": self._answer(turn)}
 
     async def _answer(self, turn: Turn) -> Events:
-        if turn.smalltalk:
-            yield Text(self.prompts.render(turn.language, "smalltalk"))
-            yield Done()
-        elif turn.choices:
+        if turn.choices:
             choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
             yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()
@@ -63,7 +62,7 @@ class Synthesize:
             for event in self._nothing(turn):
                 yield event
         elif self.model is None:
-            for event in self._extracted(turn):
+            for event in await self._extracted(turn):
                 yield event
         else:
             async with aclosing(self._written(self.model, turn)) as events:
@@ -81,7 +80,7 @@ class Synthesize:
             if not said and self.settings.on_model_failure == "error":
                 raise
             log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
-            for event in [Failure(error)] if said else self._extracted(turn):
+            for event in [Failure(error)] if said else await self._extracted(turn):
                 yield event
 
     async def _in_language(self, model: Model, turn: Turn) -> Events:
@@ -128,10 +127,12 @@ class Synthesize:
             said.append(Text(related, quoted=True))
         return [*said, Done()]
 
-    def _extracted(self, turn: Turn) -> list[Event]:
+    async def _extracted(self, turn: Turn) -> list[Event]:
         if not turn.hits:
             return self._nothing(turn)
-        return [*extract(turn, self.prompts.language(turn.language)), Done(extractive=True)]
+        read = partial(extract, turn, self.prompts.language(turn.language))
+        texts = await off_loop(read, sum(len(hit.chunk.text) for hit in turn.hits))
+        return [*texts, Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
         """What the model writes; `firmer` is said last, where models heed it most."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from eval.answers.types import Answer, Contestant, as_answer
-from eval.cases import Case
-from eval.judge.cache import Cache, fingerprint
-from eval.judge.loop import Progress
+from pydantic import TypeAdapter
+
+from eval.answers.types import Answer, Contestant
+from eval.cache import Cache, fingerprint
+from eval.parallel import Progress, in_parallel
+from eval.questions.cases import Case
+
+ANSWER = TypeAdapter(Answer)
 
 
 async def collect(
@@ -21,26 +24,14 @@ async def collect(
     progress: Progress | None = None,
 ) -> tuple[Answer, ...]:
     """The answers, contestant by contestant, in the order of the cases; failed ones are asked again by a later run."""
-    found: dict[int, Answer] = {}
-    work = list(enumerate((contestant, case) for contestant in contestants for case in cases))
-    queue: Iterator[tuple[int, tuple[Contestant, Case]]] = iter(work)
-
-    async def answer() -> None:
-        for position, (contestant, case) in queue:  # shared: each worker takes the next one
-            found[position] = await _answer(contestant, case, cache)
-            if progress:
-                progress(len(found), len(work))
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(parallel, len(work))):
-            group.create_task(answer())
-    return tuple(found[position] for position, _ in work)
+    work = [(contestant, case) for contestant in contestants for case in cases]
+    return await in_parallel(work, lambda _, one: _answer(*one, cache), parallel, progress)
 
 
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
     key = fingerprint(contestant.name, contestant.made_of, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
-        return as_answer(kept)
+        return ANSWER.validate_python(kept)
     answer = await contestant.answer(case)
     if not answer.error:
         cache.put(key, asdict(answer))

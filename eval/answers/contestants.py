@@ -14,9 +14,9 @@ from app.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.models.openai import Endpoint
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
-from app.pipeline.step import run
+from app.pipeline.step import answer, run
 from eval.answers.types import Answer
-from eval.cases import Case
+from eval.questions.cases import Case
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ class Own:
         assistant = self.assistant
         turn = await run(assistant.plan, await assistant.begin(Request(case.messages, assistant.id, "eval")))
         texts, links, error, extractive = list[str](), list[str](), "", False
-        assert turn.events is not None
-        async with aclosing(turn.events) as events:
+        async with aclosing(answer(turn)) as events:
             async for event in events:
                 if isinstance(event, Text):
                     texts.append(event.text)
@@ -123,8 +122,8 @@ def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...], Usage]:
     return str(text), tuple(links), _usage(parsed.get("usage"))
 
 
-def _usage(told: Any) -> Usage:
-    counted = told if isinstance(told, dict) else {}
+def _usage(usage: Any) -> Usage:
+    counted = usage if isinstance(usage, dict) else {}
     numbers = [counted.get(name) for name in ("prompt_tokens", "completion_tokens")]
     return Usage(*(number if isinstance(number, int) else 0 for number in numbers))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -10,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from eval.answers.effort import Effort, efforts
 from eval.answers.score import MEASURES, Scored
-from eval.answers.types import as_answer
-from eval.cases import read_text
-from eval.compare import enough_to_judge
 from eval.errors import EvaluationError
+from eval.files import load_document, save_document
 from eval.judge.criteria import COMPLETE, FAITHFUL
-from eval.judge.loop import Judgement
-from eval.metrics import Estimate, intervals
-from eval.result import as_case, groups
+from eval.measure.compare import enough_to_judge
+from eval.measure.metrics import Estimate, intervals
+from eval.measure.result import groups
 
 FORM = "docs-assistant answers 1"
 UNANSWERABLE = "unanswerable"
@@ -144,7 +142,7 @@ class AnswerResult:
 
     def save(self, path: str | Path) -> None:
         """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
-        document = {
+        head = {
             "form": FORM,
             "config": dict(self.config),
             "failed_answers": self.failed,
@@ -154,30 +152,17 @@ class AnswerResult:
             "cells": [asdict(cell) for cell in self.cells],
             "differences": [asdict(one) for one in self.differences],
         }
-        head = json.dumps(document, ensure_ascii=False, indent=1).removesuffix("\n}")
-        answers = ",\n".join(json.dumps(asdict(one), ensure_ascii=False) for one in self.scored)
-        try:
-            Path(path).write_text(f'{head},\n "answers": [\n{answers}\n ]\n}}\n', encoding="utf-8")
-        except OSError as error:
-            raise EvaluationError(f"The result can't be written: {error}") from error
+        save_document(path, head, "answers", [asdict(one) for one in self.scored])
 
 
 def load_answers(path: str | Path) -> AnswerResult:
     """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
-    path = Path(path)
+    document = load_document(path, FORM, "eval run")
     try:
-        document = json.loads(read_text(path))
-        if document["form"] != FORM:
-            raise EvaluationError(f"{path} has the form {document['form']!r}, needed is {FORM!r}: run it again.")
-        return AnswerResult(tuple(_scored(one) for one in document["answers"]), dict(document["config"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path} is no answers.json of `eval run` ({type(error).__name__}: {error}).") from error
-
-
-def _scored(saved: Mapping[str, Any]) -> Scored:
-    values = {name: saved["values"].get(name) for name in MEASURES}
-    judgements = tuple(Judgement(**one) for one in saved["judgements"])
-    return Scored(as_case(saved["case"]), as_answer(saved["answer"]), values, judgements)
+        scored = TypeAdapter(tuple[Scored, ...]).validate_python(document["answers"])
+        return AnswerResult(scored, dict(document["config"]))
+    except (ValueError, KeyError) as error:
+        raise EvaluationError(f"{path} is no answers.json of `eval run`: {error}.") from error
 
 
 def _row(name: str, group: tuple[str, str, bool], parts: Sequence[Sequence[Scored]]) -> AnswerRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.analysis import fold
@@ -10,18 +10,17 @@ from app.core.language import LanguageDetector
 from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.types import Vector
-from eval.answers.text import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
-from eval.answers.types import CHIT_CHAT, Answer
-from eval.cases import Case
+from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
+from eval.answers.types import Answer
 from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
 from eval.judge.loop import Judgement, Task
+from eval.questions.cases import CHIT_CHAT, Case
 
 MEASURES = (
     "language", "faithful", "complete", "answers", "refusal", "fidelity", "kept",
     "correctness", "similarity", "keywords", "entities", "grounding",
 )  # fmt: skip
 BATCH = 32
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

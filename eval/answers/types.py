@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from eval.cases import Case, json_lines, load_cases, text_field
+from eval.questions.cases import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +38,6 @@ class Answer:
         return self.prompt_tokens + self.completion_tokens
 
 
-CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
-
-
 class Contestant(Protocol):
     """Somebody who answers questions."""
 
@@ -59,29 +54,3 @@ class Contestant(Protocol):
     async def answer(self, case: Case) -> Answer:
         """The answer; failures are an answer with an `error`."""
         ...
-
-
-def as_answer(saved: Mapping[str, Any]) -> Answer:
-    """What JSON kept of it."""
-    known: dict[str, Any] = {one.name: saved[one.name] for one in fields(Answer) if one.name in saved}
-    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    return Answer(**{**known, **lists})
-
-
-def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
-    """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
-    return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
-
-
-def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
-    """Questions (id, lang, question, kind) that no page answers."""
-    return tuple(
-        Case(
-            id=text_field(where, row, "id", required=True),
-            language=text_field(where, row, "lang", required=True),
-            question=text_field(where, row, "question", required=True),
-            doc="",
-            variant=text_field(where, row, "kind"),
-        )
-        for where, row in json_lines(Path(path))
-    )

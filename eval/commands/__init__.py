@@ -9,7 +9,6 @@ from typing import Protocol
 
 from app.core.settings import Settings
 from eval.commands import (
-    ablation,
     check,
     compare,
     conversations,
@@ -20,10 +19,10 @@ from eval.commands import (
     label,
     refusals,
     retrieval,
-    tune,
 )
 from eval.commands import run as run_command
-from eval.commands.types import WRONG_INPUT, Commands, Handler, OpenFinder
+from eval.commands.finder import open_finder
+from eval.commands.options import WRONG_INPUT, Commands, Handler, OpenFinder
 from eval.errors import EvaluationError
 
 __all__ = ["OpenFinder", "add_commands", "run"]
@@ -38,7 +37,7 @@ class Command(Protocol):
 
 
 COMMANDS: Sequence[Command] = (
-    docs, retrieval, conversations, refusals, run_command, grid, ablation, tune, compare, check, gate, generate, label,
+    docs, retrieval, conversations, refusals, run_command, grid, compare, check, gate, generate, label,
 )  # fmt: skip
 
 
@@ -48,7 +47,7 @@ def add_commands(commands: Commands) -> None:
         command.add_command(commands)
 
 
-async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
+async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder = open_finder) -> int:
     """Execute what `add_commands` made argparse parse. Exit code 0, 1 when something failed, 2 for wrong input."""
     handler: Handler = options.evaluation
     try:

@@ -12,11 +12,10 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
-from eval.cases import Case, load_cases
-from eval.check import Finding, check_form, check_pages, counts
-from eval.commands.retrieval import add_documents_option
-from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json
-from eval.documents import Documents, parse_rules
+from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, add_documents_option, as_json
+from eval.questions.cases import Case, load_cases
+from eval.questions.check import Finding, check_form, check_pages, counts
+from eval.questions.documents import Documents, parse_rules
 
 SHOWN = 10
 

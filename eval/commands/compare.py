@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from app.core.settings import Settings
-from eval.cases import HALVES
-from eval.commands.types import OK, Commands, OpenFinder, as_json
-from eval.compare import compare
-from eval.report import comparison_text
-from eval.result import load_result
+from eval.commands.options import OK, Commands, OpenFinder, as_json
+from eval.measure.compare import compare
+from eval.measure.result import load_result
+from eval.measure.tables import comparison_text
+from eval.questions.cases import HALVES
 
 
 def add_command(commands: Commands) -> None:

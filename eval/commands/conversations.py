@@ -10,27 +10,28 @@ from typing import Any, TypeAlias
 from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from eval.cases import Case, load_cases
-from eval.commands.asking import progress_bar, quiet_pipeline
-from eval.commands.measured import configuration
-from eval.commands.retrieval import add_documents_option
-from eval.commands.types import (
+from eval.commands.options import (
     FAILED,
     NO_MODEL,
     OK,
     Commands,
     OpenFinder,
-    as_json,
-    positive,
+    add_assistant_option,
+    add_documents_option,
+    add_output_options,
+    add_pace_options,
+    finish,
     refuse_unwritable,
-    write_text,
 )
-from eval.conversations import Followed, follow, follow_ups, ideal_script, summary, told_apart
-from eval.documents import parse_rules
-from eval.metrics import title
-from eval.page import conversations_page, write_page
-from eval.report import as_table, difference_cell, row_name
-from eval.retrieval import Plan
+from eval.commands.progress import progress_bar, quiet_pipeline
+from eval.commands.provenance import configuration
+from eval.measure.conversations import FollowUps, distinguishable, follow, follow_ups, ideal_script, summary
+from eval.measure.metrics import title
+from eval.measure.retrieval import Plan
+from eval.measure.tables import as_table, difference_cell, row_name
+from eval.questions.cases import Case, load_cases
+from eval.questions.documents import parse_rules
+from eval.reports import conversations_page
 from eval.scripted import ScriptedModel, load_script
 
 _Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]
@@ -48,27 +49,23 @@ def add_command(commands: Commands) -> None:
     )
     parser.set_defaults(evaluation=_conversations)
     parser.add_argument("file", metavar="FILE", help="conversations, .jsonl: messages, standalone, doc, lang")
-    parser.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
+    add_assistant_option(parser)
     parser.add_argument(
         "--scripted-model",
         metavar="FILE",
         help="what the scripted model says, joined by id, not the question spelled out",
     )
     parser.add_argument("--no-model", action="store_true", help="leave out the configured language model")
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
-    parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
-    parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts, worst questions, traces")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_pace_options(parser)
+    add_output_options(parser, out="keep everything as JSON", html="write a page with charts, worst questions, traces")
     add_documents_option(parser)
 
 
 async def _conversations(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options.out, "--out")
-    refuse_unwritable(options.html, "--html")
+    refuse_unwritable(options)
     cases = follow_ups(load_cases(options.file))
     prompts = load_prompts(settings.languages, settings.prompts)
-    known = told_apart(cases)
+    known = distinguishable(cases)
     if len(known) < len(cases):
         sys.stderr.write(
             f"{len(cases) - len(known)} of {len(cases)} conversations end with the same words as another one: a scripted"
@@ -80,22 +77,12 @@ async def _conversations(options: argparse.Namespace, settings: Settings, open_f
         ways.append(("with a scripted model", NO_MODEL, ScriptedModel(script, prompts), known))
     if (settings.llm_url or settings.llm_class) and not options.no_model:
         ways.append((f"with {settings.llm_model or settings.llm_class}", {}, None, cases))
-    followed = [await _follow(options, settings, open_finder, way) for way in ways]
-    kept = as_json(summary(followed))
-    if options.out:
-        write_text(kept, options.out)
-    if options.html:
-        write_page(conversations_page(followed), options.html)
-    sys.stdout.write((kept if options.json else _text(followed)) + "\n")
-    return FAILED if any(one.asked.failed or one.standalone.failed for one in followed) else OK
+    measured = [await _follow(options, settings, open_finder, way) for way in ways]
+    finish(options, summary(measured), text=lambda: _text(measured), html=lambda: conversations_page(measured))
+    return FAILED if any(one.asked.failed or one.standalone.failed for one in measured) else OK
 
 
-async def _follow(
-    options: argparse.Namespace,
-    settings: Settings,
-    open_finder: OpenFinder,
-    way: _Way,
-) -> Followed:
+async def _follow(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder, way: _Way) -> FollowUps:
     name, overrides, model, cases = way
     top_k = max(settings.top_k, options.k)  # k pages can't come from fewer than k passages
     if top_k != settings.top_k:
@@ -108,10 +95,10 @@ async def _follow(
             return await follow(finder, cases, plan, name, config=config, progress=progress)
 
 
-def _text(followed: Sequence[Followed]) -> str:
-    header = ["", "n", f"{title('rr', followed[0].asked.k)} as asked", "spelled out", "difference", "language told"]
+def _text(measured: Sequence[FollowUps]) -> str:
+    header = ["", "n", f"{title('rr', measured[0].asked.k)} as asked", "spelled out", "difference", "language detected"]
     rows = []
-    for one in followed:
+    for one in measured:
         rows.append([one.name, *[""] * (len(header) - 1)])
         for row, apart in zip(one.asked.rows, one.difference.rows, strict=True):
             alone = one.standalone.row(row.language, row.variant, cross=row.cross)
@@ -119,6 +106,6 @@ def _text(followed: Sequence[Followed]) -> str:
             figures = [f"{each.measures['rr'].mean:.3f}" for each in (row, alone)]
             rows.append(["  " + row_name(row), str(row.n), *figures, difference_cell(apart.measures["rr"]), ""])
         rows[-1][-1] = f"{100 * one.asked.language_right:.0f} %"
-    failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in followed)
-    told = [f"{failed} searches failed and count as misses."] if failed else []
-    return "\n".join([*as_table(header, rows), "", "* the 95 % interval leaves out 0", *told])
+    failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in measured)
+    lost = [f"{failed} searches failed and count as misses."] if failed else []
+    return "\n".join([*as_table(header, rows), "", "* the 95 % interval leaves out 0", *lost])

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
-from app.assistant import Assistants
 from app.core.settings import Settings
-from app.core.turn import Request, Turn
-from eval.cases import load_cases
-from eval.commands.asking import progress_bar, quiet_pipeline
-from eval.commands.measured import configuration
+from eval.commands.finder import AssistantFinder
+from eval.commands.options import NO_MODEL, Commands, OpenFinder
+from eval.commands.progress import progress_bar, quiet_pipeline
+from eval.commands.provenance import configuration
 from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
-from eval.commands.types import NO_MODEL, Commands, OpenFinder
-from eval.own import own_assistants, own_set
-from eval.result import RetrievalResult
-from eval.retrieval import evaluate
-
-
-@dataclass(frozen=True)
-class Finder:
-    """Finds with the assistants of this process."""
-
-    assistants: Assistants
-
-    async def find(self, request: Request) -> Turn:
-        """Up to the ranked passages."""
-        return await self.assistants.get(request.assistant).find(request)
-
-    async def weigh(self, request: Request) -> Turn:
-        """Up to the decision whether they say anything."""
-        return await self.assistants.get(request.assistant).weigh(request)
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import evaluate
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import own_assistants, own_set
 
 
 def add_command(commands: Commands) -> None:
@@ -62,7 +45,9 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     with questions as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
         async with own_assistants(settings, options.docs) as assistants:
-            result = await evaluate(Finder(assistants), load_cases(path), plan, config=config, progress=progress)
+            result = await evaluate(
+                AssistantFinder(assistants), load_cases(path), plan, config=config, progress=progress
+            )
             if options.html:
                 await write_report(result, options, await assistants.store.live(), assistants.embedder)
             return result

@@ -10,9 +10,10 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive, refuse_unwritable, share
-from eval.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
-from eval.result import form_of, load_result
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_pace_options, refuse_unwritable, share
+from eval.files import form_of
+from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
+from eval.measure.result import load_result
 
 
 def add_command(commands: Commands) -> None:
@@ -31,14 +32,13 @@ def add_command(commands: Commands) -> None:
         "--max-drop", type=share, default=MAX_DROP, metavar="X", help="a real drop up to X passes (default %(default)s)"
     )
     parser.add_argument("--update", action="store_true", help="write the baseline anew instead")
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
+    add_pace_options(parser)
 
 
 async def _gate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     if options.update:
-        refuse_unwritable(options.baseline, "--baseline")
+        refuse_unwritable(options, "baseline")
     if options.result and form_of(options.result) == ANSWERS:
         return _answers(options)
     baseline = None if options.update else load_baseline(options.baseline)
@@ -60,7 +60,7 @@ def _answers(options: argparse.Namespace) -> int:
     if options.update:
         baseline = answer_baseline_of(result)
         baseline.save(options.baseline)
-        return _updated(options.baseline, len(baseline.standings))
+        return _updated(options.baseline, len(baseline.questions))
     gate = judge_answers(result, load_answer_baseline(options.baseline), options.max_drop)
     head = (
         f"{gate.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"
@@ -80,8 +80,10 @@ def _text(head: str, gate: Gate, max_drop: float) -> str:
     lines = [head, *map(_line, gate.verdicts)]
     if gate.new or gate.gone:
         lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
-    told = f"more than {max_drop:g} with an interval below 0"
-    lines.append(f"Passed: nothing dropped by {told}." if gate.passed else f"FAILED: marked rows dropped by {told}.")
+    allowed = f"more than {max_drop:g} with an interval below 0"
+    lines.append(
+        f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."
+    )
     return "\n".join(lines)
 
 

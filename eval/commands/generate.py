@@ -14,12 +14,11 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store import open_store
 from app.core.types import Page
-from eval.commands.asking import progress_bar
-from eval.commands.run import prepared
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, positive
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_parallel_option, positive, prepared
+from eval.commands.progress import progress_bar
 from eval.errors import EvaluationError
-from eval.generate.jobs import STYLES, Job, Wish, plan, tokens
-from eval.generate.make import Made, ask, gather, write
+from eval.generate.jobs import STYLES, Job, Wanted, plan, tokens
+from eval.generate.make import Generated, ask, gather, write
 from eval.judge import Cache, Pace
 
 LISTED = 5
@@ -48,7 +47,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="money for a million tokens in and out"
     )
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="calls at once (default 4)")
+    add_parallel_option(parser)
     parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
     parser.add_argument("--yes", action="store_true", help="don't ask whether to go on")
 
@@ -56,7 +55,7 @@ def add_command(commands: Commands) -> None:
 async def _generate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     prompts = load_prompts(settings.languages, settings.prompts)
-    jobs = plan(await _pages(settings, options.pages), prompts, _wish(options))
+    jobs = plan(await _pages(settings, options.pages), prompts, _wanted(options))
     if not jobs:
         raise EvaluationError("No indexed page in a configured language has enough text to ask about.")
     model = open_model(settings)
@@ -75,7 +74,7 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
             await model.close()
         made = gather(jobs, cache, detector)
     made.failed = list(errors.values())
-    return _told(made, [str(path) for path in write(made, prepared(options.out))])
+    return _report(made, [str(path) for path in write(made, prepared(options.out))])
 
 
 async def _pages(settings: Settings, limit: int | None) -> list[Page]:
@@ -91,21 +90,21 @@ async def _pages(settings: Settings, limit: int | None) -> list[Page]:
     return [page for page in pages if page]
 
 
-def _wish(options: argparse.Namespace) -> Wish:
+def _wanted(options: argparse.Namespace) -> Wanted:
     variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
     if not variants or set(variants) - set(STYLES):
         raise EvaluationError(f"--variants {options.variants}: known are {', '.join(STYLES)}.")
-    return Wish(options.per_page, variants, options.follow_ups, options.unanswerable)
+    return Wanted(options.per_page, variants, options.follow_ups, options.unanswerable)
 
 
 def _confirmed(options: argparse.Namespace, jobs: Sequence[Job], model: Model) -> bool:
     if not jobs:
         return True
     sent, got = tokens(jobs)
-    told = f"{len(jobs)} calls to {model.name}: about {sent:,} tokens in and {got:,} out"
+    cost = f"{len(jobs)} calls to {model.name}: about {sent:,} tokens in and {got:,} out"
     if options.price:
-        told += f", about {sent / 1e6 * options.price[0] + got / 1e6 * options.price[1]:.2f} in your money"
-    sys.stderr.write(f"{told}.\n")
+        cost += f", about {sent / 1e6 * options.price[0] + got / 1e6 * options.price[1]:.2f} in your money"
+    sys.stderr.write(f"{cost}.\n")
     if options.yes:
         return True
     if not sys.stdin.isatty():
@@ -114,7 +113,7 @@ def _confirmed(options: argparse.Namespace, jobs: Sequence[Job], model: Model) -
     return sys.stdin.readline().strip().lower() in {"y", "yes", "a", "ano"}
 
 
-def _told(made: Made, written: Sequence[str]) -> int:
+def _report(made: Generated, written: Sequence[str]) -> int:
     counts = (
         f"{len(made.questions)} questions, {len(made.follow_ups)} follow-ups, {len(made.unanswerable)} unanswerable"
     )

@@ -1,98 +1,234 @@
-"""`eval grid FILE GRID.toml`: one question set over every combination of settings."""
+"""`eval grid FILE`: one question set over many configurations: settings, steps, prompts, models, or the fusion's weights."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from app.assembly import opened
+from app.assistants_file import read_assistants
+from app.core.language import LanguageDetector
+from app.core.models.base import Model
 from app.core.settings import Settings
-from eval.cases import Case, load_cases, sample
-from eval.commands.asking import progress_bar, quiet_pipeline, tell_reindexing
-from eval.commands.measured import configuration as measured_with
-from eval.commands.retrieval import add_documents_option
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable, write_text
-from eval.documents import parse_rules
+from app.pipeline.registry import Tools
+from eval.answers.report import answers_text
+from eval.commands.answering import add_url_option, all_answers
+from eval.commands.judged import add_judge_options, measured, refuse_judge, write_answers
+from eval.commands.options import (
+    FAILED,
+    NO_MODEL,
+    OK,
+    Commands,
+    OpenFinder,
+    add_assistant_option,
+    add_documents_option,
+    add_model_options,
+    add_output_options,
+    add_pace_options,
+    add_set_options,
+    finish,
+    prepared,
+    refuse_unwritable,
+    report_missing,
+    stand_in,
+)
+from eval.commands.progress import progress_bar, quiet_pipeline, report_reindexing
+from eval.commands.provenance import configuration as provenance
 from eval.errors import EvaluationError
-from eval.grid import Configuration, grid_json, grid_text, indexed, load_grid
-from eval.page import grid_page, write_page
-from eval.result import RetrievalResult
-from eval.retrieval import Plan, evaluate
+from eval.grid.configurations import Configuration, indexed, load_grid, step_configurations, with_steps
+from eval.grid.cross_validation import Table, cross_validate
+from eval.grid.result import GridResult, Measured, retrieval_of
+from eval.grid.steps import chosen_assistant, variants, write_assistants
+from eval.grid.text import grid_text, validation_text
+from eval.grid.weights import PLAIN, fusion_settings, reciprocal_ranks, search, table_of
+from eval.measure.retrieval import Plan, evaluate
+from eval.questions.cases import HALVES, Case, half, load_cases, load_unanswerable, sample
+from eval.questions.documents import Documents, parse_rules
+from eval.reports import grid_page
+
+FOLDS = 5
+ANSWERS_ONLY = ("unanswerable", "url", "judge_url", "judge_model", "evidently")
 
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "grid",
-        help="measure every combination of settings in one run",
-        description="Settings that change the index (chunk size, embedder) are measured on copies made from the indexed pages.",
+        help="measure many configurations in one run",
+        description="Measures every combination of a TOML file, or each optional step put in or left out (--steps), or"
+        " the weights of the fusion (--weights). Settings that change the index (chunk size, embedder) are measured on"
+        " copies made from the indexed pages.",
     )
     parser.set_defaults(evaluation=_grid)
-    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
-    parser.add_argument("grid", metavar="GRID.toml", help="[axes] with a list of values for each setting")
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
-    parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
-    parser.add_argument("--html", default="", metavar="FILE", help="write a page with bars and differences")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_set_options(parser)
+    parser.add_argument(
+        "grid", metavar="GRID.toml", nargs="?", default="", help="[axes] with a list of values for each setting"
+    )
+    parser.add_argument("--steps", action="store_true", help="each optional step put in or left out, one at a time")
+    parser.add_argument("--weights", action="store_true", help="154 weights of the fusion, by cross-validation")
+    parser.add_argument(
+        "--folds",
+        type=int,
+        default=0,
+        metavar="N",
+        help=f"choose the best on N-1 parts of the questions, judge it on the other ({FOLDS} with --weights)",
+    )
+    parser.add_argument("--half", choices=HALVES, default="", help="only every second question, counted from 0")
+    parser.add_argument("--answers", action="store_true", help="write whole answers; --out is a directory then")
+    parser.add_argument("--unanswerable", default="", metavar="FILE", help="questions that must be declined, .jsonl")
+    add_url_option(parser)
+    add_assistant_option(parser)
+    add_model_options(parser)
     add_documents_option(parser)
+    add_pace_options(parser)
+    parser.set_defaults(parallel=None)
+    add_output_options(parser, out="keep everything as JSON", html="write a page with bars and differences")
+    add_judge_options(parser)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What was asked for, and what it is asked with."""
+
+    options: argparse.Namespace
+    settings: Settings
+    open_finder: OpenFinder
+    cases: Sequence[Case]
+    model: Model | None
+
+    @property
+    def overrides(self) -> Mapping[str, Any]:
+        """Settings that all configurations have."""
+        return NO_MODEL if self.options.no_model else {}
 
 
 async def _grid(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options.out, "--out")
-    refuse_unwritable(options.html, "--html")
-    configurations = load_grid(options.grid)
-    everything = load_cases(options.file)
+    _refuse_contradictions(options, settings)
+    options.parallel = options.parallel or (1 if options.answers else 4)  # milliseconds are of one answer at a time
+    model, known = stand_in(options, settings, load_cases(options.file))
+    known = half(known, options.half) if options.half else known
+    everything = (*known, *(load_unanswerable(options.unanswerable) if options.unanswerable else ()))
     cases = sample(everything, options.limit or len(everything))
-    plan = Plan(options.k, options.parallel, "", parse_rules(options.doc_map))
-    results = await measure_all(configurations, settings, Measuring(options.file, cases, plan), open_finder)
-    kept = as_json(grid_json(results))
-    if options.out:
-        write_text(kept, options.out)
-    if options.html:
-        write_page(grid_page(results), options.html)
-    sys.stdout.write((kept if options.json else grid_text(results)) + "\n")
-    return FAILED if any(result.failed for _, result in results) else OK
+    settings = settings.model_copy(update=NO_MODEL) if options.no_model else settings
+    run = _Run(options, settings, open_finder, cases, model)
+    if options.weights:
+        return await _weights(run)
+    with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as scratch:
+        folder = prepared(options.out) if options.answers else Path(scratch)
+        configurations = await _configurations(run, folder / "assistants.toml")
+        found = await (_answers(run, configurations) if options.answers else _retrieval(run, configurations))
+    result = GridResult(tuple(found))
+    if options.folds:
+        result = replace(result, validation=cross_validate(result.table(), options.folds))
+    report_missing(options, model, len(cases))
+    if options.answers:
+        options.out, options.html = str(folder / "grid.json"), options.html or str(folder / "grid.html")
+    finish(options, result.summary(), text=lambda: grid_text(result), html=lambda: grid_page(result))
+    return FAILED if result.failed else OK
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    """The questions, the name of their set, and how they are asked."""
+def _refuse_contradictions(options: argparse.Namespace, settings: Settings) -> None:
+    if sum((bool(options.grid), options.steps, options.weights)) != 1:
+        raise EvaluationError("Exactly one is needed: GRID.toml, --steps or --weights.")
+    if options.folds < 0 or options.folds == 1:
+        raise EvaluationError(f"--folds {options.folds}: at least 2 are needed.")
+    given = [name for name in ANSWERS_ONLY if getattr(options, name)]
+    if given and not options.answers:
+        raise EvaluationError(f"--{given[0].replace('_', '-')} goes with --answers.")
+    if options.answers and not options.out:
+        raise EvaluationError("--answers needs --out DIR: answers are kept there.")
+    if options.weights and (options.answers or options.html):
+        raise EvaluationError("--weights searches only: it excludes --answers and --html.")
+    refuse_judge(options, settings)
+    refuse_unwritable(options, *(("html",) if options.answers else ("out", "html")))
 
-    set_name: str
-    cases: Sequence[Case]
-    plan: Plan
+
+async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration]:
+    """Those that were asked for; the file `assistants` is written where their steps differ."""
+    options = run.options
+    found = load_grid(options.grid) if options.grid else ()
+    if options.steps or any(one.steps for one in found):
+        file = read_assistants(run.settings)
+        entry = chosen_assistant(file, options.assistant)
+        async with opened(run.settings, model=run.model) as own:
+            detector = LanguageDetector(own.prompts.languages, run.settings.default_language)
+            tools = Tools(run.settings, own.prompts, detector, own.model, own.embedder, own.reranker)
+        steps = variants(entry.steps, tools)
+        write_assistants(file, entry, [one for one in steps if not one.needs], assistants)
+        found = with_steps(found or step_configurations(steps), steps, assistants)
+    found = tuple(
+        replace(one, settings={**one.settings, **run.overrides}, assistant=one.assistant or options.assistant)
+        for one in found
+    )
+    for one in found:
+        if options.judge_model and options.judge_model == Settings.load(**one.settings).llm_model:
+            raise EvaluationError(f"{options.judge_model} answers in {one.name!r}, so it can't judge.")
+    return found
 
 
-async def measure_all(
-    configurations: Sequence[Configuration], settings: Settings, measuring: Measuring, open_finder: OpenFinder
-) -> list[tuple[Configuration, RetrievalResult]]:
+async def _retrieval(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
     """Retrieval with each configuration, on an index of its own where it needs one."""
+    options = run.options
     for one in configurations:
         top_k = Settings.load(**one.settings).top_k
-        if top_k < measuring.plan.k:
+        if top_k < options.k:
             raise EvaluationError(
-                f"{one.name}: {top_k} passages can't hold {measuring.plan.k} pages. Set a larger top_k, or --k."
+                f"{one.name}: {top_k} passages can't hold {options.k} pages. Set a larger top_k, or --k."
             )
+    found = []
     with quiet_pipeline():
-        async with indexed(settings, configurations, tell_reindexing) as all_of:
-            return [
-                (one, await _measure(settings, one, overrides, measuring, open_finder)) for one, overrides in all_of
-            ]
+        async with indexed(run.settings, configurations, report_reindexing) as all_of:
+            for one, overrides in all_of:
+                if one.needs:
+                    found.append(Measured(one, None))
+                    continue
+                plan = Plan(options.k, options.parallel, one.assistant, parse_rules(options.doc_map))
+                llm = run.model.name if run.model else Settings.load(**overrides).llm_model
+                config = provenance(options.file, run.settings, overrides, llm)
+                with progress_bar(one.name) as progress:
+                    async with run.open_finder(overrides, run.model) as finder:
+                        result = await evaluate(finder, run.cases, plan, config=config, progress=progress)
+                found.append(Measured(one, result))
+    return found
 
 
-async def _measure(
-    settings: Settings,
-    one: Configuration,
-    overrides: Mapping[str, Any],
-    measuring: Measuring,
-    open_finder: OpenFinder,
-) -> RetrievalResult:
-    plan = replace(measuring.plan, assistant=one.assistant or measuring.plan.assistant)
-    config = measured_with(measuring.set_name, settings, overrides, Settings.load(**overrides).llm_model)
-    with progress_bar(one.name) as progress:
-        async with open_finder(overrides) as finder:
-            return await evaluate(finder, measuring.cases, plan, config=config, progress=progress)
+async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
+    """Whole answers with each configuration, and of every other contestant; their measures are kept beside them."""
+    options, settings = run.options, run.settings
+    async with opened(settings, model=run.model) as assistants:
+        wanted = [one for one in configurations if not one.needs]
+        answers = await all_answers(options, settings, wanted, run.cases, run.model)
+        result = await measured(options, settings, assistants, run.cases, answers)
+    write_answers(result, options)
+    sys.stdout.write(answers_text(result) + "\n\n")
+    documents = Documents((), parse_rules(options.doc_map))
+    found = []
+    for one in configurations:
+        own = tuple(scored for scored in result.scored if scored.answer.contestant == one.name)
+        found.append(Measured(one, retrieval_of(own, documents, options.k, result.config) if own else None, own))
+    return found
+
+
+async def _weights(run: _Run) -> int:
+    """The best weights for each question language; hundreds are tried on results that were searched once."""
+    options, tried = run.options, fusion_settings()
+    with quiet_pipeline(), progress_bar("Searching") as progress:
+        async with run.open_finder(run.overrides, run.model) as finder:
+            searched = await search(finder, run.cases, options.assistant, progress)
+    documents = Documents((), parse_rules(options.doc_map))
+    with progress_bar("Trying") as progress:
+        values = table_of(searched, tried, documents, options.k, progress)
+    baselines = {
+        "the settings in force": reciprocal_ranks(searched, documents, options.k),
+        "plain fusion (rrf, no preference for a language)": reciprocal_ranks(searched, documents, options.k, PLAIN),
+    }
+    languages = [one.query.language for one in searched]
+    table = Table(tried, run.cases, languages, values, baselines)
+    found = cross_validate(table, options.folds or FOLDS)
+    finish(options, {"cross_validation": asdict(found)}, text=lambda: validation_text(found, options.k), html=str)
+    return OK

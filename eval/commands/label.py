@@ -10,15 +10,25 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from eval.cases import load_cases, sample
-from eval.commands.asking import progress_bar, quiet_pipeline
-from eval.commands.run import add_judge_options, judging, prepared
-from eval.commands.types import FAILED, OK, Commands, OpenFinder, as_json, positive
+from eval.commands.judged import add_judge_options, judging
+from eval.commands.options import (
+    FAILED,
+    OK,
+    Commands,
+    OpenFinder,
+    add_parallel_option,
+    add_set_options,
+    as_json,
+    positive,
+    prepared,
+)
+from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.errors import EvaluationError
 from eval.judge import Judgement, Task
 from eval.label.agreement import Agreement, agreement
 from eval.label.files import Label, drawn, load_labels, write_labels, write_sheet
 from eval.label.pool import RELEVANT, Pair, pairs, pooled
+from eval.questions.cases import load_cases, sample
 
 SHOWN = 1500
 
@@ -31,16 +41,15 @@ def add_command(commands: Commands) -> None:
         description="With a judge, labels go to labels.jsonl. Then --sheet writes a sample for people, --person asks one here.",
     )
     parser.set_defaults(evaluation=_label)
-    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
+    add_set_options(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for labels, judgements and sheets")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
     parser.add_argument("--samples", type=positive, default=40, metavar="N", help="pairs for a person (default 40)")
     parser.add_argument(
         "--sheet", action="store_true", help="write sheet.csv: copy it for each person under their name"
     )
     parser.add_argument("--person", default="", metavar="NAME", help="ask here, and keep it as NAME.jsonl")
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="calls at once (default 4)")
-    add_judge_options(parser)
+    add_parallel_option(parser)
+    add_judge_options(parser, evidently=False)
     check = commands.add_parser("agreement", help="compare a model's labels with those of people")
     check.set_defaults(evaluation=_agreement)
     check.add_argument("labels", metavar="LABELS.jsonl", help="the model's labels")

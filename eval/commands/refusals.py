@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.core.settings import Settings
-from eval.answers.types import load_unanswerable
-from eval.cases import load_cases
-from eval.commands.asking import progress_bar, quiet_pipeline
-from eval.commands.measured import configuration
-from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
-from eval.commands.types import (
+from eval.commands.options import (
     FAILED,
     NO_MODEL,
     OK,
     Commands,
     OpenFinder,
-    as_json,
-    positive,
+    add_assistant_option,
+    add_model_options,
+    add_output_options,
+    add_parallel_option,
+    finish,
+    model_name,
     refuse_unwritable,
+    report_missing,
     share,
-    write_text,
+    stand_in,
 )
-from eval.page import refusals_page, write_page
-from eval.page.refusals import percent
-from eval.refusals import MOST, RefusalResult, Weighing, weigh
-from eval.report import as_table
+from eval.commands.progress import progress_bar, quiet_pipeline
+from eval.commands.provenance import configuration
+from eval.measure.metrics import Estimate
+from eval.measure.refusals import MOST, RefusalResult, Weighing, weigh
+from eval.measure.tables import as_table
+from eval.questions.cases import load_cases, load_unanswerable
+from eval.reports import refusals_page
 
 
 def add_command(commands: Commands) -> None:
@@ -43,7 +45,7 @@ def add_command(commands: Commands) -> None:
         "file", metavar="FILE", help="questions that the pages don't answer, .jsonl: lang, kind, question"
     )
     parser.add_argument("--answerable", required=True, metavar="FILE", help="question set, .jsonl or .csv")
-    parser.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
+    add_assistant_option(parser)
     parser.add_argument(
         "--most",
         type=share,
@@ -51,22 +53,16 @@ def add_command(commands: Commands) -> None:
         metavar="X",
         help="over-refusal that a chosen threshold may have (%(default)s)",
     )
-    parser.add_argument("--no-model", action="store_true", help="measure without the configured language model")
-    add_stand_in_options(parser)
-    add_known_option(parser)
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
-    parser.add_argument("--out", default="", metavar="FILE", help="keep everything as JSON")
-    parser.add_argument("--html", default="", metavar="FILE", help="write a page with the curve and wrong decisions")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_model_options(parser)
+    add_parallel_option(parser)
+    add_output_options(parser, out="keep everything as JSON", html="write a page with the curve and wrong decisions")
 
 
 async def _refusals(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options.out, "--out")
-    refuse_unwritable(options.html, "--html")
+    refuse_unwritable(options)
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
     model, answerable = stand_in(options, settings, answerable)
     overrides = NO_MODEL if options.no_model or model else {}
-    told = model.name if model else "" if options.no_model else settings.llm_model or settings.llm_class
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:
             how = Weighing(options.assistant, options.parallel)
@@ -74,23 +70,18 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
     config = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "answerable": Path(options.answerable).name,
-        **configuration(options.file, settings, overrides, told),
+        **configuration(options.file, settings, overrides, model_name(options, settings, model)),
     }
-    tell_missing(options, model, len(answerable) + len(unanswerable))
+    report_missing(options, model, len(answerable) + len(unanswerable))
     result = RefusalResult(weighed, options.most, config)
-    kept = as_json(result.summary())
-    if options.out:
-        write_text(kept, options.out)
-    if options.html:
-        write_page(refusals_page(result), options.html)
-    sys.stdout.write((kept if options.json else _text(result)) + "\n")
+    finish(options, result.summary(), text=lambda: _text(result), html=lambda: refusals_page(result))
     return FAILED if result.failed else OK
 
 
 def _text(result: RefusalResult) -> str:
     header = ["", "n", "refused, 95 %", "taken for small talk"]
     rows = [
-        [f"{one.kind}, {one.language}", str(one.n), percent(one.refused), f"{100 * one.smalltalk:.0f} %"]
+        [f"{one.kind}, {one.language}", str(one.n), _percent(one.refused), f"{100 * one.smalltalk:.0f} %"]
         for one in result.shares
     ]
     now = result.now
@@ -113,3 +104,7 @@ def _text(result: RefusalResult) -> str:
     if result.failed:
         lines.append(f"{len(result.failed)} questions failed and are in no figure: {result.failed[0].error}")
     return "\n".join(lines)
+
+
+def _percent(one: Estimate) -> str:
+    return f"{100 * one.mean:.0f} % ({100 * one.low:.0f}–{100 * one.high:.0f})"

@@ -11,29 +11,46 @@ from app.core.models import Embedder, open_embedder
 from app.core.settings import Settings
 from app.core.store.base import Generation
 from app.core.turn import Request
-from eval.cases import Case, after_another, load_cases, sample
-from eval.commands.asking import progress_bar, quiet_pipeline
-from eval.commands.measured import configuration
-from eval.commands.stand_in import add_known_option, add_stand_in_options, stand_in, tell_missing
-from eval.commands.types import FAILED, NO_MODEL, OK, Commands, OpenFinder, as_json, positive, refuse_unwritable
-from eval.documents import parse_rules
+from eval.commands.options import (
+    FAILED,
+    NO_MODEL,
+    OK,
+    Commands,
+    OpenFinder,
+    add_assistant_option,
+    add_documents_option,
+    add_model_options,
+    add_output_options,
+    add_pace_options,
+    add_set_options,
+    as_json,
+    model_name,
+    positive,
+    refuse_unwritable,
+    report_missing,
+    stand_in,
+)
+from eval.commands.progress import progress_bar, quiet_pipeline
+from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
+from eval.files import write_text
 from eval.label.files import load_labels, relevant_by_case
-from eval.levels import DEPTH
-from eval.page import retrieval_page, write_page
-from eval.report import retrieval_markdown, retrieval_text
-from eval.result import RetrievalResult, load_result
-from eval.retrieval import Plan, evaluate
-from eval.space import draw
+from eval.measure.depths import DEPTH
+from eval.measure.embedding_space import draw
+from eval.measure.result import RetrievalResult, load_result
+from eval.measure.retrieval import Plan, evaluate
+from eval.measure.tables import retrieval_markdown, retrieval_text
+from eval.questions.cases import Case, after_another, load_cases, sample
+from eval.questions.documents import parse_rules
+from eval.reports import retrieval_page
 
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
     retrieval = commands.add_parser("retrieval", help="measure on a question set whether the right pages are found")
     retrieval.set_defaults(evaluation=_retrieval)
-    retrieval.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
-    retrieval.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
-    retrieval.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
+    add_set_options(retrieval)
+    add_assistant_option(retrieval)
     retrieval.add_argument(
         "--no-cross", action="store_true", help="leave out questions whose page is in another language"
     )
@@ -41,50 +58,34 @@ def add_command(commands: Commands) -> None:
     retrieval.add_argument(
         "--after-another", action="store_true", help="ask each question behind one on something else: a change of topic"
     )
-    retrieval.add_argument("--no-model", action="store_true", help="measure without the configured language model")
-    add_stand_in_options(retrieval)
-    add_known_option(retrieval)
+    add_model_options(retrieval)
     retrieval.add_argument("--labels", default="", metavar="FILE", help="relevant chunks, as eval label keeps them")
     add_measuring_options(retrieval)
 
 
-def add_documents_option(parser: argparse.ArgumentParser) -> None:
-    """--doc-map, for sets whose documents aren't named as the site names its pages."""
-    parser.add_argument(
-        "--doc-map",
-        action="append",
-        default=[],
-        metavar="REGEX=REPL",
-        help="rewrite the set's documents to the site's paths; a result that starts with / must be the whole path; may be repeated, the first that fits is used",
-    )
-
-
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     """How deep and how fast is measured, and what becomes of the result."""
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
+    add_pace_options(parser)
     parser.add_argument(
         "--passages", type=positive, metavar="N", help="ask for N passages, not the assistant's own number"
     )
     parser.add_argument(
         "--deep", action="store_true", help="measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 as well"
     )
-    parser.add_argument("--parallel", type=positive, default=4, metavar="N", help="questions at once (default 4)")
-    parser.add_argument("--out", default="", metavar="FILE", help="keep everything, for eval compare")
-    parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts, worst questions, traces")
+    add_output_options(
+        parser, out="keep everything, for eval compare", html="write a page with charts, worst questions, traces"
+    )
     parser.add_argument("--against", default="", metavar="FILE", help="a kept result that the page compares with")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
 
 
 async def _retrieval(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    _refuse_contradictions(options)
+    refuse_page(options)
     model, known = stand_in(options, settings, load_cases(options.file))
     cases = _chosen(known, options)
     plan, passages = plan_of(options, settings)
     overrides = {**(NO_MODEL if options.no_model else {}), **passages}
-    llm = settings.llm_model or settings.llm_class if settings.llm_url or settings.llm_class else ""
-    config = configuration(options.file, settings, overrides, model.name if model else "" if options.no_model else llm)
+    config = configuration(options.file, settings, overrides, model_name(options, settings, model))
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:
             result = await evaluate(finder, cases, plan, config=config, progress=progress)
@@ -93,7 +94,7 @@ async def _retrieval(options: argparse.Namespace, settings: Settings, open_finde
                 embedder = open_embedder(settings)
                 await write_report(result, options, turn.generation, embedder)
                 await embedder.close()
-    tell_missing(options, model, len(cases))
+    report_missing(options, model, len(cases))
     return finished(result, options)
 
 
@@ -114,7 +115,7 @@ async def write_report(
 ) -> None:
     """The page that --html names, with the picture of the embedding space."""
     before = load_result(options.against) if options.against else None
-    write_page(retrieval_page(result, before, await draw(generation, embedder)), options.html)
+    write_text(retrieval_page(result, before, await draw(generation, embedder)), options.html)
 
 
 def finished(result: RetrievalResult, options: argparse.Namespace) -> int:
@@ -129,14 +130,9 @@ def finished(result: RetrievalResult, options: argparse.Namespace) -> int:
     return FAILED if result.failed else OK
 
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    refuse_page(options)
-
-
 def refuse_page(options: argparse.Namespace) -> None:
     """What is wrong with the files to write, before anything is asked."""
-    refuse_unwritable(options.out, "--out")
-    refuse_unwritable(options.html, "--html")
+    refuse_unwritable(options)
     if options.against:
         load_result(options.against)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from app.core.analysis import fold
 from app.core.language import LanguageDetector
-from eval.check import is_copied
-from eval.evidence import holds, words
 from eval.generate.jobs import FOLLOW_UP, STYLES, UNANSWERABLE, Job
+from eval.questions.check import is_copied
+from eval.questions.evidence import holds, words
 
 KEYWORDS = "4"
 MOST_KEYWORDS = 8

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 from app.core.prompts import Prompts
 from app.core.turn import Message
 from app.core.types import Page
-from eval.judge.cache import fingerprint
-from eval.space import counterparts
+from eval.cache import fingerprint
+from eval.measure.embedding_space import counterparts
 
 LONGEST_PAGE = 12_000
 CHARACTERS_PER_TOKEN = 3.0
@@ -54,7 +54,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Wanted:
     """What is wanted: questions per page and variant, which variants, follow-ups per page, unanswerable ones in all."""
 
     per_page: int = 5
@@ -63,7 +63,7 @@ class Wish:
     unanswerable: int = 0
 
 
-def plan(pages: Sequence[Page], prompts: Prompts, wish: Wish) -> tuple[Job, ...]:
+def plan(pages: Sequence[Page], prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
     """The jobs: each page in its own language, and in the other configured ones where it has no counterpart there."""
     found: list[Job] = []
     for page, others in _with_languages([p for p in pages if len(p.markdown.split()) >= FEWEST_WORDS], prompts):
@@ -71,14 +71,14 @@ def plan(pages: Sequence[Page], prompts: Prompts, wish: Wish) -> tuple[Job, ...]
             name = prompts.language(language).name
             cross = language != page.language
             found += [
-                _job("questions", page, language, variant, wish.per_page, cross, name, STYLES[variant])
-                for variant in wish.variants
+                _job("questions", page, language, variant, wanted.per_page, cross, name, STYLES[variant])
+                for variant in wanted.variants
             ]
-            if wish.follow_ups:
-                found.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wish.follow_ups, cross, name, ""))
-    if wish.unanswerable:
+            if wanted.follow_ups:
+                found.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, cross, name, ""))
+    if wanted.unanswerable:
         titles = "\n".join(f"- {page.title}" for page in pages)
-        share = -(-wish.unanswerable // len(prompts.languages))
+        share = -(-wanted.unanswerable // len(prompts.languages))
         for language in prompts.languages:
             whole = Page("", "", "all pages", language, titles, "")
             name = prompts.language(language).name

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
-import json
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import ModelError, ModelRateLimited
+from app.core.errors import ModelError
 from app.core.language import LanguageDetector
 from app.core.models.base import CallOptions, Model
-from eval.errors import EvaluationError
-from eval.evidence import words
+from eval.cache import Cache, fingerprint
+from eval.files import write_json_lines, write_text
 from eval.generate.checks import reason_against
 from eval.generate.jobs import FOLLOW_UP, UNANSWERABLE, Job
-from eval.judge.cache import Cache, fingerprint
-from eval.judge.loop import MalformedError, Pace, Progress, json_object
+from eval.judge.loop import MalformedError, Pace, json_object
+from eval.parallel import Progress, in_parallel
+from eval.questions.evidence import words
 
-TRIES = 3
 TEMPERATURE = 0.7
 COLUMNS = ("id", "lang", "variant", "question", "doc", "answer", "evidence", "cross")
 
 
 @dataclass
-class Made:
+class Generated:
     """The rows of each kind, how many were refused and why, and the jobs that failed."""
 
     questions: list[dict[str, Any]] = field(default_factory=list)
@@ -41,48 +40,30 @@ async def ask(
     jobs: Sequence[Job], model: Model, cache: Cache, pace: Pace, progress: Progress | None = None
 ) -> dict[str, str]:
     """The error of each failed job by its key; answers are in the cache, and what is there isn't asked again."""
-    slots, errors, done = asyncio.Semaphore(pace.parallel), dict[str, str](), 0
+    errors = dict[str, str]()
+    options = CallOptions(temperature=TEMPERATURE, max_tokens=4000)
 
-    async def one(job: Job) -> None:
-        nonlocal done
+    async def one(_: int, job: Job) -> None:
         if cache.get(job.key) is None:
-            async with slots:
-                await pace.wait()
-                try:
-                    cache.put(job.key, {"rows": await _asked(job, model, pace)})
-                except ModelError as error:
-                    errors[job.key] = f"{job.doc or 'unanswerable'} {job.language} {job.variant}: {error}"
-        done += 1
-        if progress:
-            progress(done, len(jobs))
+            try:
+                cache.put(job.key, {"rows": await pace.ask(model, job.messages, options, _rows)})
+            except (ModelError, MalformedError) as error:
+                errors[job.key] = f"{job.doc or 'unanswerable'} {job.language} {job.variant}: {error}"
 
-    async with asyncio.TaskGroup() as group:
-        for job in jobs:
-            group.create_task(one(job))
+    await in_parallel(jobs, one, pace.parallel, progress)
     return errors
 
 
-async def _asked(job: Job, model: Model, pace: Pace) -> list[Mapping[str, Any]]:
-    error: ModelError = ModelError("not asked")
-    for attempt in range(TRIES):
-        try:
-            options = CallOptions(temperature=TEMPERATURE, max_tokens=4000, timeout=pace.timeout)
-            found = json_object((await model.complete(job.messages, options)).text).get("questions")
-            if isinstance(found, list):
-                return [row for row in found if isinstance(row, dict)]
-            error = ModelError("it sent no list of questions")
-        except MalformedError as problem:
-            error = ModelError(f"it sent {problem}")
-        except ModelError as problem:
-            error = problem
-            told = problem.retry_after if isinstance(problem, ModelRateLimited) else None
-            await asyncio.sleep(pace.first_wait * 2**attempt if told is None else told)
-    raise error
+def _rows(text: str) -> list[Mapping[str, Any]]:
+    found = json_object(text).get("questions")
+    if not isinstance(found, list):
+        raise MalformedError("it sent no list of questions")
+    return [row for row in found if isinstance(row, dict)]
 
 
-def gather(jobs: Iterable[Job], cache: Cache, detector: LanguageDetector) -> Made:
+def gather(jobs: Iterable[Job], cache: Cache, detector: LanguageDetector) -> Generated:
     """What of the kept answers can be used, each question once."""
-    made, seen = Made(), set[tuple[str, ...]]()
+    made, seen = Generated(), set[tuple[str, ...]]()
     for job in jobs:
         kept = cache.get(job.key) or {"rows": []}
         for row in kept["rows"][: job.n]:
@@ -98,7 +79,7 @@ def gather(jobs: Iterable[Job], cache: Cache, detector: LanguageDetector) -> Mad
     return made
 
 
-def _add(made: Made, job: Job, row: Mapping[str, Any]) -> None:
+def _add(made: Generated, job: Job, row: Mapping[str, Any]) -> None:
     id_ = fingerprint(job.language, job.doc, str(row["question"]))[:12]
     if job.variant == UNANSWERABLE:
         kind = {"id": id_, "lang": job.language, "kind": "near", "question": row["question"]}
@@ -113,23 +94,19 @@ def _add(made: Made, job: Job, row: Mapping[str, Any]) -> None:
         made.questions.append({**own, "answer": row["answer"], "evidence": row["evidence"], "cross": job.cross})
 
 
-def write(made: Made, folder: Path) -> list[Path]:
+def write(made: Generated, folder: Path) -> list[Path]:
     """The files with rows in them; questions as CSV too. Raises `EvaluationError` where they can't be written."""
     kinds = {"questions": made.questions, "follow_ups": made.follow_ups, "unanswerable": made.unanswerable}
     written = []
-    try:
-        for name, rows in kinds.items():
-            if rows:
-                path = folder / f"{name}.jsonl"
-                text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-                path.write_text(text, encoding="utf-8")
-                written.append(path)
-        if made.questions:
-            written.append(folder / "questions.csv")
-            with written[-1].open("w", encoding="utf-8", newline="") as file:
-                table = csv.DictWriter(file, COLUMNS)
-                table.writeheader()
-                table.writerows(made.questions)
-    except OSError as error:
-        raise EvaluationError(f"The set can't be written: {error}") from error
+    for name, rows in kinds.items():
+        if rows:
+            written.append(folder / f"{name}.jsonl")
+            write_json_lines(rows, written[-1])
+    if made.questions:
+        written.append(folder / "questions.csv")
+        text = io.StringIO(newline="")
+        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(made.questions)
+        write_text(text.getvalue(), written[-1])
     return written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval.judge.cache import Cache
+from eval.cache import Cache
 from eval.judge.criteria import Criterion, criteria
 from eval.judge.loop import Judge, Judgement, Pace, Task
 

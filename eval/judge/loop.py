@@ -6,21 +6,23 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.models.base import CallOptions, Model
 from app.core.turn import Message
-from eval.judge.cache import Cache, fingerprint
+from eval.cache import Cache, fingerprint
 from eval.judge.criteria import UNKNOWN, Criterion, Fields
+from eval.parallel import Progress, in_parallel
 
 TRIES = 3
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 MAX_TOKENS = 600
-Progress = Callable[[int, int], None]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,66 +71,62 @@ class Pace:
             self._next = start + 60 / self.per_minute
         await asyncio.sleep(start - now)
 
+    async def ask(
+        self, model: Model, messages: Sequence[Message], options: CallOptions, read: Callable[[str], Made]
+    ) -> Made:
+        """What `read` makes of the model's answer. Calls that fail and answers that `read` calls malformed are repeated.
+
+        Raises the `ModelError` or the `MalformedError` of the last try.
+        """
+        for attempt in range(TRIES):
+            try:
+                await self.wait()
+                return read((await model.complete(messages, replace(options, timeout=self.timeout))).text)
+            except MalformedError:
+                if attempt == TRIES - 1:
+                    raise
+            except ModelError as error:
+                if attempt == TRIES - 1:
+                    raise
+                after = error.retry_after if isinstance(error, ModelRateLimited) else None
+                await asyncio.sleep(min(self.first_wait * 2**attempt if after is None else after, LONGEST_WAIT))
+        raise AssertionError
+
 
 class Judge:
-    """Judges tasks with a model; `asked` counts its calls, cached ones cost none."""
+    """Judges tasks with a model; cached ones cost no call."""
 
     def __init__(self, model: Model, cache: Cache, pace: Pace) -> None:
-        self.asked = 0
         self._model = model
         self._cache = cache
         self._pace = pace
-        self._slots = asyncio.Semaphore(pace.parallel)
         self._equal: dict[str, asyncio.Lock] = {}
 
     async def judge(self, tasks: Sequence[Task], progress: Progress | None = None) -> tuple[Judgement, ...]:
         """A judgement for each task, in their order; failed ones have an error, and a later run asks them again."""
-        done = 0
+        return await in_parallel(tasks, self._one, self._pace.parallel, progress)
 
-        async def one(task: Task) -> Judgement:
-            nonlocal done
-            judgement = await self._one(task)
-            done += 1
-            if progress:
-                progress(done, len(tasks))
-            return judgement
-
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(one(task)) for task in tasks]
-        return tuple(task.result() for task in running)
-
-    async def _one(self, task: Task) -> Judgement:
+    async def _one(self, _: int, task: Task) -> Judgement:
         messages = task.criterion.messages(task.fields)
         key = fingerprint(self._model.name, task.criterion.name, *(f"{m.role}\0{m.content}" for m in messages))
         # equal rows wait for the first of them, then it is in the cache
         async with self._equal.setdefault(key, asyncio.Lock()):
             kept = self._cache.get(key)
             if kept is None:
-                async with self._slots:
-                    kept = await self._asked(task.criterion, messages)
+                kept = await self._asked(task.criterion, messages)
                 if not kept["error"]:
                     self._cache.put(key, kept)
         return Judgement(row=task.row, **kept)
 
     async def _asked(self, criterion: Criterion, messages: Sequence[Message]) -> Mapping[str, Any]:
-        error = ""
-        for attempt in range(TRIES):
-            try:
-                await self._pace.wait()
-                self.asked += 1
-                options = CallOptions(temperature=0.0, max_tokens=MAX_TOKENS, timeout=self._pace.timeout)
-                return read(criterion, (await self._model.complete(messages, options)).text)
-            except MalformedError as problem:
-                error = f"malformed: {problem}"
-            except ModelError as problem:
-                error = f"{type(problem).__name__}: {problem}"
-                if attempt < TRIES - 1:
-                    await asyncio.sleep(self._wait(problem, attempt))
+        options = CallOptions(temperature=0.0, max_tokens=MAX_TOKENS)
+        try:
+            return await self._pace.ask(self._model, messages, options, partial(read, criterion))
+        except MalformedError as problem:
+            error = f"malformed: {problem}"
+        except ModelError as problem:
+            error = f"{type(problem).__name__}: {problem}"
         return _kept(Judgement("", criterion.name, None, error=error))
-
-    def _wait(self, error: ModelError, attempt: int) -> float:
-        told = error.retry_after if isinstance(error, ModelRateLimited) else None
-        return min(self._pace.first_wait * 2**attempt if told is None else told, LONGEST_WAIT)
 
 
 def read(criterion: Criterion, text: str) -> Mapping[str, Any]:

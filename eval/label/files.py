@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from eval.cases import json_lines, read_text, text_field
 from eval.errors import EvaluationError
+from eval.files import json_lines, read_text, text_field, write_json_lines
 from eval.label.pool import Pair
 
 SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
@@ -37,11 +36,7 @@ class Label:
 
 def write_labels(labels: Iterable[Label], path: str | Path) -> None:
     """Keep labels. Raises `EvaluationError` where the file can't be written."""
-    text = "".join(json.dumps(asdict(label), ensure_ascii=False) + "\n" for label in labels)
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EvaluationError(f"The labels can't be written: {error}") from error
+    write_json_lines(map(asdict, labels), path)
 
 
 def load_labels(path: str | Path) -> tuple[Label, ...]:

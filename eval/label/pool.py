@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from app.core.store.base import Generation
 from app.core.store.fuse import fuse
 from app.core.types import Legs, Query
-from eval.cases import Case
 from eval.judge.criteria import own_criterion
+from eval.questions.cases import Case
 
 DEPTH = 20
 RELEVANT = own_criterion(

@@ -12,7 +12,7 @@ import uvicorn
 
 from app.core.errors import AssistantError
 from app.core.prompts import load_prompts
-from eval.cases import load_cases
+from eval.questions.cases import load_cases
 from eval.scripted import RecordedModel, ScriptedModel, load_record, load_script, missing_lines
 from eval.scripted.server import create_app
 

@@ -10,9 +10,9 @@ from typing import Any
 from app.core.errors import ModelError
 from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Done, Message, Text, Usage
-from eval.cases import json_lines, text_field
+from eval.cache import fingerprint
 from eval.errors import EvaluationError
-from eval.judge.cache import fingerprint
+from eval.files import json_lines, text_field
 from eval.scripted.model import usage_of, words
 
 NAME = "recorded"
@@ -74,7 +74,7 @@ def load_record(path: str | Path) -> dict[str, str]:
 def missing_lines(model: RecordedModel) -> str:
     """What the model was asked in vain, as lines of a record whose `text` is still null."""
     lines = (
-        {"key": key, "messages": [_told(message) for message in messages], "text": None}
+        {"key": key, "messages": [_fields(message) for message in messages], "text": None}
         for key, messages in model.missing.items()
     )
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -86,5 +86,5 @@ def _text(where: str, row: Mapping[str, Any]) -> str:
     return text_field(where, row, "text")
 
 
-def _told(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.content}

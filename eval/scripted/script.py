@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.cases import Case, json_lines, text_field
 from eval.errors import EvaluationError
+from eval.files import json_lines, text_field
+from eval.questions.cases import Case
 
 _NO_KEYWORDS = frozenset({"id", "refined"})
 
@@ -29,9 +30,6 @@ class Script:
 
     lines: Mapping[str, Line] = field(repr=False)
 
-    def __len__(self) -> int:
-        return len(self.lines)
-
     def find(self, message: str) -> Line | None:
         """The line of the question that the message is, or that is the last of its own lines to be known."""
         for text in (message, *reversed(message.splitlines())):
@@ -39,11 +37,6 @@ class Script:
             if line:
                 return line
         return None
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes of the languages that it has keywords in."""
-        return tuple(sorted({code for line in self.lines.values() for code in line.keywords}))
 
 
 def normal(text: str) -> str:

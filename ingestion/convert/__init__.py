@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.convert.base import ConversionError, Converter, Document, Source
+from ingestion.convert.base import ConversionError, Converter, Document, Source, well_formed
 from ingestion.convert.html import HtmlConverter
 from ingestion.convert.markdown import MarkdownConverter
 from ingestion.convert.scripted import MadeByScript
@@ -19,8 +19,8 @@ def convert(source: Source) -> Document:
     for converter in CONVERTERS:
         if converter.matches(source):
             try:
-                return converter.convert(source)
-            except ConversionError:
+                return well_formed(converter.convert(source))
+            except (ConversionError, MemoryError):
                 raise
             except Exception as error:  # a page nobody foresaw must not end a run of thousands
                 raise ConversionError(f"{source.url} can't be converted ({type(error).__name__}: {error})") from error

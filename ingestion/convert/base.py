@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol
 
 from app.core.errors import CrawlError
 
@@ -15,6 +15,10 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
+"""Names that Python takes for encodings, and no browser does."""
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class ConversionError(CrawlError):
@@ -84,7 +88,20 @@ def decode(body: bytes, charset: str = "") -> str:
     meta = _META_CHARSET.search(body[:4096])
     for name in (charset, meta[1].decode("ascii", "replace") if meta else "", "utf-8"):
         try:
-            return body.decode(name or "utf-8")
-        except (LookupError, UnicodeDecodeError):
+            if codecs.lookup(name or "utf-8").name not in _NO_CHARSETS:
+                return body.decode(name or "utf-8")
+        except (LookupError, ValueError):
             continue
     return body.decode("windows-1250", "replace")
+
+
+def well_formed(document: Document) -> Document:
+    """The document without halves of surrogate pairs, which no encoding and no store takes."""
+    given = {field.name: getattr(document, field.name) for field in fields(document)}
+    return replace(document, **{name: _whole(value) for name, value in given.items()})
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    return {_whole(key): _whole(one) for key, one in value.items()} if isinstance(value, Mapping) else value

@@ -75,8 +75,9 @@ def clean_root(root: HtmlElement, base: str) -> None:
 
 def note_anchors(root: HtmlElement) -> None:
     """Note on each heading the id that a link to it needs."""
+    first: dict[HtmlElement, HtmlElement | None] = {}
     for heading in root.iter(*_HEADINGS):
-        if identifier := heading.get("id") or _inner_id(heading) or _section_id(heading):
+        if identifier := heading.get("id") or _inner_id(heading) or _section_id(heading, first):
             heading.set("data-anchor", identifier)
 
 
@@ -102,13 +103,14 @@ def _inner_id(heading: HtmlElement) -> str:
     return ""
 
 
-def _section_id(heading: HtmlElement) -> str:
-    """Sphinx puts the id on the section; it is the heading's own only when it is the section's first one."""
+def _section_id(heading: HtmlElement, first: dict[HtmlElement, HtmlElement | None]) -> str:
+    """Sphinx puts the id on the section; it is the heading's own only when it is the section's `first` one."""
     section = heading.getparent()
     if section is None or not (section.tag == "section" or (section.tag == "div" and has_class(section, "section"))):
         return ""
-    first = next(iter(section.iter(*_HEADINGS)), None)
-    return str(section.get("id") or "") if first is heading else ""
+    if section not in first:
+        first[section] = next(iter(section.iter(*_HEADINGS)), None)
+    return str(section.get("id") or "") if first[section] is heading else ""
 
 
 def _drop_landmarks(root: HtmlElement) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 
 import lxml.html
 
@@ -14,6 +15,7 @@ _UPDATED = re.compile(r"(?i)(?:updated|modified|changed|edited|revised)|aktualiz
 _ISSUED = re.compile(r"(?i)(?:published|created|posted|issued)|publikov|vydán|vytvořen|zveřejn")
 _NEAR = 120
 _LEVELS = 2
+_TEXTS = 100
 
 
 def html_dates(page: lxml.html.HtmlElement, meta: Mapping[str, str]) -> tuple[str, str]:
@@ -51,8 +53,9 @@ def _told(element: lxml.html.HtmlElement) -> str:
     around = element
     for _ in range(_LEVELS + 1):
         told.append(" ".join((around.get("class") or "", around.get("id") or "")))
-        words = " ".join(around.text_content().split())
-        if len(words) <= _NEAR:
+        texts = list(islice(around.itertext(), _TEXTS + 1))
+        words = " ".join("".join(texts).split())
+        if len(words) <= _NEAR and len(texts) <= _TEXTS:
             told.append(words)
         around = around.getparent()
         if around is None or around.tag in ("body", "main", "article"):

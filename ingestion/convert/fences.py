@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 _FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
-_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(?:(?!\n[ \t]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+_TICKS = re.compile(r"(?P<escape>\\)?(?P<ticks>`+)|\n[ \t]*+(?=\n)")
 
 
 def blocks(text: str) -> Iterator[tuple[bool, str]]:
@@ -37,13 +38,42 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
     return outside_fences(text, lambda prose: _outside_spans(prose, change))
 
 
+def code_spans(prose: str) -> Iterator[tuple[int, int]]:
+    """Where code spans start and end: at the next run of as many backticks in the same paragraph."""
+    runs = list[tuple[int, int, bool]]()
+    for match in _TICKS.finditer(prose):
+        if match["ticks"]:
+            runs.append((match.start("ticks"), match.end(), match["escape"] is None))
+        else:
+            yield from _paired(runs)
+            runs.clear()
+    yield from _paired(runs)
+
+
+def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
+    waiting: defaultdict[int, list[int]] = defaultdict(list)  # by length, those still to come, the next one last
+    for number in range(len(runs) - 1, -1, -1):
+        waiting[runs[number][1] - runs[number][0]].append(number)
+    number = 0
+    while number < len(runs):
+        start, end, opens = runs[number]
+        same = waiting[end - start]
+        while same and same[-1] <= number:
+            same.pop()
+        if opens and same:
+            number = same[-1]
+            yield start, runs[number][1]
+        number += 1
+
+
 def _outside_spans(prose: str, change: Callable[[str], str]) -> str:
     """Code spans are kept out by placeholders, so that `change` sees a construct that goes around one whole."""
     spans: list[str] = []
 
-    def hide(match: re.Match[str]) -> str:
-        spans.append(match[0])
-        return f"\x00{len(spans) - 1}\x00"
-
-    changed = change(_CODE_SPAN.sub(hide, prose))
+    parts, at = list[str](), 0
+    for start, end in code_spans(prose):
+        parts.append(f"{prose[at:start]}\x00{len(spans)}\x00")
+        spans.append(prose[start:end])
+        at = end
+    changed = change("".join([*parts, prose[at:]]))
     return re.sub("\x00(\\d+)\x00", lambda match: spans[int(match[1])], changed)

@@ -113,7 +113,7 @@ def _tidy(markdown: str) -> str:
 
 def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement) -> str:
     for heading in root.iter("h1"):
-        if text := re.sub(r"\s*\{#[^}\s]+\}\s*$", "", text_of(heading)):
+        if text := re.sub(r"\{#[^{}\s]+\}$", "", text_of(heading)).rstrip():
             return text
     for text in (*page.xpath("//head/meta[@property='og:title']/@content"), *page.xpath("//head/title/text()")):
         if str(text).strip():

@@ -9,33 +9,43 @@ import textwrap
 import html_to_markdown
 
 from ingestion.convert.fences import outside_code, outside_fences
+from ingestion.convert.pairs import between, replaced, without
 
 _OPTIONS = html_to_markdown.ConversionOptions(extract_metadata=False, compact_tables=True, br_in_tables=True)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TABLE = re.compile(r"(?im)^(?P<indent>[ \t]*)(?P<table><table\b.*?</table\s*>)", re.DOTALL)
-_LINK = re.compile(r"""<a\b[^>]*?\bhref\s*=\s*["']([^"']+)["'][^>]*>(.*?)</a\s*>""", re.IGNORECASE | re.DOTALL)
-_DRESSING = re.compile(r"</?(?:ins|u|font|center|div|span|section|p|small|big|a)\b[^>]*>", re.IGNORECASE)
+_TABLE = re.compile(r"(?im)^[ \t]*+<table\b")
+_TABLE_END = re.compile(r"(?i)</table\s*+>")
+_LINK = re.compile(r"(?i)<a\b[^<>]*+>")
+_LINK_END = re.compile(r"(?i)</a\s*+>")
+_TARGET = re.compile(r"""(?i)\bhref\s*+=\s*+["']([^"']++)["']""")
+_DRESSING = re.compile(r"</?(?:ins|u|font|center|div|span|section|p|small|big|a)\b[^<>]*+>", re.IGNORECASE)
+_COMMENT, _COMMENT_END = re.compile("<!--"), re.compile("-->")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_ANCHOR = re.compile(r"""<a\s+(?:id|name)\s*=\s*["'][^"']+["']\s*/?>(?:\s*</a>)?""", re.IGNORECASE)
+_ANCHOR = re.compile(r"""<a\s++(?:id|name)\s*+=\s*+["'][^"'<>]++["']\s*+/?>(?:\s*+</a>)?""", re.IGNORECASE)
 
 
 def clean_html(text: str) -> str:
     """The Markdown without HTML comments, and with its HTML tables and links as Markdown."""
-    text = outside_code(text, lambda prose: _COMMENT.sub("", prose))
-    text = outside_fences(text, lambda prose: _TABLE.sub(_table, prose))
+    text = outside_code(text, lambda prose: without(prose, _COMMENT, _COMMENT_END))
+    text = outside_fences(text, lambda prose: replaced(prose, _TABLE, _TABLE_END, _table))
     return outside_code(text, _inline)
 
 
-def _table(match: re.Match[str]) -> str:
-    table = match["table"]
+def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
+    table = opening[0] + between(opening, closing) + closing[0]
     if table.lower().count("<table") != table.lower().count("</table"):  # tables in tables stay as they are
-        return match[0]
-    markdown = (html_to_markdown.convert(table, _OPTIONS).content or "").strip()
-    return "\n" + textwrap.indent(markdown, match["indent"]) + "\n" if markdown else match[0]
+        return table
+    markdown = (html_to_markdown.convert(table.lstrip(" \t"), _OPTIONS).content or "").strip()
+    indent = table[: table.index("<")]
+    return "\n" + textwrap.indent(markdown, indent) + "\n" if markdown else table
+
+
+def _link(opening: re.Match[str], closing: re.Match[str]) -> str | None:
+    target = _TARGET.search(opening[0])
+    return f"[{' '.join(between(opening, closing).split())}]({target[1]})" if target else None
 
 
 def _inline(prose: str) -> str:
-    prose = _LINK.sub(lambda match: f"[{' '.join(match[2].split())}]({match[1]})", _ANCHOR.sub("", prose))
+    prose = replaced(_ANCHOR.sub("", prose), _LINK, _LINK_END, _link)
     return _ENTITY.sub(_letter, _DRESSING.sub("", prose))
 
 

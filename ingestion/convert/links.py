@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from ingestion.convert.fences import outside_code
 
-_INLINE = re.compile(r"(\]\(\s*)(<[^<>\n]*>|(?:[^\s()]|\([^\s()]*\))+)")
-_DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]+\]:[ \t]*)(<[^<>\n]*>|\S+)")
-_ATTRIBUTE = re.compile(r"""(?i)(<(?:a|img|video|source)\b[^>]*?\b(?:href|src)\s*=\s*["'])([^"']*)""")
-_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*:")
+_INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)")
+_DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")
+_TAG = re.compile(r"(?i)<(?:a|img|video|source)\b[^<>]*+")
+_ATTRIBUTE = re.compile(r"""(?i)(\b(?:href|src)\s*+=\s*+["'])([^"']*+)""")
+_SCHEME = re.compile(r"(?i)\A[a-z][a-z0-9+.-]*:")
 RAW_SUFFIXES = (".md", ".mdx")
 
 
@@ -35,23 +37,29 @@ def public_url(url: str) -> str:
 
 def absolute_links(text: str, base: str) -> str:
     """The text with every relative link joined to `base`; those to raw Markdown of the same site lead to the page instead."""
+    host = urlsplit(base).netloc
+
+    @lru_cache(maxsize=1024)  # most pages repeat their links
+    def absolute(target: str) -> str:
+        if not target or "\x00" in target or _SCHEME.match(target):
+            return target
+        try:
+            joined = urljoin(base, target)
+            path, mark, fragment = joined.partition("#")
+            return (public_url(path) if urlsplit(path).netloc == host else path) + mark + fragment
+        except ValueError:  # no address at all
+            return target
 
     def join(match: re.Match[str]) -> str:
         written = match[2]
         target = written.strip("<>").strip()
-        if not target or "\x00" in target or _SCHEME.match(target):
+        made = absolute(target)
+        if made == target:
             return match[0]
-        try:
-            joined = urljoin(base, target)
-        except ValueError:  # no address at all
-            return match[0]
-        path, mark, fragment = joined.partition("#")
-        if urlsplit(path).netloc == urlsplit(base).netloc:
-            path = public_url(path)
-        joined = path + mark + fragment
-        return match[1] + (f"<{joined}>" if written.startswith("<") else joined)
+        return match[1] + (f"<{made}>" if written.startswith("<") else made)
 
     def change(prose: str) -> str:
-        return _ATTRIBUTE.sub(join, _DEFINITION.sub(join, _INLINE.sub(join, prose)))
+        linked = _DEFINITION.sub(join, _INLINE.sub(join, prose))
+        return _TAG.sub(lambda tag: _ATTRIBUTE.sub(join, tag[0], count=1), linked)
 
     return outside_code(text, change)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import frontmatter
 import yaml  # type: ignore[import-untyped]
 
 from ingestion.convert.base import MARKDOWN_TYPES, ConversionError, Document, Source
@@ -16,21 +15,24 @@ from ingestion.convert.inline_html import clean_html
 from ingestion.convert.links import absolute_links
 from ingestion.convert.mdx import clean_mdx
 
+_LARGEST = 10**18
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FRONT_LINE = re.compile(r"(?m)^(\w+):[ \t]*(.+?)[ \t]*$")
+_LONGEST_FRONT, _DEEPEST_FRONT, _MOST_ALIASES = 100_000, 20, 10
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FRONT_LINE = re.compile(r"(?m)^(\w++):[ \t]*+(.+)$")
 _BANNERS = (
     # Mintlify, Rspress: where the list of all pages is
     re.compile(
-        r"\A(?:>[^\n]*\n)*?>[^\n]*\b(?:llms(?:-full)?\.txt|Documentation Index|For AI agents)[^\n]*\n(?:>[^\n]*\n)*"
+        r"\A(?:>[^\n]*+\n)*?>(?=[^\n]*\b(?:llms(?:-full)?\.txt|Documentation Index|For AI agents))[^\n]*+\n(?:>[^\n]*+\n)*+"
     ),
     re.compile(r"\A<(?:AgentInstructions|SYSTEM)>.*?</(?:AgentInstructions|SYSTEM)>\s*", re.DOTALL),
 )
 _HEADED = re.compile(
-    r"\A#[ \t]+(?P<title>[^\n]+?)[ \t]*\n(?:URL|Source|Source URL):[ \t]*\S+[ \t]*(?:\n(?!\S*:)|\n|\Z)"
+    r"\A#[ \t]++(?P<title>[^\n]*\S)[ \t]*+\n(?:URL|Source|Source URL):[ \t]*\S+[ \t]*(?:\n(?!\S*:)|\n|\Z)"
 )  # fumadocs
-_LINKED = re.compile(r"\A#[ \t]+(?P<title>[^\n]+?)[ \t]+\((?:https?:/)?/[^\s()]*\)[ \t]*(?:\n|\Z)")  # fumadocs
-_H1 = re.compile(r"(?m)^(?:# +(?P<atx>\S[^\n]*?)[ \t]*#*[ \t]*$|(?P<setext>\S[^\n]*)\n=+[ \t]*$)")
-_ANCHOR = re.compile(r"\s*(?:\{#[^}\s]+\}|\[#[^\]\s]+\])\s*$")
+_LINKED = re.compile(r"\A#[ \t]++(?P<title>[^\n]*\S)[ \t]++\((?:https?:/)?/[^\s()]*\)[ \t]*(?:\n|\Z)")  # fumadocs
+_H1 = re.compile(r"(?m)^(?:# ++(?P<atx>\S[^\n]*+)$|(?P<setext>\S[^\n]*+)\n=++[ \t]*+$)")
+_ANCHOR = re.compile(r"(?:\{#[^{}\s]+\}|\[#[^\[\]\s]+\])\s*+$")
 
 
 class MarkdownConverter:
@@ -74,15 +76,30 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
         return {}, text
     body = text[match.end() :]
     try:
-        facts, _ = frontmatter.parse(match[0])
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        facts = yaml.load(match[1], Loader=_LOADER) if _is_small(match[1]) else None  # noqa: S506  # a safe one
+    except (yaml.YAMLError, ArithmeticError, LookupError, TypeError, ValueError):
+        facts = None
+    if not isinstance(facts, dict):
         # a colon in an unquoted title is the usual slip: line by line it still reads
-        return {key: value.strip("\"'") for key, value in _FRONT_LINE.findall(match[1])}, body
+        return {key: value.strip(" \t").strip("\"'") for key, value in _FRONT_LINE.findall(match[1])}, body
     if "version" in facts:
         # as it is written: the number 1.10 would be 1.1; this loader makes nothing but strings, lists and dicts
         written = yaml.load(match[1], Loader=yaml.BaseLoader)  # noqa: S506
         facts = {**facts, "version": written.get("version", facts["version"])}
-    return (facts, body) if facts else ({}, body)
+    return facts, body
+
+
+def _is_small(front: str) -> bool:
+    """False for YAML that would take a loader too long, or more stack or memory than there is."""
+    if len(front) > _LONGEST_FRONT:
+        return False
+    depth = aliases = 0
+    for event in yaml.parse(front, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        if depth > _DEEPEST_FRONT or aliases > _MOST_ALIASES:
+            return False
+    return True
 
 
 def _banner(body: str) -> tuple[str, str]:
@@ -97,7 +114,8 @@ def _banner(body: str) -> tuple[str, str]:
 def _first_h1(body: str) -> str:
     for code, piece in blocks(body):
         if not code and (match := _H1.search(piece)):
-            return _ANCHOR.sub("", match["atx"] or match["setext"]).strip()
+            title = match["setext"] or match["atx"].rstrip(" \t").rstrip("#").rstrip(" \t")
+            return _ANCHOR.sub("", title).strip()
     return ""
 
 
@@ -114,7 +132,10 @@ def _version(facts: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    # Python refuses to write a number of some thousand digits
+    return str(value) if isinstance(value, int | float) and abs(value) < _LARGEST else ""
 
 
 def _date(facts: Mapping[str, Any], *keys: str) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 
 from ingestion.convert.fences import blocks, outside_code
+from ingestion.convert.pairs import without
 
 _ESM = re.compile(r"(?m)^(?:import\s+(?:[\w{*\"'])|export\s+(?:default|const|let|var|function|async|class|\{|\*))")
-_COMMENT = re.compile(r"\{\s*/\*.*?\*/\s*\}", re.DOTALL)
-_BLANK = re.compile(r"\{\s*([\"'`])[ \t]*\1\s*\}")
-_TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*)(?=[\s/>])|(?<!\w)</?>")
+_COMMENT, _COMMENT_END = re.compile(r"\{\s*+/\*"), re.compile(r"\*/\s*+\}")
+_BLANK = re.compile(r"\{\s*+([\"'`])[ \t]*+\1\s*+\}")
+_TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
 _LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
-_OPENS = re.compile(r"<([A-Z][\w.]*)(?![^\n]*(?:/>|</\1\s*>)\s*$)")
-_CLOSES = re.compile(r"(?:[^<\n]*)</[A-Z][\w.]*\s*>\s*$")
+_OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
+_CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
+_VAIN = 10
+"""How many times a text may be looked through for the ends of tags and statements that have none."""
+
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -26,16 +30,18 @@ def _dedent(text: str) -> str:
     kept: list[str] = []
     levels: list[int | None] = []  # of each open component: how far its children stand to its right
     own: list[int] = []
+    inside = 0  # the sum of the known levels
     for code, piece in blocks(text):
         for line in piece.splitlines(keepends=True):
             body = line.lstrip(" \t")
             indent = len(line) - len(body)
             closes = not code and bool(levels) and _CLOSES.match(body) is not None and not _OPENS.match(body)
             if body.strip() and levels and levels[-1] is None and not closes:
-                levels[-1] = max(0, indent - own[-1])
-            kept.append(line[min(indent, sum(level or 0 for level in levels)) :] if levels else line)
+                deeper = levels[-1] = max(0, indent - own[-1])
+                inside += deeper
+            kept.append(line[min(indent, inside) :])
             if closes:
-                levels.pop()
+                inside -= levels.pop() or 0
                 own.pop()
             elif not code and _OPENS.match(body):
                 levels.append(None)
@@ -45,20 +51,27 @@ def _dedent(text: str) -> str:
 
 def _clean(prose: str) -> str:
     return re.sub(
-        r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _drop_tags(_BLANK.sub(" ", _COMMENT.sub("", _drop_modules(prose))))
+        r"\n[ \t]*+(?:\n[ \t]*+)+\n",
+        "\n\n",
+        _drop_tags(_BLANK.sub(" ", without(_drop_modules(prose), _COMMENT, _COMMENT_END))),
     )
 
 
 def _drop_modules(prose: str) -> str:
     """Without import and export statements, each up to the line on which its brackets are closed."""
     kept, at = list[str](), 0
-    while match := _ESM.search(prose, at):
+    vain = _VAIN * len(prose)
+    while vain > 0 and (match := _ESM.search(prose, at)):
         kept.append(prose[at : match.start()])
         at = _statement_end(prose, match.start())
+        if at < 0:  # what never closes is taken as one line, so that a slip in a page can't swallow the rest of it
+            vain -= len(prose) - match.start()
+            at = _line_end(prose, match.start())
     return "".join([*kept, prose[at:]])
 
 
 def _statement_end(text: str, start: int) -> int:
+    """Where the line ends on which all brackets are closed; -1 when there is none."""
     open_brackets, quote, at = list[str](), "", start
     while at < len(text):
         char = text[at]
@@ -74,20 +87,21 @@ def _statement_end(text: str, start: int) -> int:
         elif char == "\n" and not open_brackets:
             return at + 1
         at += 1
-    return len(text) if not (quote or open_brackets) else _line_end(text, start)
+    return len(text) if not (quote or open_brackets) else -1
 
 
 def _line_end(text: str, start: int) -> int:
-    """What never closes is taken as one line, so that a slip in a page can't swallow the rest of it."""
     end = text.find("\n", start)
     return len(text) if end < 0 else end + 1
 
 
 def _drop_tags(prose: str) -> str:
     kept, at = list[str](), 0
-    while match := _TAG.search(prose, at):
+    vain = _VAIN * len(prose)
+    while vain > 0 and (match := _TAG.search(prose, at)):
         end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
         if end < 0:  # no tag at all: a lone "<Name"
+            vain -= len(prose) - match.end()
             kept.append(prose[at : match.end()])
             at = match.end()
             continue

@@ -12,11 +12,14 @@ from markdown_it.token import Token
 from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
 from ingestion.split.sentences import sentences
 
-_ANCHOR = re.compile(r"[ \t]*(?:\{#([^}\s]+)\}|\[#([^\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
-_FENCE_LINE = re.compile(r"(?m)^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)*(?:```+|~~~+)")
+_ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
+_FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 _INLINE = MarkdownIt("commonmark").enable("strikethrough")
 _BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 _CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"})
+
+LONGEST_HEADING = 1000
+"""Characters of a heading that are remembered: every chunk below it repeats them."""
 
 # what it costs to end a chunk before a piece, as a share of a whole chunk's worth
 BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
@@ -62,26 +65,22 @@ def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[P
     """
     lines = markdown.split("\n")
     made: list[Piece] = []
+    headed = (
+        0  # what the headings before take of a chunk, so that the first part of a block that is cut stands with them
+    )
     for node, start, end in _top_level(lines):
         gap = "\n\n" if not start or not lines[start - 1].strip() else "\n"
-        room = max(size // 2, size - _headed(made))
+        room = max(size // 2, size - headed)
         if node is not None and node.type == "heading":
             made.append(_heading(node, lines[start:end]))
-        elif sentences_apart and node is not None and node.type == "paragraph":
+            headed += len(made[-1].text) + len(made[-1].gap)
+            continue
+        headed = 0
+        if sentences_apart and node is not None and node.type == "paragraph":
             made.extend(_sentences("\n".join(lines[start:end]), gap, room))
         else:
             made.extend(_cut(node, lines, start, end, gap, room))
     return _glued(made)
-
-
-def _headed(made: list[Piece]) -> int:
-    """What the headings at the end take of a chunk, so that the first part of a block that is cut stands with them."""
-    length = 0
-    for piece in reversed(made):
-        if piece.heading is None:
-            break
-        length += len(piece.text) + len(piece.gap)
-    return length
 
 
 def _sentences(paragraph: str, gap: str, size: int) -> Iterator[Piece]:
@@ -151,11 +150,17 @@ def _heading(node: _Block, lines: list[str]) -> Piece:
     level = int(node.tag[1:])
     text = "\n".join(lines[:-1] if node.markup in "=-" and len(lines) > 1 else lines)
     anchor = _ANCHOR.search(text)
-    content = _ANCHOR.sub("", node.content)
-    plain = " ".join(_plain(_INLINE.parseInline(content)[0].children or []).split())
+    content = _ANCHOR.sub("", node.content).rstrip(" \t")
+    plain = " ".join(_words(content).split())[:LONGEST_HEADING]
     shown = f"{'#' * level} {' '.join(content.split())}"
     heading = Heading(level, plain, next((g for g in anchor.groups() if g), "") if anchor else "")
     return Piece(shown, "\n\n", BEFORE_HEADING[level], heading)
+
+
+def _words(content: str) -> str:
+    if len(content) > LONGEST_HEADING:  # what a parser would take time for is no heading but a page in one line
+        return content
+    return _plain(_INLINE.parseInline(content)[0].children or [])
 
 
 def _plain(tokens: list[Token]) -> str:

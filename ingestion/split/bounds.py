@@ -22,6 +22,7 @@ def bounds(parts: Sequence[Part], size: int, room: Callable[[int], float]) -> li
     """
     best = [0.0] + [float("inf")] * len(parts)
     start_of = [0] * (len(parts) + 1)
+    prices: dict[int, float] = {}  # a page of short lines asks for each length many times
     for end in range(1, len(parts) + 1):
         length = 0
         cost_after = parts[end].cost if end < len(parts) else 0.0
@@ -29,7 +30,9 @@ def bounds(parts: Sequence[Part], size: int, room: Callable[[int], float]) -> li
             length += parts[start].length + (parts[start + 1].gap if start + 1 < end else 0)
             if length > size and start < end - 1:
                 break
-            total = best[start] + room(length) + cost_after
+            if (price := prices.get(length)) is None:
+                price = prices[length] = room(length)
+            total = best[start] + price + cost_after
             if total < best[end]:
                 best[end], start_of[end] = total, start
     found, end = list[tuple[int, int]](), len(parts)

@@ -12,7 +12,7 @@ from app.core.types import Chunk, Page, Section
 from ingestion.split.blocks import Heading, Piece
 
 _Trail = tuple[Heading, ...]
-_FENCE_LINE = re.compile(r"(?m)^[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)*(?:`{3,}|~{3,}).*\n?")
+_FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:[-*+][ \t]++|\d++[.)][ \t]++)*+(?:`{3,}|~{3,}).*\n?")
 _CUT = "…"
 
 

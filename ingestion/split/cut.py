@@ -39,21 +39,28 @@ def _words(size: int) -> TextSplitter:
 
 def cut_lines(lines: list[str], size: int) -> Parts:
     """Whole lines packed up to the size; a line that is longer is cut between words."""
-    parts: Parts = []
-    full: list[str] = []
-    for line in _short(lines, size):
-        if full and sum(map(len, full)) + len(full) + len(line) > size:
-            parts.append(("\n".join(full), "\n"))
-            full = []
-        full.append(line)
-    return [*parts, ("\n".join(full), "\n")] if any(line.strip() for line in full) else parts
+    *packed, last = _packed(_short(lines, size), size) or [[]]
+    parts = [("\n".join(full), "\n") for full in packed]
+    return [*parts, ("\n".join(last), "\n")] if any(line.strip() for line in last) else parts
+
+
+def _packed(lines: list[str], size: int) -> list[list[str]]:
+    packed: list[list[str]] = []
+    room = 0
+    for line in lines:
+        if not packed or len(line) > room:
+            packed.append([])
+            room = size
+        packed[-1].append(line)
+        room -= len(line) + 1
+    return packed
 
 
 def cut_code(lines: list[str], size: int) -> Parts:
     """A fenced block as several, each with the fences of the whole; cut at line ends, at blank lines if it can be."""
     opening = lines[0]
     match = _FENCE.match(opening)
-    if match is None:  # what the parser takes for a fence always matches
+    if match is None or len(opening) > size // 2:  # an info string that long would be most of every part
         return cut_lines(lines, size)
     inner = re.sub(r"[^\s>]", " ", match["indent"])
     closing = inner + match["fence"]
@@ -75,14 +82,9 @@ def cut_table(lines: list[str], size: int) -> Parts:
     """A table as several, each with the header rows; rows are never cut, whatever their length."""
     header, rows = lines[:2], lines[2:]
     room = size - sum(map(len, header)) - 2
-    parts: Parts = []
-    full: list[str] = []
-    for row in rows:
-        if full and sum(map(len, full)) + len(full) + len(row) > room:
-            parts.append(("\n".join([*header, *full]), "\n\n"))
-            full = []
-        full.append(row)
-    return [*parts, ("\n".join([*header, *full]), "\n\n")]
+    if room < 0:  # repeated above each row, it would make a page many times as long
+        return [("\n".join(full), "\n\n") for full in _packed(lines, size)]
+    return [("\n".join([*header, *full]), "\n\n") for full in _packed(rows, room) or [[]]]
 
 
 def _short(lines: list[str], size: int) -> list[str]:

@@ -12,8 +12,8 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.store import open_store
 from app.core.turn import Message, Request
-from eval.own import indexed_docs
-from eval.rebuild import rebuild
+from eval.grid.rebuild import rebuild
+from eval.questions.own_docs import indexed_docs
 from tests.fake_llm import Reply, fake_llm
 
 STEPS = 'steps = ["detect", ["refine", "keywords", "probe"], "retrieve", "synthesize", "cite"]\n'

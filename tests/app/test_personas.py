@@ -19,8 +19,8 @@ from app.pipeline.synthesize import Synthesize
 from eval.answers.contestants import Own
 from eval.answers.score import Scorer
 from eval.answers.types import Answer
-from eval.cases import Case, load_cases, sample
-from eval.own import indexed_docs, own_set
+from eval.questions.cases import Case, load_cases, sample
+from eval.questions.own_docs import indexed_docs, own_set
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, fake_llm
 from tests.fakes import FakeEmbedder

@@ -15,6 +15,8 @@ import pytest
 from tests.end_to_end.program import Program, environment
 from tests.ingestion.local_site import local_site
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--headless",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from bench.fuzz import KEY, fuzz
 from tests.end_to_end.program import service
+
+pytestmark = pytest.mark.slow
 
 
 def test_answers_to_made_up_requests_are_as_described(indexed: Path, tmp_path: Path):

@@ -10,6 +10,8 @@ from tests.end_to_end.program import finished, service
 from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import local_site
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "What does gauge number 7 measure?"
 
 

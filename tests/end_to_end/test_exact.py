@@ -13,14 +13,14 @@ from app.core.settings import Settings
 from app.core.store import open_store as opened
 from app.core.store.base import Generation, Store
 from app.core.types import Page, Query
-from eval.cases import load_cases
-from eval.own import indexed_docs, own_set
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import indexed_docs, own_set
 from ingestion.convert import Source, convert
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 SAME = 1e-4  # Lucene rounds scores; two chunks this near may change places
 
 

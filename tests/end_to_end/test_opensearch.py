@@ -15,7 +15,7 @@ import pytest
 from tests.end_to_end.asking import INTRO, QUESTIONS, ask, assert_links_lead_somewhere
 from tests.end_to_end.program import Program, finished, free_port, service
 
-pytestmark = pytest.mark.opensearch
+pytestmark = [pytest.mark.opensearch, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

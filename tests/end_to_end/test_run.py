@@ -16,6 +16,8 @@ from tests.end_to_end.asking import INTRO, QUESTIONS, ask
 from tests.end_to_end.program import PATIENCE, READY, Program, finished, free_port, program, service
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
+pytestmark = pytest.mark.slow
+
 PAGES = 30
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from tests.end_to_end.program import environment, finished, free_port
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parents[3] / "shared/eval"
 QUESTIONS = CORPUS / "questions.jsonl"
 SCRIPT = ("--scripted-model", str(CORPUS / "model_outputs.jsonl"), "--known-only")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import StoreUnavailable
+from app.core.settings import Settings
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe
+from eval.commands import add_commands, run
+from eval.questions.own_docs import indexed_docs
 
 SHARED = Path(__file__).parents[2] / "../shared"
 WORD = re.compile(r"\w{3,}")
@@ -104,3 +109,26 @@ def shared_eval() -> Path:
     if not (SHARED / "eval/questions.jsonl").is_file():
         pytest.skip("the shared question set isn't beside this checkout")
     return SHARED / "eval"
+
+
+async def command(settings: Settings, *words: object, **more: object) -> int:
+    """`docs-assistant eval` as it is typed; the exit code."""
+    parser = argparse.ArgumentParser()
+    add_commands(parser.add_subparsers(required=True))
+    return await run(parser.parse_args([str(word) for word in words]), settings, **more)
+
+
+@pytest.fixture(scope="session")
+def own_index() -> Iterator[Settings]:
+    """Settings whose store is an index of our documentation, made once; nobody writes to it."""
+    with asyncio.Runner() as runner:
+        indexed = indexed_docs(Settings.load(env_file=None))
+        yield runner.run(indexed.__aenter__())
+        runner.run(indexed.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def index(own_index: Settings, monkeypatch) -> Settings:
+    """The same, for commands that open the store by its setting."""
+    monkeypatch.setenv("DOCS_STORE", own_index.store)
+    return own_index

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from app.core import analysis
-from eval.gate import baseline_of, judge
-from eval.result import RetrievalResult
+from eval.measure.gate import baseline_of, judge
+from eval.measure.result import RetrievalResult
 from ingestion.split.markdown import MarkdownSplitter
 
 HALVES = 20

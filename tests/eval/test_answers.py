@@ -17,13 +17,14 @@ from eval.answers.collect import collect
 from eval.answers.contestants import Remote, without_links
 from eval.answers.effort import efforts
 from eval.answers.evidently_report import evidently_page
-from eval.answers.report import answers_page, answers_text
+from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap
+from eval.answers.report import answers_text
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
-from eval.answers.text import cosine, entity_overlap, fidelity, kept, keyword_overlap
 from eval.answers.types import Answer
-from eval.cases import Case
 from eval.judge import Cache, Judgement, criteria
+from eval.questions.cases import Case
+from eval.reports import answers_page
 from tests.fake_llm import Reply, fake_llm
 from tests.fakes import FakeEmbedder
 
@@ -49,9 +50,9 @@ def judged(criterion: str, verdict: bool | None, row: str = "us\0a") -> Judgemen
     return Judgement(row, criterion, verdict)
 
 
-@pytest.mark.parametrize(
-    ("answer", "share"),
-    [
+def test_fidelity_counts_what_a_reader_copies():
+    """Numbers, commands and addresses must stand in the passages; citations and list numbers are no claims."""
+    for answer, share in (
         ("It has 10 GiB [1].", 1.0),
         ("It has 100 GiB.", 0.0),
         ("It has 10 MiB.", 0.0),
@@ -66,12 +67,9 @@ def judged(criterion: str, verdict: bool | None, row: str = "us\0a") -> Judgemen
         ("10 GiB, never 20.", 0.5),
         ("1. Open it.\n2. Close it.", None),
         ("It is large [1][2].", None),
-    ],
-)
-def test_fidelity_counts_what_a_reader_copies(answer, share):
-    """Numbers, commands and addresses must stand in the passages; citations and list numbers are no claims."""
-    assert fidelity(answer, [PASSAGE]) == share
-    assert (claims(answer) == ()) == (share is None)
+    ):
+        assert fidelity(answer, [PASSAGE]) == share, answer
+        assert (claims(answer) == ()) == (share is None), answer
 
 
 def test_a_tone_keeps_units_too():
@@ -230,6 +228,7 @@ def test_only_the_list_of_links_is_cut_off():
     assert without_links("A.") == "A."
 
 
+@pytest.mark.slow
 async def test_evidentlys_own_report_is_written_where_it_is_installed(tmp_path):
     """A page with our measures as columns."""
     pytest.importorskip("pandas")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,10 +13,10 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import AnswerResult, load_answers
 from eval.answers.score import MEASURES, Scored
 from eval.answers.types import Answer
-from eval.cases import Case
-from eval.commands import add_commands, run
 from eval.errors import EvaluationError
 from eval.judge import Judgement
+from eval.questions.cases import Case
+from tests.eval.conftest import command
 
 JUDGED = {"set": "s.jsonl", "judge": "j", "criteria": {"faithful": "own"}}
 
@@ -69,6 +68,7 @@ def test_answers_to_what_no_page_answers_fail():
     assert dropped(after, before) == {("refusal", "unanswerable")}
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_model_passes():
     """Two runs of the same model that differ by chance in a third of the answers, in six measures: alarms are rare."""
     names = ("language", "faithful", "complete", "answers", "refusal", "correctness")
@@ -103,10 +103,8 @@ async def test_the_command_tells_answers_from_retrieval(tmp_path, capsys):
     """`--update` keeps a question a line; the same passes with 0, a drop and a failed answer fail with 1."""
 
     async def gate(*words: str) -> int:
-        parser = argparse.ArgumentParser()
-        add_commands(parser.add_subparsers(required=True))
-        options = parser.parse_args(["gate", *words, "--baseline", str(tmp_path / "base.json")])
-        return await run(options, Settings.load(env_file=None), NotImplemented)
+        settings = Settings.load(env_file=None)
+        return await command(settings, "gate", *words, "--baseline", tmp_path / "base.json")
 
     kept = str(tmp_path / "answers.json")
     before = result(*[1.0] * 40)

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from app.core.turn import Message
-from eval.cases import Case, after_another, half, load_cases, sample
 from eval.errors import EvaluationError
+from eval.questions.cases import Case, after_another, half, load_cases, sample
 
 ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
 

@@ -7,11 +7,11 @@ import pytest
 from app.api.site import find_docs
 from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
-from eval.cases import Case, load_cases
-from eval.check import check_form, check_pages, counts, is_copied
-from eval.documents import Documents
-from eval.evidence import holds
-from eval.own import UNANSWERABLE, own_set
+from eval.questions.cases import Case, load_cases
+from eval.questions.check import check_form, check_pages, counts, is_copied
+from eval.questions.documents import Documents
+from eval.questions.evidence import holds
+from eval.questions.own_docs import UNANSWERABLE, own_set
 
 PAGE = "A volume has **10 GiB** by default and grows on demand when its claim is edited by you."
 URL = "https://docs.example.org/en/volumes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 
 from app.core.settings import Settings
-from eval.commands import add_commands, run
-from eval.result import load_result
+from eval.measure.result import load_result
+from tests.eval.conftest import command
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
@@ -40,9 +39,7 @@ class Bench:
         yield self.finder
 
     async def __call__(self, *arguments: str | Path) -> int:
-        parser = argparse.ArgumentParser()
-        add_commands(parser.add_subparsers(required=True))
-        return await run(parser.parse_args([str(word) for word in arguments]), self.settings, self.open_finder)
+        return await command(self.settings, *arguments, open_finder=self.open_finder)
 
 
 @pytest.fixture
@@ -139,26 +136,23 @@ async def test_compare_refuses_other_sets_with_2(bench, questions, capsys, tmp_p
     assert "1 questions that only one of the two has" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("missing.jsonl",), "missing.jsonl"),
-        (("{set}", "--doc-map", "("), "--doc-map '('"),
-        (("{set}", "--known-only"), "--scripted-model"),
-        (("{set}", "--no-model", "--scripted-model", "{set}"), "--no-model excludes --scripted-model"),
-        (("{set}", "--no-model", "--recorded-model", "{set}"), "--no-model excludes --scripted-model"),
-        (("{set}", "--missing", "{folder}/m"), "--missing goes with --recorded-model"),
-        (("{set}", "--recorded-model", "{set}"), "'key' is missing or empty"),
-        (("{set}", "--out", "{folder}"), "--out"),
-        (("{set}", "--out", "{folder}/missing/a.json"), "--out"),
-        (("{set}", "--scripted-model", "{set}"), "'refined' is missing"),
-    ],
-)
-async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions, capsys, arguments, said):
+async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions, capsys):
     """One line on standard error, no question asked."""
-    words = [word.format(set=questions, folder=bench.folder) for word in arguments]
-    assert await bench("retrieval", *words) == 2
-    assert said in capsys.readouterr().err
+    for words, message in (
+        (["missing.jsonl"], "missing.jsonl"),
+        ([questions, "--doc-map", "("], "--doc-map '('"),
+        ([questions, "--known-only"], "--scripted-model"),
+        ([questions, "--no-model", "--scripted-model", questions], "--no-model excludes --scripted-model"),
+        ([questions, "--no-model", "--recorded-model", questions], "--no-model excludes --scripted-model"),
+        ([questions, "--missing", bench.folder / "m"], "--missing goes with --recorded-model"),
+        ([questions, "--recorded-model", questions], "'key' is missing or empty"),
+        ([questions, "--out", bench.folder], "--out"),
+        ([questions, "--out", bench.folder / "missing/a.json"], "--out"),
+        ([questions, "--html", bench.folder / "missing/a.html"], "--html"),
+        ([questions, "--scripted-model", questions], "'refined' is missing"),
+    ):
+        assert await bench("retrieval", *words) == 2
+        assert message in capsys.readouterr().err
     assert bench.finder.asked == []
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eval.cases import Case
-from eval.compare import compare
 from eval.errors import EvaluationError
-from eval.metrics import score
-from eval.report import comparison_text
-from eval.result import CaseResult, RetrievalResult
+from eval.measure.compare import compare
+from eval.measure.metrics import score
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.tables import comparison_text
+from eval.questions.cases import Case
 
 
 def result(ranks: list[int], *, language: str = "en", cross: bool = False, k: int = 5, **config) -> RetrievalResult:

@@ -9,12 +9,12 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Message
-from eval.cases import Case, load_cases
-from eval.conversations import follow, follow_ups, ideal_script, told_apart
 from eval.errors import EvaluationError
-from eval.page import conversations_page
-from eval.result import load_result
-from eval.retrieval import Plan
+from eval.measure.conversations import distinguishable, follow, follow_ups, ideal_script
+from eval.measure.result import load_result
+from eval.measure.retrieval import Plan
+from eval.questions.cases import Case, load_cases
+from eval.reports import conversations_page
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
@@ -83,7 +83,7 @@ def test_the_ideal_model_says_the_question_spelled_out(conversations):
     assert (line.refined, line.keywords) == ("claim size", {"en": ("claim size",)})
 
 
-def test_conversations_that_end_alike_are_not_told_apart(conversations):
+def test_conversations_that_end_alike_are_left_out(conversations):
     """A scripted model knows the last question only, so both are left out."""
     same = replace(conversations[0], id="other", standalone="something else")
-    assert told_apart([*conversations, same]) == tuple(conversations[1:])
+    assert distinguishable([*conversations, same]) == tuple(conversations[1:])

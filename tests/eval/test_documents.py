@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eval.cases import load_cases
-from eval.documents import Documents, parse_rules
 from eval.errors import EvaluationError
+from eval.questions.cases import load_cases
+from eval.questions.documents import Documents, parse_rules
 
 SITE = "https://docs.example.org"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from app.core.types import Chunk, Page, Section
-from eval.cases import Case
-from eval.documents import Documents
-from eval.evidence import heading_of, holds, proofs, share
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
+from eval.questions.evidence import heading_of, holds, proofs, share
 
 URL = "https://docs.example.org/en/volumes"
 PAGE = """# Volumes

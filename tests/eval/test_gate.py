@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.gate import baseline_of, judge, load_baseline
-from eval.levels import Ranks
-from eval.metrics import score
-from eval.result import CaseResult, RetrievalResult
+from eval.measure.depths import Ranks
+from eval.measure.gate import baseline_of, judge, load_baseline
+from eval.measure.metrics import score
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.questions.cases import Case
 
 
 def one(i: int, rank: int, *, pages: int = 12, language: str = "en") -> CaseResult:
@@ -72,6 +72,7 @@ def test_lost_sections_alone_fail():
     assert {v.measure for v in gate.verdicts if v.dropped} == {"section"}
 
 
+@pytest.mark.slow
 def test_exchanging_two_runs_at_random_hardly_ever_fails():
     """Two runs that differ in a third of the questions, shuffled so that neither is better: alarms are rare."""
     dice = random.Random(3)

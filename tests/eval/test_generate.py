@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 from collections import Counter
 
-import pytest
-
 from app.core.language import LanguageDetector
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.settings import Settings
 from app.core.types import Page
-from eval.cases import load_cases
-from eval.commands import add_commands, run
 from eval.generate.checks import reason_against
-from eval.generate.jobs import STYLES, Wish, plan, tokens
+from eval.generate.jobs import STYLES, Wanted, plan, tokens
 from eval.generate.make import ask, gather, write
 from eval.judge import Cache, Pace
-from eval.own import indexed_docs
+from eval.questions.cases import load_cases
+from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -35,7 +30,7 @@ def page(name: str, language: str = "en", text: str = TEXT) -> Page:
 
 
 def job(variant: str = "1", language: str = "en"):
-    jobs = plan([page("a")], PROMPTS, Wish(5, tuple(STYLES), 2, 4))
+    jobs = plan([page("a")], PROMPTS, Wanted(5, tuple(STYLES), 2, 4))
     return next(one for one in jobs if (one.variant, one.language) == (variant, language))
 
 
@@ -46,7 +41,7 @@ def row(question: str, **more: str) -> dict[str, str]:
 def test_each_page_is_asked_about_in_every_language_it_lacks():
     """A page with a Czech counterpart is asked about in English only; a lone one in Czech too, marked as cross."""
     pages = [page("both"), page("both", "cs"), page("lone"), page("short", text="# Short\n\nNothing.")]
-    jobs = plan(pages, PROMPTS, Wish(5, ("1", "4")))
+    jobs = plan(pages, PROMPTS, Wanted(5, ("1", "4")))
     found = Counter((one.doc, one.language, one.cross) for one in jobs)
     assert found == {
         ("/docs/en/both", "en", False): 2,
@@ -61,15 +56,15 @@ def test_each_page_is_asked_about_in_every_language_it_lacks():
 
 def test_the_cost_is_estimated_from_what_is_sent():
     """Twice the questions give twice the answer; another page adds its length."""
-    one, two = (plan([page("a")], PROMPTS, Wish(n, ("1",))) for n in (5, 10))
+    one, two = (plan([page("a")], PROMPTS, Wanted(n, ("1",))) for n in (5, 10))
     assert tokens(two)[1] == 2 * tokens(one)[1]
     assert tokens(one)[0] > len(TEXT) / 4
     assert tokens([]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("variant", "made", "reason"),
-    [
+def test_unfit_questions_are_refused_with_the_reason():
+    """One reason each, in words that the report shows."""
+    for variant, made, reason in (
         ("1", row("How large is a new volume?"), ""),
         ("1", row("How large is a new volume?", evidence="Each volume has 20 GiB"), "evidence isn't on the page"),
         ("1", row("Is it so that each volume has 10 GiB by default and costs money?"), "copied from the page"),
@@ -83,11 +78,8 @@ def test_the_cost_is_estimated_from_what_is_sent():
         ("4", row("How large is a volume?"), "no keywords"),
         ("4", row("one two three four five six seven eight nine"), "no keywords"),
         ("unanswerable", {"question": "What does a private cluster cost?"}, ""),
-    ],
-)
-def test_unfit_questions_are_refused_with_the_reason(variant, made, reason):
-    """One reason each, in words that the report shows."""
-    assert reason_against(job(variant), made, DETECTOR) == reason
+    ):
+        assert reason_against(job(variant), made, DETECTOR) == reason, made
 
 
 def test_czech_questions_that_lean_on_the_page_are_refused():
@@ -122,7 +114,7 @@ async def made_with(replies, tmp_path, jobs):
 
 async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
     """Three tries, then an error that names page and variant; the next run asks for nothing else."""
-    jobs = plan([page("a")], PROMPTS, Wish(2, ("1", "3")))
+    jobs = plan([page("a")], PROMPTS, Wanted(2, ("1", "3")))
 
     def broken(llm):
         good = json.dumps({"questions": [row("How large is a new volume?"), row("How large is a new volume?")]})
@@ -147,7 +139,7 @@ async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
 
 async def test_the_files_can_be_measured_with(tmp_path):
     """JSONL and CSV hold the same cases; follow-ups and unanswerable ones stand apart."""
-    jobs = plan([page("a")], PROMPTS, Wish(1, ("1",), 1, 2))
+    jobs = plan([page("a")], PROMPTS, Wanted(1, ("1",), 1, 2))
 
     def reply(body) -> Reply:
         text = body["messages"][0]["content"]
@@ -174,25 +166,19 @@ async def test_the_files_can_be_measured_with(tmp_path):
     assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, capsys):
+async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, own_index, capsys):
     """Without --yes and without a terminal nothing is asked; with it the set is made from the index."""
-
-    async def command(settings: Settings, *words: object) -> int:
-        parser = argparse.ArgumentParser()
-        add_commands(parser.add_subparsers(required=True))
-        return await run(parser.parse_args(["generate", *map(str, words)]), settings, None)
-
-    async with indexed_docs(Settings.load(env_file=None)) as indexed, fake_llm() as llm:
+    async with fake_llm() as llm:
         evidence = {"question": "Why not?", "answer": "a", "evidence": "x"}
         llm.reply = lambda _: Reply(json.dumps({"questions": [evidence]}))
-        settings = indexed.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
+        settings = own_index.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
         words = ["--pages", "2", "--per-page", "1", "--out", tmp_path / "set", "--price", "1", "2"]
         monkeypatch.setattr("sys.stdin", io.StringIO())
-        assert await command(settings, *words) == 2
+        assert await command(settings, "generate", *words) == 2
         said = capsys.readouterr().err
         assert "8 calls to maker: about" in said
         assert "in your money" in said
         assert llm.calls == []
-        assert await command(settings, *words, "--yes") == 1  # all refused: no set
+        assert await command(settings, "generate", *words, "--yes") == 1  # all refused: no set
         assert len(llm.calls) == 8
     assert "refused: 8 (evidence isn't on the page)" in capsys.readouterr().out

@@ -1,32 +1,34 @@
-"""Grids: combinations, indexes made anew, results side by side; and contestants by the command line."""
+"""Grids: combinations of settings, steps, prompts and models; indexes made anew; results side by side."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
-import os
 import re
-import sys
+import shutil
+import tomllib
 from collections import Counter
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from app.assembly import opened
+from app.assembly import build
 from app.core.models import open_embedder
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
-from eval.cases import load_cases
-from eval.commands import add_commands, run
+from eval.answers.score import Scored
+from eval.answers.types import Answer
 from eval.errors import EvaluationError
-from eval.grid import load_grid
-from eval.own import indexed_docs, own_set
-from eval.rebuild import rebuild
+from eval.grid.configurations import Configuration, load_grid
+from eval.grid.rebuild import rebuild
+from eval.grid.result import GridResult, Measured, retrieval_of
+from eval.grid.steps import UNCHANGED, variants
+from eval.grid.text import grid_text
+from eval.questions.cases import Case
+from eval.questions.documents import Documents
+from eval.questions.own_docs import own_set
+from tests.app.pipeline.test_registry import STEPS, tools
+from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 
 ROOT = Path(__file__).parents[2]
@@ -38,26 +40,6 @@ per_page = 1
 fusion = ["weighted", "rrf"]
 chunk_size = [1500, 600]
 """
-
-
-@dataclass
-class Finder:
-    assistants: Any
-
-    async def find(self, request):
-        return await self.assistants.get("").find(request)
-
-
-@asynccontextmanager
-async def open_finder(overrides, model=None):
-    async with opened(Settings.load(**overrides), model=model) as assistants:
-        yield Finder(assistants)
-
-
-async def command(settings: Settings, *words: object) -> int:
-    parser = argparse.ArgumentParser()
-    add_commands(parser.add_subparsers(required=True))
-    return await run(parser.parse_args([str(word) for word in words]), settings, open_finder)
 
 
 def written(tmp_path, text: str):
@@ -77,21 +59,100 @@ def test_every_combination_is_named_by_what_varies(tmp_path):
     assert found[1].index == {"chunk_size": 600}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
+    """Before anything is measured."""
+    for text, message in (
         ("axes = 3", "needed are"),
         ("[axes]\nchunk_size = 600", "needed are"),
         ("[axes]\nchunk = [600]", "no such setting"),
         ("[axes", "no valid TOML"),
         ("[settings]\ntop_k = 5", "needed are"),
         (f"[axes]\ntop_k = {list(range(1, 21))}\nper_page = {list(range(1, 21))}", "400 combinations"),
-    ],
-)
-def test_wrong_grids_are_refused(tmp_path, text, said):
-    """Before anything is measured."""
-    with pytest.raises(EvaluationError, match=said):
-        load_grid(written(tmp_path, text))
+    ):
+        with pytest.raises(EvaluationError, match=message):
+            load_grid(written(tmp_path, text))
+    grid = written(tmp_path, '[axes]\nllm_model = ["judge", "other"]\n')
+    judge = ["--judge-url", "x", "--judge-model", "judge", "--answers", "--out", tmp_path / "o"]
+    steps = tmp_path / "steps.toml"
+    steps.write_text('[axes]\nsteps = ["as it is", "without thinking"]\n', encoding="utf-8")
+    first = tmp_path / "first.toml"
+    first.write_text('[axes]\nsteps = ["with hyde", "as it is"]\n', encoding="utf-8")
+    with own_set() as path:
+        for words, message in (
+            ([], "Exactly one is needed"),
+            (["--steps", "--weights"], "Exactly one is needed"),
+            ([grid, "--folds", "1"], "at least 2"),
+            ([grid, "--unanswerable", path], "--unanswerable goes with --answers"),
+            ([grid, "--answers"], "--answers needs --out DIR"),
+            ([grid, *judge], "judge answers in 'llm_model=judge', so it can't judge"),
+            ([steps], "the axis `steps` takes as it is, without refine"),
+            ([first], "'with hyde' needs a language model"),
+            (["--steps", "--assistant", "nobody"], "no assistant 'nobody'. There is: docs-assistant"),
+            ([grid, "--k", "50"], "can't hold 50 pages"),
+        ):
+            assert await command(own_index, "grid", path, *words) == 2
+            assert message in capsys.readouterr().err
+
+
+def test_each_optional_step_is_put_in_or_left_out_at_its_place() -> None:
+    """The default assistant's steps; what can't be left out isn't, and what this machine lacks is named."""
+    found = {one.name: one for one in variants(STEPS, tools())}
+    assert next(iter(found)) == UNCHANGED
+    assert {"without refine", "without keywords", "without relevance", "without cite"} <= set(found)
+    assert not {"without detect", "without retrieve", "without synthesize"} & set(found)
+    assert found["with hyde"].steps[1] == ("refine", "keywords", "probe", "hyde")
+    assert found["with period"].steps[:2] == (("detect",), ("period",))
+    assert found["with condense"].steps[3:5] == (("relevance",), ("condense",))
+    assert found["analyze for refine and keywords"].steps[1] == ("analyze", "probe")
+    assert found["without keywords"].changed == ("keywords",)
+    lacking = {one.name: one.needs for one in variants(STEPS, tools(model=False)) if one.needs}
+    assert {name for name, needs in lacking.items() if needs == "a language model"} == {
+        "without refine", "without keywords", "with multi_query", "with hyde", "with associate", "with second_search",
+        "with condense", "analyze for refine and keywords",
+    }  # fmt: skip
+    assert lacking["with rerank"] == lacking["with rerank + helpful"] == "a reranker"
+
+
+def scored(name: str, ranks: list[int], *, refused: bool = False, failed: tuple = ()) -> tuple[Scored, ...]:
+    rows = []
+    for number, rank in enumerate(ranks):
+        pages = tuple(f"https://x/{'right' if place == rank else 'other'}-{number}" for place in range(1, 6))
+        case = Case(f"en{number}", "en", "?", f"right-{number}", variant="1")
+        answer = Answer(
+            name, case.id, pages=pages, calls=2, prompt_tokens=60, completion_tokens=40, ms=5.0, failed_steps=failed
+        )
+        rows.append(Scored(case, answer, {}))
+    none = Case("none", "en", "?", "", variant="near")
+    return (*rows, Scored(none, Answer(name, none.id, refused=refused), {}))
+
+
+def test_answers_are_compared_with_those_of_the_first_configuration():
+    """The pages that they were made from, refusals, calls and tokens; what wasn't measured says why."""
+
+    def measured(name: str, own: tuple[Scored, ...], **more) -> Measured:
+        result = retrieval_of(own, Documents(()), 5, {}) if own else None
+        return Measured(Configuration(name, {}, **more), result, own)
+
+    result = GridResult((
+        measured(UNCHANGED, scored(UNCHANGED, [1] * 6 + [2] * 6, refused=True)),
+        measured("without a", scored("without a", [2] * 12)),
+        measured("with c", scored("with c", [1] * 12, failed=("c",)), changed=("c",)),
+        measured("with d", (), needs="a reranker"),
+    ))  # fmt: skip
+    base, without, with_c, missing = result.measured
+    assert base.result
+    assert base.result.row("en").measures["rr"].mean == 0.75
+    assert (base.refused(answerable=False), base.refused(answerable=True)) == (1.0, 0.0)
+    assert result.everything(without).estimate.mean == result.languages("without a").estimate.mean == -0.25
+    assert without.refused(answerable=False) == 0.0
+    assert result.everything(with_c).estimate.mean == 0.25
+    assert result.everything(with_c).outside_noise
+    assert (with_c.calls, with_c.tokens) == (pytest.approx(24 / 13), pytest.approx(1200 / 13))
+    assert with_c.note == "failed on 12 of 13 questions"
+    assert missing.note == "not measured: needs a reranker"
+    text = grid_text(result)
+    assert "+0.250* +" in text
+    assert "100 % / 0 %" in text
 
 
 async def test_an_index_is_made_anew_from_its_own_pages(tmp_path):
@@ -125,29 +186,19 @@ async def _write(store, page: Page, settings: Settings):
         return await draft.publish()
 
 
-async def test_a_grid_is_measured_over_our_own_docs(tmp_path, monkeypatch, capsys):
+@pytest.mark.slow
+async def test_a_grid_is_measured_over_our_own_docs(tmp_path, index, capsys):
     """Four configurations, two of them on an index made for them; each is compared with the first."""
-    async with indexed_docs(Settings.load(env_file=None)) as settings:
-        monkeypatch.setenv("DOCS_STORE", settings.store)
-        with own_set() as path:
-            out = tmp_path / "grid.json"
-            code = await command(
-                settings,
-                "grid",
-                path,
-                written(tmp_path, GRID),
-                "--limit",
-                "40",
-                "--out",
-                out,
-                "--html",
-                tmp_path / "grid.html",
-            )
+    out, page = tmp_path / "grid.json", tmp_path / "grid.html"
+    with own_set() as path:
+        words = ["--limit", "40", "--folds", "2", "--out", out, "--html", page]
+        assert await command(index, "grid", path, written(tmp_path, GRID), *words) == 0
     shown = capsys.readouterr().out
-    assert code == 0
-    assert shown.count("chunk_size=600") == 2
-    html = (tmp_path / "grid.html").read_text(encoding="utf-8")
+    assert "chunk_size=600" in shown
+    assert "Fold even, 20 questions" in shown
+    html = page.read_text(encoding="utf-8")
     assert "fusion=rrf chunk_size=600" in html
+    assert "Fold even, 20 questions" in html
     assert not re.search(r"(?:src|href)=", html)
     kept = json.loads(out.read_text(encoding="utf-8"))["configurations"]
     splitters = [one["result"]["config"]["index"]["recipe"]["splitter"].split("/")[-2] for one in kept]
@@ -155,96 +206,46 @@ async def test_a_grid_is_measured_over_our_own_docs(tmp_path, monkeypatch, capsy
     assert all(row["measures"]["rr"]["estimate"]["mean"] == 0 for row in kept[0]["against_first"])
 
 
-async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, monkeypatch, capsys):
-    """Answers, judgements and both reports are kept; the same command again asks nobody."""
-    async with indexed_docs(Settings.load(env_file=None)) as settings, fake_llm() as llm:
-        verdict = '{"category": "UNKNOWN", "reasoning": "?"}'
-        llm.reply = lambda body: Reply("Ask somebody." if body["model"] == "old-bot" else verdict)
-        monkeypatch.setenv("DOCS_STORE", settings.store)
-        answering = settings.model_copy(update={"llm_url": llm.url, "llm_model": "ours"})
-        with own_set() as path, own_set("docs_unanswerable.jsonl") as none:
-            words = [
-                "run", path, "--unanswerable", none, "--limit", "20", "--assistant", "docs-assistant",
-                "--url", f"old={llm.url},old-bot", "--judge-url", llm.url, "--judge-model", "judge",
-                "--own-criteria", "--out", tmp_path / "out",
-            ]  # fmt: skip
-            assert await command(answering, *words) == 0
+async def test_prompts_and_models_are_axes_and_what_was_answered_is_kept(tmp_path, index, capsys):
+    """Each prompts directory with each model is a contestant; the same command again asks nobody."""
+    shutil.copytree(ROOT / "prompts", tmp_path / "other", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for prompt in (tmp_path / "other").glob("*/synthesize.md"):
+        prompt.write_text("Be short.\n" + prompt.read_text("utf-8"), encoding="utf-8")
+    async with fake_llm() as llm:
+        llm.reply = lambda _: Reply("It is so [1].")
+        text = f'[settings]\nllm_url = "{llm.url}"\n[axes]\nprompts = ["", "{tmp_path / "other"}"]\nllm_model = ["a", "b"]\n'
+        with own_set() as path:
+            words = ["grid", path, written(tmp_path, text), "--answers", "--limit", "3", "--out", tmp_path / "out"]
+            assert await command(index, *words) == 0
             asked = len(llm.calls)
-            assert await command(answering, *words) == 0
+            assert await command(index, *words) == 0
     assert len(llm.calls) == asked
-    assert sum(call["model"] == "old-bot" for call in llm.calls) == 20
-    assert "Against docs-assistant" in capsys.readouterr().out
-    kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
-    assert {row["contestant"] for row in kept["rows"]} == {"docs-assistant", "old"}
-    assert kept["failed_judgements"] == kept["failed_answers"] == 0
-    tokens = {one["contestant"]: one["prompt_tokens"] for one in kept["efforts"]}
-    assert tokens["docs-assistant"] > tokens["old"] == 11  # helper calls count as well
-    assert (tmp_path / "out/answers.html").is_file()
-    with own_set() as path:
-        same = Settings.load(env_file=None, llm_url="http://127.0.0.1:9/v1", llm_model="judge")
-        assert await command(same, "run", path, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path) == 2
-    assert "can't judge" in capsys.readouterr().err
+    assert set(Counter(call["model"] for call in llm.calls)) == {"a", "b"}
+    assert any("Be short." in call["messages"][0]["content"] for call in llm.calls)
+    rows = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))["rows"]
+    assert len({row["contestant"] for row in rows}) == 4
+    assert len(json.loads((tmp_path / "out/grid.json").read_text(encoding="utf-8"))["configurations"]) == 4
+    assert "llm_model=b" in (tmp_path / "out/grid.html").read_text(encoding="utf-8")
 
 
-async def test_a_grid_of_settings_answers(tmp_path, monkeypatch, capsys):
-    """Each combination is a contestant, on an index of its own where it needs one; another setting asks anew."""
-    text = '[settings]\nmin_evidence = {}\n[axes]\nchunk_size = [1500, 600]\nassistant = ["docs-assistant"]\n'
-    async with indexed_docs(Settings.load(env_file=None)) as settings:
-        monkeypatch.setenv("DOCS_STORE", settings.store)
-        with own_set() as path:
-            words = ["run", path, "--limit", "8", "--out", tmp_path / "out", "--grid"]
-            assert await command(settings, *words, written(tmp_path, text.format("0.0"))) == 0
-            kept = (tmp_path / "out/answers.jsonl").read_text(encoding="utf-8")
-            assert await command(settings, *words, written(tmp_path, text.format("0.0"))) == 0
-            assert (tmp_path / "out/answers.jsonl").read_text(encoding="utf-8") == kept
-            assert await command(settings, *words, written(tmp_path, text.format("1.0"))) == 0
-    assert len(kept.splitlines()) == 16
-    assert len((tmp_path / "out/answers.jsonl").read_text(encoding="utf-8").splitlines()) == 32
-    assert "Against chunk_size=1500" in capsys.readouterr().out
-    result = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
-    assert {row["contestant"] for row in result["rows"]} == {"chunk_size=1500", "chunk_size=600"}
-    assert sum(bool(answer["answer"]["passages"]) for answer in result["answers"]) < 8  # 1.0 is hardly ever reached
-    judged = Settings.load(env_file=None, store=settings.store)
-    grid = written(tmp_path, '[axes]\nllm_model = ["judge", "other"]\n')
-    words = ["run", path, "--grid", grid, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path / "o"]
-    assert await command(judged, *words) == 2
-
-
-@pytest.mark.server
-async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path):
-    """The command itself, SIGKILL while answers come and again while they are judged: nothing is paid for twice."""
-    asked = Counter[str]()
-
-    def reply(body) -> Reply:
-        asked[body["model"] + body["messages"][-1]["content"]] += 1
-        return Reply("Ask." if body["model"] == "bot" else '{"category": "UNKNOWN", "reasoning": ""}', delay=0.05)
-
-    async with indexed_docs(Settings.load(env_file=None)) as settings, fake_llm() as llm:
-        llm.reply = reply
-        with own_set() as path:
-            words = [
-                sys.executable, "-m", "app.cli", "eval", "run", str(path), "--limit", "30", "--parallel", "3",
-                "--url", f"old={llm.url},bot", "--judge-url", llm.url, "--judge-model", "judge", "--own-criteria",
-                "--out", str(tmp_path / "out"),
-            ]  # fmt: skip
-            for kill_after in (12, 60, None):
-                running = await asyncio.create_subprocess_exec(
-                    *words, cwd=ROOT, env={**os.environ, "DOCS_STORE": settings.store}, stdout=asyncio.subprocess.PIPE
-                )
-                while kill_after and asked.total() < kill_after:
-                    await asyncio.sleep(0.01)
-                if kill_after:
-                    running.kill()
-                await running.communicate()
-    assert running.returncode == 0
-    kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
-    assert (len(kept["answers"]), kept["failed_answers"], kept["failed_judgements"]) == (30, 0, 0)
-    again = sum(n - 1 for n in asked.values())
-    assert again <= 2 * 3  # only what was under way when it was killed
-    assert sum(key.startswith("bot") for key in asked) == 30
-
-
-def test_our_set_has_questions_to_run_on():
-    """The tests above take some of them."""
-    with own_set() as path:
-        assert len(load_cases(path)) > 40
+async def test_steps_are_compared_by_whole_answers(tmp_path, index, capsys) -> None:
+    """Without a model, over our documentation; the file of assistants that was measured can be used as it is."""
+    steps = ["as it is", "without relevance", "with period", "with hyde"]
+    grid = written(tmp_path, f"[axes]\nsteps = {json.dumps(steps)}\n")
+    with own_set() as path, own_set("docs_unanswerable.jsonl") as none:
+        words = ["grid", path, grid, "--answers", "--unanswerable", none, "--limit", "12", "--out", tmp_path / "out"]
+        assert await command(index, *words) == 0
+        kept = (tmp_path / "out/answers.jsonl").read_text("utf-8")
+        assert await command(index, *words) == 0
+    assert (tmp_path / "out/answers.jsonl").read_text("utf-8") == kept  # nothing is asked twice
+    assert "not measured: needs a language model" in capsys.readouterr().out
+    found = json.loads((tmp_path / "out/grid.json").read_text("utf-8"))["configurations"]
+    rows = {row["name"].removeprefix("steps="): row for row in found}
+    assert rows["without relevance"]["refused_unanswerable"] == 0.0
+    assert rows[UNCHANGED]["refused_unanswerable"] > 0.5
+    assert rows[UNCHANGED]["calls"] == 0
+    assert rows["with period"]["ms"] > 0
+    file = tmp_path / "out/assistants.toml"
+    ids = [one["id"] for one in tomllib.loads(file.read_text("utf-8"))["assistant"]]
+    assert "with clarify" in ids
+    assert list(build(Settings.load(None, assistants=str(file), store=str(tmp_path / "x"))).by_id) == ids

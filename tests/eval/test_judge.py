@@ -148,6 +148,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_a_killed_run_goes_on_and_repeats_nothing(tmp_path):
     """SIGKILL in the middle: the second run asks exactly those rows whose judgement hadn't come."""
@@ -197,7 +198,7 @@ def test_only_offered_categories_count(text):
         read(GOOD, text)
 
 
-@pytest.mark.parametrize("evidently", [False, True])
+@pytest.mark.parametrize("evidently", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_criteria_show_the_judge_what_it_needs(evidently):
     """Braces and percent signs of a page break no template; each prompt has the answer, its source and its categories."""
     if evidently and not find_spec("evidently"):

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 import random
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from app.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Candidate, Legs, LexicalText, Query
-from eval.commands import add_commands, run
 from eval.errors import EvaluationError
 from eval.label.agreement import agreement, kappa
 from eval.label.files import Label, drawn, load_labels, relevant_by_case, write_labels, write_sheet
 from eval.label.pool import Pair, pooled, ways
-from eval.own import indexed_docs, own_set
-from eval.result import load_result
+from eval.measure.result import load_result
+from eval.questions.own_docs import own_set
+from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 
 
@@ -117,11 +112,8 @@ async def test_two_filled_in_sheets_give_the_agreement(tmp_path, capsys, delimit
             table.writerows({**row, "relevant": word} for row, word in zip(rows, words.split(), strict=True))
     # both say: yes yes split no no split; the model: yes no – yes no –
     write_labels([label(n, n in {0, 3}, "model") for n in range(6)], tmp_path / "labels.jsonl")
-    parser = argparse.ArgumentParser()
-    add_commands(parser.add_subparsers(required=True))
-    files = [str(tmp_path / name) for name in ("labels.jsonl", "eva.csv", "jan.csv")]
-    options = parser.parse_args(["agreement", *files, "--json"])
-    assert await run(options, Settings.load(env_file=None), open_finder) == 0
+    files = [tmp_path / name for name in ("labels.jsonl", "eva.csv", "jan.csv")]
+    assert await command(Settings.load(env_file=None), "agreement", *files, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["n"], found["split"], found["people"]) == (4, 2, 2)
     assert (found["precision"], found["recall"], found["f1"], found["kappa"]) == (0.5, 0.5, 0.5, 0.0)
@@ -151,54 +143,35 @@ def test_the_sample_is_half_relevant_and_the_same_each_time():
     )
 
 
-@dataclass
-class Finder:
-    assistants: Any
-
-    async def find(self, request):
-        return await self.assistants.get("").find(request)
-
-
-@asynccontextmanager
-async def open_finder(overrides, model=None):
-    async with opened(Settings.load(**overrides), model=model) as assistants:
-        yield Finder(assistants)
-
-
-async def test_from_a_models_labels_to_the_agreement(tmp_path, monkeypatch, capsys):
+async def test_from_a_models_labels_to_the_agreement(tmp_path, monkeypatch, index, capsys):
     """Pool, judge, ask a person in the terminal, compare, and measure chunks with the labels."""
-
-    async def command(*words: object) -> int:
-        parser = argparse.ArgumentParser()
-        add_commands(parser.add_subparsers(required=True))
-        settings = Settings.load(env_file=None)
-        return await run(parser.parse_args([str(word) for word in words]), settings, open_finder)
 
     def verdict(body) -> Reply:
         relevant = "8000" in body["messages"][-1]["content"].split("PASSAGE starts")[1]
         return Reply(json.dumps({"category": "RELEVANT" if relevant else "IRRELEVANT"}))
 
     out = tmp_path / "labels"
-    async with indexed_docs(Settings.load(env_file=None)) as indexed, fake_llm() as llm:
+    async with fake_llm() as llm:
         llm.reply = verdict
-        monkeypatch.setenv("DOCS_STORE", indexed.store)
         with own_set() as questions:
             words = ["label", questions, "--limit", "4", "--out", out]
-            assert await command(*words) == 2
+            assert await command(index, *words) == 2
             judge = ["--judge-url", llm.url, "--judge-model", "j"]
-            assert await command(*words, *judge) == 0
+            assert await command(index, *words, *judge) == 0
             asked = len(llm.calls)
             assert asked >= 80
-            assert await command(*words, *judge) == 0
+            assert await command(index, *words, *judge) == 0
             assert len(llm.calls) == asked
             monkeypatch.setattr("sys.stdin", io.StringIO("what\ny\ns\n" + "n\n" * 5 + "q\n"))
-            assert await command(*words, "--person", "eva", "--samples", "20", "--sheet") == 0
+            assert await command(index, *words, "--person", "eva", "--samples", "20", "--sheet") == 0
             kept = tmp_path / "r.json"
-            await command("retrieval", questions, "--limit", "4", "--labels", out / "labels.jsonl", "--out", kept)
+            await command(
+                index, "retrieval", questions, "--limit", "4", "--labels", out / "labels.jsonl", "--out", kept
+            )
     assert len(load_labels(out / "eva.jsonl")) == 6
     assert (out / "sheet.csv").read_text(encoding="utf-8-sig").startswith("case,chunk,question")
     capsys.readouterr()
-    assert await command("agreement", out / "labels.jsonl", out / "eva.jsonl", "--json") == 0
+    assert await command(index, "agreement", out / "labels.jsonl", out / "eva.jsonl", "--json") == 0
     assert json.loads(capsys.readouterr().out)["n"] == 6
     relevant = relevant_by_case(load_labels(out / "labels.jsonl"))
     for one in load_result(kept).cases:

@@ -7,8 +7,8 @@ import random
 import pytest
 import pytrec_eval
 
-from eval.levels import CURVE, CUTOFFS, Ranks, at
-from eval.metrics import score
+from eval.measure.depths import CURVE, CUTOFFS, Ranks, at
+from eval.measure.metrics import score
 
 NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 

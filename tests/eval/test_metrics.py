@@ -8,7 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from eval.metrics import MEASURES, Estimate, Scores, as_values, estimate, score, title, unique
+from eval.measure.metrics import MEASURES, Estimate, Scores, as_values, estimate, score, title, unique
 
 
 def plain(ranked: list[str], relevant: set[str], k: int) -> list[float]:

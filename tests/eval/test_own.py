@@ -7,7 +7,7 @@ import json
 import pytest
 
 from app.cli import main
-from eval.result import load_result
+from eval.measure.result import load_result
 
 pytestmark = pytest.mark.server
 

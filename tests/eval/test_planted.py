@@ -19,14 +19,15 @@ from app.core.models import open_embedder
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.store.embedded import EmbeddedStore
-from eval.cases import load_cases
-from eval.result import RetrievalResult
-from eval.retrieval import Plan, evaluate
+from eval.commands.finder import AssistantFinder
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import Plan, evaluate
+from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, load_script
 from ingestion.run import ingest
 from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 EVAL = Path(__file__).parents[2] / "../shared/eval"
 if not EVAL.is_dir():
     pytest.skip("needs the shared question set beside the checkout", allow_module_level=True)
@@ -34,14 +35,6 @@ if not EVAL.is_dir():
 CASES = load_cases(EVAL / "questions.jsonl")
 SCRIPT = load_script(EVAL / "model_outputs.jsonl", CASES)
 KNOWN = tuple(case for case in CASES if SCRIPT.find(case.question))
-
-
-@dataclass
-class Finder:
-    assistants: Any
-
-    async def find(self, request):
-        return await self.assistants.get("").find(request)
 
 
 @dataclass
@@ -70,7 +63,7 @@ class Bench:
 
         async def run() -> RetrievalResult:
             async with opened(wanted, model=model) as assistants:
-                return await evaluate(Finder(assistants), cases, Plan())
+                return await evaluate(AssistantFinder(assistants), cases, Plan())
 
         return asyncio.run(run())
 

@@ -15,14 +15,14 @@ import pytest
 
 from app.assembly import opened
 from app.core.settings import Settings
-from eval.cases import Case, load_cases
-from eval.commands.docs import Finder
-from eval.own import indexed_docs, own_set
-from eval.result import RetrievalResult
-from eval.retrieval import Plan, evaluate
+from eval.commands.finder import AssistantFinder as Finder
+from eval.measure.result import RetrievalResult
+from eval.measure.retrieval import Plan, evaluate
+from eval.questions.cases import Case, load_cases
+from eval.questions.own_docs import indexed_docs, own_set
 from tests.eval.planted import alarms, dropped, lose_headings
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
 def measure(*searches: Mapping[str, Any]) -> list[RetrievalResult]:

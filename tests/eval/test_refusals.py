@@ -12,10 +12,10 @@ import pytest
 from app.core.errors import StoreUnavailable
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.page import refusals_page
-from eval.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.questions.cases import Case
+from eval.reports import refusals_page
 
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Weighed:
@@ -97,7 +97,7 @@ class Weigher:
         hit = (Hit(Chunk("c", "docs", "u", 0, "text", "en", "u")),)
         turn = Turn(request, evidence=None if word == "undecided" else 0.5, hits=hit)
         if word == "hello":
-            return replace(turn, evidence=0.0, hits=(), smalltalk=True)
+            return replace(turn, evidence=0.0, hits=(), smalltalk="Hello!")
         return replace(turn, evidence=0.1, hits=(), related=hit) if word == "weak" else turn
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eval.cases import Case
-from eval.metrics import score
-from eval.report import retrieval_markdown, retrieval_text
-from eval.result import CaseResult, RetrievalResult
+from eval.measure.metrics import score
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.tables import retrieval_markdown, retrieval_text
+from eval.questions.cases import Case
 
 CONFIG = {
     "date": "2024-05-01T10:00:00+00:00",

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from eval.cases import Case
 from eval.errors import EvaluationError
-from eval.metrics import Scores
-from eval.result import CaseResult, RetrievalResult, load_result
+from eval.measure.metrics import Scores
+from eval.measure.result import CaseResult, RetrievalResult, load_result
+from eval.questions.cases import Case
 
 HALF = Scores(0.5, 0.0, 1.0, 0.25, 1.0, 0.4)
 MISS = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -9,10 +9,10 @@ import pytest
 
 from app.core.errors import StoreUnavailable
 from app.core.turn import StepRecord
-from eval.cases import Case, load_cases
-from eval.documents import parse_rules
 from eval.errors import EvaluationError
-from eval.retrieval import Plan, evaluate
+from eval.measure.retrieval import Plan, evaluate
+from eval.questions.cases import Case, load_cases
+from eval.questions.documents import parse_rules
 
 SITE = "https://docs.example.org"
 TEXTS = {

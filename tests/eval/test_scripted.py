@@ -19,8 +19,8 @@ from app.core.models.base import CallOptions
 from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
-from eval.cases import load_cases
 from eval.errors import EvaluationError
+from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, key_of, load_script
 
 ROOT = Path(__file__).parents[2]
@@ -161,8 +161,8 @@ def test_the_shared_outputs_are_known_by_text_alone(shared_eval):
     """180 lines, each found by its question, none by its id; the other 212 questions are unknown."""
     cases = load_cases(shared_eval / "questions.jsonl")
     script = load_script(shared_eval / "model_outputs.jsonl", cases)
-    assert len(script) == 180
-    assert script.languages == ("cs", "en")
+    assert len(script.lines) == 180
+    assert {code for line in script.lines.values() for code in line.keywords} == {"cs", "en"}
     assert sum(script.find(case.question) is not None for case in cases) == 180
     assert not any(script.find(case.id) for case in cases)
 
@@ -189,6 +189,7 @@ async def served(*options: str | Path):
         assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_served_over_http_it_says_the_same(files, prompts):
     """Our own client and the official one read it, streamed and not; what it lacks is an error of the client's."""
@@ -225,6 +226,7 @@ async def test_served_over_http_it_says_the_same(files, prompts):
     assert "refine_keywords 2, refine_question 2, synthesize 1; 1 questions it didn't know." in said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_a_record_is_served_too(tmp_path):
     """What isn't in it is refused, and written at the end as lines to be answered."""

@@ -15,10 +15,11 @@ from tests.ingestion.local_site import local_site
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They take seconds, so `make test-fast` leaves them out."""
+    """They take seconds, so `make test` leaves them to `make test-all`."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.server)
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

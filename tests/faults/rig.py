@@ -74,7 +74,7 @@ class Rig:
         }
         return {f"DOCS_{name.upper()}": value for name, value in values.items()}
 
-    async def run(self, *, wait: float = 0.0, force: bool = False, **changes: object) -> Report:
+    async def run(self, *, wait: float = 0.0, force: bool = False, rebuild: bool = False, **changes: object) -> Report:
         """A run in this process, with short waits between tries."""
         values = {name.removeprefix("DOCS_").lower(): value for name, value in self.settings.items()}
         settings = Settings.load(None, **(values | changes))
@@ -89,6 +89,7 @@ class Rig:
                     fetcher=fetcher,
                     wait=wait,
                     force=force,
+                    rebuild=rebuild,
                 )
         finally:
             await store.close()

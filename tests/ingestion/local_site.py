@@ -5,11 +5,17 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from ingestion.fetch import Fetcher
+from ingestion.listing import list_pages
+from ingestion.sitemap import Sitemaps
+from ingestion.sources import Source
+from ingestion.workers import Workers
 
 
 @dataclass
@@ -63,6 +69,12 @@ class LocalSite:
     def statuses(self, path: str) -> list[int]:
         """What was answered at this path so far."""
         return [status for asked, status, _ in self.log if asked == path]
+
+
+async def list_sources(sources: Sequence[Source], fetcher: Fetcher) -> Sitemaps:
+    """What the sources list."""
+    async with Workers() as workers:
+        return await list_pages(sources, fetcher, workers)
 
 
 @contextmanager

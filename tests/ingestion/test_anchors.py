@@ -1,6 +1,7 @@
 """Sections of raw Markdown get the ids that their site gives them, and none where that isn't certain."""
 
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ingestion.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.slugs import github, mkdocs
 from tests.fakes import FakeEmbedder
-from tests.ingestion.local_site import LocalSite
+from tests.ingestion.local_site import Answer, LocalSite
 
 HEADINGS = ["Žluťoučký kůň", "Co je to?", "Volume `my_claim`", "Žluťoučký kůň", "A – B & C"]
 GITHUB = ["žluťoučký-kůň", "co-je-to", "volume-my_claim", "žluťoučký-kůň-1", "a--b--c"]
@@ -39,6 +40,18 @@ class Site:
                 for heading, made in zip(rendered, ids, strict=True)
             )
             self.site.put(f"/{name}", f"<html><main><h1>Title of {name}</h1>{body}</main></html>")
+
+    def after(self, first: str, path: str) -> None:
+        """Answer at the path only when the first one was answered."""
+        answer = self.site.answers[path]
+
+        def wait() -> Answer:
+            deadline = time.monotonic() + 10
+            while not self.site.statuses(first) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return answer() if callable(answer) else answer
+
+        self.site.answers[path] = wait
 
     async def anchors(self, **settings: object) -> dict[str, list[str]]:
         """Index the site; anchors of the sections below the title, by page."""
@@ -92,6 +105,7 @@ async def test_headings_that_rules_agree_on_are_sure_and_others_are_asked_for(do
     docs.page("a", ["Use", "Install it"], ["use", "install-it"])
     docs.page("b", ["Kůň", "Vůz"], ["kun", "vuz"])
     docs.page("c", ["Kůň a vůz", "Pes"], None)
+    docs.after("/b", "/c.md")
     assert await docs.anchors() == {"a": ["use", "install-it"], "b": ["kun", "vuz"], "c": ["kun-a-vuz", "pes"]}
     assert docs.asked() == 2
 

@@ -37,6 +37,9 @@ NOW = dt.datetime.now(dt.UTC)
         ("", ""),
         ((NOW + dt.timedelta(days=3)).date().isoformat(), ""),
         ("9999-12-31T23:59:59-12:00", ""),
+        ("+999999999999999", ""),
+        ("Mon, 06 May 99999999999 07:08:09 GMT", ""),
+        ("9" * 5000, ""),
     ],
 )
 def test_dates_have_one_form(written: str, read: str) -> None:

@@ -69,6 +69,8 @@ def test_retry_after_is_read_in_both_forms() -> None:
     assert 25 < (retry_after(later) or 0) <= 30
     assert retry_after("soon") is None
     assert retry_after("Sat, 01 Nov 2025 10:00:00 GMT") == 0
+    for nonsense in ("+999999999999999", "9" * 5000, "²", "-1", "nan", "Mon, 99 Foo 99999999999 99:99:99 +9999999"):
+        assert retry_after(nonsense) is None
 
 
 async def test_redirects_are_followed_and_recorded(site: LocalSite, fetcher: Fetcher) -> None:
@@ -158,7 +160,7 @@ async def test_no_more_requests_at_once_than_set() -> None:
         most = max(most, under_way)
         await asyncio.sleep(0.01)
         under_way -= 1
-        return httpx.Response(200, text="x", headers={"content-type": "text/plain"})
+        return httpx.Response(200, stream=httpx.ByteStream(b"x"), headers={"content-type": "text/plain"})
 
     async with Fetcher(Settings.load(None, crawl_parallel=2), transport=httpx.MockTransport(answer)) as fetcher:
         fetcher.allow(["http://docs.example.org"])

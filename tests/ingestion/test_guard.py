@@ -64,6 +64,16 @@ def fetcher_for(*named: str, names: Names, patterns: Sequence[str] = (), allow: 
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::1", False),
         ("2002:5db8:d822::1", True),
+        ("64:ff9b:1::1", False),
+        ("64:ff9b:1:ffff::808:808", False),
+        ("::7f00:1", False),
+        ("::808:808", False),
+        ("::ffff:0:7f00:1", False),
+        ("2001:0:a00:1::f5ff:fffe", False),
+        ("2606:2800::5efe:7f00:1", False),
+        ("2606:2800::200:5efe:a00:1", False),
+        ("5f00::1", False),
+        ("100::1", False),
     ],
 )
 def test_what_is_public(address: str, public: bool) -> None:
@@ -84,7 +94,8 @@ async def led(site: LocalSite) -> AsyncIterator[Fetcher]:
     [
         "localhost", "LOCALHOST", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "[::1]", "0.0.0.0", "0",
         "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "10.0.0.1", "169.254.169.254", "[::ffff:169.254.169.254]",
-        "2852039166", "100.64.0.1", "[fe80::1]", "[fd12::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "224.0.0.1",
+        "2852039166", "100.64.0.1", "[fe80::1]", "[fd12::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "224.0.0.1", "[64:ff9b:1::7f00:1]", "[::7f00:1]",
+        "[::ffff:0:7f00:1]",
     ],
 )  # fmt: skip
 async def test_a_redirect_to_an_internal_address_is_refused(site: LocalSite, led: Fetcher, internal: str) -> None:

@@ -6,8 +6,9 @@ import asyncio
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from app.core.types import Page
 from ingestion.fetch import Fetcher, PageError, Wanted
 from ingestion.report import PageReport
 from ingestion.run import ingest
+from ingestion.workers import Workers
 from tests.fakes import FakeEmbedder
+from tests.ingestion import hostile
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 TEXT = "Words of this page."
@@ -92,6 +95,15 @@ CASES = [
     Case("too-large", "<p>" + "x" * 1_000_001, "skipped", "is larger than 1,000,000 bytes"),
     Case("not-gzip", TEXT, "failed", "can't be fetched|no connection", more={"headers": {"Content-Encoding": "gzip"}}),
     Case("deflated", zlib.compress(main(f"<p>{TEXT}").encode()), has=TEXT, more={"headers": {"Content-Encoding": "deflate"}}),
+    Case("packed-twice", gzip.compress(gzip.compress(b"x" * 5_000_000)), "failed", "packed as gzip, gzip", more={"headers": {"Content-Encoding": "gzip, gzip"}}),
+    Case("no-charset", main(f"<p>Příliš {TEXT}"), has="Příliš", media_type="text/html; charset=undefined"),
+    Case("escapes-as-charset", main(f"<p>\\ud800 {TEXT}"), has=TEXT, media_type="text/html; charset=unicode_escape"),
+    Case("front-matter-deep", "---\na: " + "[" * 100_000 + "\n---\n" + TEXT, has=TEXT, media_type="text/markdown"),
+    Case("half-a-character", '---\ntitle: "\\ud800"\n---\n' + TEXT, has=TEXT, media_type="text/markdown"),
+    Case("date-of-no-calendar", main(f"<p>{TEXT}"), has=TEXT, more={"headers": {"Last-Modified": "+999999999999999"}}),
+    Case("tags-without-end", "<a " * 10_000 + TEXT, has=TEXT, media_type="text/markdown"),
+    Case("links-without-end", "](" * 10_000 + TEXT, has=TEXT, media_type="text/markdown"),
+    Case("many-headings", "# h\n" * 3_000 + TEXT, has=TEXT, media_type="text/markdown"),
     Case("circle", "", "failed", "circle", more={"status": 302, "headers": {"Location": "/circle"}}),
     Case("to-file", "", "skipped", "isn't one of the given sites", more={"status": 302, "headers": {"Location": "file:///etc/passwd"}}),
     Case(
@@ -149,11 +161,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     with local_site() as site:
         for case in CASES:
             site.put(f"/{case.name}", case.body, case.media_type, **case.more)
-        site.put("/sitemap.txt", "\n".join(f"/{case.name}" for case in CASES), "text/plain")
-        yield asyncio.run(run(site, tmp_path_factory.mktemp("index")))
+        yield asyncio.run(run(site, tmp_path_factory.mktemp("index"), [f"/{case.name}" for case in CASES]))
 
 
-async def run(site: LocalSite, folder: Path) -> Ran:
+async def run(site: LocalSite, folder: Path, paths: Sequence[str]) -> Ran:
+    site.put("/sitemap.txt", "\n".join(paths), "text/plain")
     settings = Settings.load(None, crawl_timeout=10, crawl_max_bytes=1_000_000)
     store = EmbeddedStore(folder)
     async with Fetcher(settings, retry_wait=0.001) as fetcher:
@@ -187,6 +199,41 @@ def test_what_becomes_of_a_page(ran: Ran, case: Case) -> None:
 def test_every_page_is_told_once(ran: Ran) -> None:
     """No page is lost, whatever its neighbours do."""
     assert set(ran.reports) == {case.name for case in CASES}
+
+
+async def test_pages_made_to_break_a_run_cost_no_other_page_anything(site: LocalSite, tmp_path: Path) -> None:
+    """Bombs, crashes and endless constructs among good pages: the good ones are indexed, and each of the others is told."""
+    bad = hostile.pages((3_000,))
+    for number, one in enumerate(bad):
+        site.put(f"/bad{number}", one.body, one.media_type, headers=dict(one.headers))
+    for number in range(20):
+        site.page(f"/good{number}", f"Page {number}", f"Words of page {number}.")
+    paths = [
+        *(f"/bad{n}" for n in range(20)),
+        *(f"/good{n}" for n in range(20)),
+        *(f"/bad{n}" for n in range(20, len(bad))),
+    ]
+    found = await run(site, tmp_path, paths)
+    assert {f"good{n}" for n in range(20)} <= found.pages.keys()
+    assert set(found.reports) == {path.removeprefix("/") for path in paths}
+    assert [
+        page.url for page in found.reports.values() if (page.outcome in ("new", "unchanged")) == bool(page.reason)
+    ] == []
+
+
+async def test_a_page_that_breaks_keeps_its_last_good_text(
+    site: LocalSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, and readers have what it said before."""
+    monkeypatch.setattr("ingestion.run.Workers", partial(Workers, memory=150 << 20))
+    for name in "abc":
+        site.page(f"/{name}", name, f"Words of {name}.")
+    assert len((await run(site, tmp_path, ["/a", "/b", "/c"])).pages) == 3
+    site.put("/b", "# b\n\n" + "- x\n" * 100_000, "text/markdown")
+    again = await run(site, tmp_path, ["/a", "/b", "/c"])
+    assert "needs more than 150 MB of memory" in again.reports["b"].reason
+    assert again.reports["b"].kept
+    assert "Words of b." in again.pages["b"].markdown
 
 
 async def test_servers_that_break_off_are_told(site: LocalSite) -> None:

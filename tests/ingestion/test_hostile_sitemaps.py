@@ -10,9 +10,8 @@ import pytest
 
 from app.core.errors import SitemapError
 from ingestion.fetch import Fetcher
-from ingestion.listing import list_pages
 from ingestion.sources import Source
-from tests.ingestion.local_site import LocalSite
+from tests.ingestion.local_site import LocalSite, list_sources
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 DTD = "<!DOCTYPE urlset [<!ENTITY {}>]>"
@@ -129,9 +128,9 @@ async def test_what_a_sitemap_brings(site: LocalSite, fetcher: Fetcher, case: Ca
     began = time.process_time()
     if case.error:
         with pytest.raises(SitemapError, match=case.error):
-            await list_pages([Source(url=f"{site.url}/sitemap.xml")], fetcher)
+            await list_sources([Source(url=f"{site.url}/sitemap.xml")], fetcher)
     else:
-        listed = await list_pages([Source(url=f"{site.url}/sitemap.xml")], fetcher)
+        listed = await list_sources([Source(url=f"{site.url}/sitemap.xml")], fetcher)
         assert [entry.url.removeprefix(site.url) for entry in listed.entries] == case.pages
         expected = {k.replace("{site}", site.url): v.replace("{site}", site.url) for k, v in case.left.items()}
         assert {skip.url: skip.reason for skip in listed.skipped} == expected
@@ -149,14 +148,14 @@ async def test_depth_and_number_are_limited_and_told(
             f"<sitemapindex><sitemap><loc>/p{level}.txt</loc></sitemap><sitemap><loc>/{level + 1}.xml</loc></sitemap></sitemapindex>",
         )
         site.put(f"/p{level}.txt", f"/page{level}\n", "text/plain")
-    deep = await list_pages([Source(url=f"{site.url}/0.xml")], fetcher)
+    deep = await list_sources([Source(url=f"{site.url}/0.xml")], fetcher)
     assert [entry.url for entry in deep.entries] == [f"{site.url}/page{n}" for n in range(5)]
     assert {skip.url: skip.reason for skip in deep.skipped} == {
         f"{site.url}/{name}": "sitemap nested more than 5 deep" for name in ("6.xml", "p5.txt")
     }
     assert deep.complete == frozenset()
     monkeypatch.setattr("ingestion.sitemap.MAX_SITEMAPS", 3)
-    few = await list_pages([Source(url=f"{site.url}/0.xml")], fetcher)
+    few = await list_sources([Source(url=f"{site.url}/0.xml")], fetcher)
     assert {skip.reason for skip in few.skipped} == {"more than 3 sitemaps"}
     assert few.entries
     assert few.complete == frozenset()
@@ -167,7 +166,7 @@ async def test_several_sources_may_list_the_same(site: LocalSite, fetcher: Fetch
     site.put("/all.txt", "/a\n/b\n", "text/plain")
     site.put("/one.txt", "/a\n", "text/plain")
     all_but_a = Source(url=f"{site.url}/all.txt", exclude="/a")
-    listed = await list_pages(
+    listed = await list_sources(
         [all_but_a, Source(url=f"{site.url}/one.txt"), Source(url=f"{site.url}/all.txt")], fetcher
     )
     assert [entry.url.removeprefix(site.url) for entry in listed.entries] == ["/b", "/a"]
@@ -178,7 +177,7 @@ async def test_patterns_that_leave_nothing_are_an_error(site: LocalSite, fetcher
     """A slip in a pattern must not look like a site from which everything is gone."""
     site.put("/s.txt", "/a\n/b\n", "text/plain")
     with pytest.raises(SitemapError, match=r"None of the pages .*/a: matches no include pattern \(/x/\*\)"):
-        await list_pages([Source(url=f"{site.url}/s.txt", include="/x/*")], fetcher)
+        await list_sources([Source(url=f"{site.url}/s.txt", include="/x/*")], fetcher)
 
 
 async def test_fifty_thousand_pages_with_counterparts_take_seconds(site: LocalSite, fetcher: Fetcher) -> None:
@@ -191,7 +190,7 @@ async def test_fifty_thousand_pages_with_counterparts_take_seconds(site: LocalSi
     body = f"<urlset {NS} xmlns:x='http://www.w3.org/1999/xhtml'>{rows}</urlset>"
     site.put("/sitemap.xml.gz", gzip.compress(body.encode()), "application/gzip")
     began = time.process_time()
-    listed = await list_pages([Source(url=f"{site.url}/sitemap.xml.gz", exclude="*/49999")], fetcher)
+    listed = await list_sources([Source(url=f"{site.url}/sitemap.xml.gz", exclude="*/49999")], fetcher)
     assert time.process_time() - began < 10
     assert len(listed.entries) == 49_999
     assert listed.entries[7].alternates == {"cs": f"{site.url}/cs/7"}

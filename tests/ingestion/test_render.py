@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -33,6 +34,28 @@ fetch('/text.json').then(r => r.json()).then(d => setTimeout(() => {
     `<main><h1 id=top>${d.title}</h1><p>${d.text}</p><h2 id=more>More</h2><pre><code>run --all</code></pre></main>`
 }, 150));
 """
+ATTACK = """
+const at = 'http://localhost:PORT', ip = 'http://127.0.0.1:PORT', quiet = () => 0;
+for (const url of [at, ip, '/moved', 'http://[::ffff:127.0.0.1]:PORT', 'http://2130706433:PORT']) {
+  fetch(url + '/fetch', {mode: 'no-cors'}).catch(quiet);
+  import(url + '/module.js').catch(quiet);
+  const request = new XMLHttpRequest(); request.open('GET', url + '/xhr'); request.send();
+  for (const [tag, name] of [['script', 'src'], ['iframe', 'src'], ['img', 'src'], ['link', 'href'], ['object', 'data']]) {
+    const made = document.createElement(tag); made.rel = 'stylesheet'; made[name] = url + '/' + tag; document.body.append(made);
+  }
+  navigator.sendBeacon(url + '/beacon', 'x');
+  new EventSource(url + '/events');
+  window.open(url + '/popup');
+}
+new WebSocket('ws://127.0.0.1:PORT/ws');
+new Worker('/worker.js');
+new SharedWorker('/worker.js');
+new RTCPeerConnection({iceServers: [{urls: 'turn:127.0.0.1:PORT?transport=tcp', username: 'u', credential: 'c'}]})
+  .createDataChannel('x');
+navigator.serviceWorker && navigator.serviceWorker.register('/worker.js').catch(quiet);
+document.getElementById('root').innerHTML = '<main><h1>made here</h1></main>';
+"""
+WORKER = "fetch('http://127.0.0.1:PORT/worker').catch(() => 0); new WebSocket('ws://127.0.0.1:PORT/worker');"
 TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
 
 
@@ -161,6 +184,27 @@ class TestBrowser:
             assert other.log == []
         assert "Words that only a browser sees." in await index.text()
         assert not [path for path, _, _ in index.site.log if path == "/post"]
+
+    async def test_nothing_inside_the_network_is_reached(self, site: LocalSite) -> None:
+        """The guard sees every request of a page, and what it doesn't see has no network: no connection is made at all."""
+        with socket.create_server(("127.0.0.1", 0)) as inside:
+            inside.setblocking(False)
+            port = inside.getsockname()[1]
+            site.put("/app.js", ATTACK.replace("PORT", str(port)), "text/javascript")
+            site.put("/a", APP.replace("</head>", f"<link rel=preconnect href=http://127.0.0.1:{port}></head>"))
+            site.put("/moved", "", status=302, headers={"Location": f"http://localhost:{port}/moved"})
+            site.put("/worker.js", WORKER.replace("PORT", str(port)), "text/javascript")
+            settings = Settings.load(None, render="auto", render_timeout=3)
+            async with Fetcher(settings) as fetcher:
+                # hosts that pages may name, as a site's pattern would: the address behind the name is still not public
+                fetcher.allow([site.url], [f"localhost:{port}"])
+                renderer = Renderer(settings, fetcher)
+                try:
+                    assert "made here" in await renderer.html(f"{site.url}/a")
+                finally:
+                    await renderer.close()
+            with pytest.raises(BlockingIOError):
+                inside.accept()
 
     async def test_a_page_that_never_rests_is_taken_when_the_time_is_over(self, index: Index) -> None:
         """What is there by then counts."""

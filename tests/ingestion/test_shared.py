@@ -34,7 +34,10 @@ from tests.fakes import FakeEmbedder
 
 SHARED = Path(__file__).parents[2] / "../shared"
 SIZE = 1500
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the shared corpora in {SHARED}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the shared corpora in {SHARED}"),
+]
 
 
 def load(path: Path) -> ModuleType:

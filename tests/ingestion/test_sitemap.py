@@ -8,11 +8,10 @@ import pytest
 
 from app.core.errors import SettingsError, SitemapError
 from ingestion.fetch import Fetcher
-from ingestion.listing import list_pages
 from ingestion.sitemap import Sitemaps
 from ingestion.sitemap_parse import NoSitemap, parse_sitemap
 from ingestion.sources import as_sources
-from tests.ingestion.local_site import LocalSite
+from tests.ingestion.local_site import LocalSite, list_sources
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml"'
 URL = "https://docs.example.org/sitemap.xml"
@@ -20,7 +19,7 @@ A = "https://docs.example.org/a"
 
 
 async def listed(url: str, fetcher: Fetcher) -> Sitemaps:
-    return await list_pages(as_sources([url]), fetcher)
+    return await list_sources(as_sources([url]), fetcher)
 
 
 def urls(body: str | bytes) -> list[str]:

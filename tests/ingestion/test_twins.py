@@ -183,3 +183,12 @@ async def test_copies_that_name_the_same_unlisted_page_are_one(site: LocalSite, 
     found = await paths(index)
     assert found.pop("/a") == ""
     assert list(found.values()) == ["a"]
+
+
+async def test_of_three_equal_pages_each_leads_to_the_one_with_the_text(site: LocalSite, index: Index) -> None:
+    """Also where the one that it led to at first gave the text up to another."""
+    for number, name in enumerate("cba"):
+        site.put(f"/{name}", html("Title", LONG), delay=0.25 * number)
+    report = await index.run(site.sitemap("/a", "/b", "/c"))
+    assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
+    assert reasons(report) == dict.fromkeys(("/b", "/c"), f"has the same text as {site.url}/a")

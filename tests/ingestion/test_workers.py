@@ -1,116 +1,146 @@
-"""Pages are converted beside the event loop: few in a thread, many in processes, and none of them ends the run."""
+"""Pages are converted in processes with limits: what one of them does there costs no other page and no run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from ingestion.convert import ConversionError
-from ingestion.workers import FIRST_IN_THREAD, Workers, processes
+from ingestion.workers import Workers, processes
 
 
-def where() -> tuple[int, str]:
-    return os.getpid(), threading.current_thread().name
+def where() -> int:
+    return os.getpid()
 
 
-def end_the_process() -> None:
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leave() -> None:
     os._exit(1)
+
+
+def fill() -> int:
+    return len(bytearray(400 << 20))
+
+
+def hang() -> None:
+    re.match("(a+)+$", "a" * 60 + "b")
 
 
 def refuse(url: str, *, reason: str) -> None:
     raise ConversionError(f"{url} {reason}")
 
 
-async def up(workers: Workers) -> None:
-    """Until the processes work; while they start, the thread goes on."""
-    async with asyncio.timeout(60):
-        while (await workers.run(where))[0] == os.getpid():
-            await asyncio.sleep(0.05)
+def crash_unless_first(seen: set[int] = set()) -> int:  # noqa: B006  # what a process remembers
+    if seen:
+        crash()
+    seen.add(1)
+    return os.getpid()
 
 
-async def test_few_are_done_in_a_thread_and_many_in_processes() -> None:
-    """A nightly run over few changes pays for no process; from the given number on the loop's process is free."""
-    async with Workers(first_in_thread=2) as workers:
-        for _ in range(2):
-            pid, thread = await workers.run(where)
-            assert pid == os.getpid()
-            assert thread.startswith("convert")
-        await up(workers)
-        others = {pid for pid, _ in await asyncio.gather(*(workers.run(where) for _ in range(8)))}
-        assert os.getpid() not in others
-        assert 1 <= len(others) <= processes()
+class OddError(Exception):
+    """One that can't be made again from its message."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} and {second}")
 
 
-def test_a_first_run_over_many_pages_starts_processes_at_once() -> None:
-    """Few unknown pages stay in the thread for good; a whole new site doesn't begin there."""
-    assert Workers.expecting(20).first_in_thread == FIRST_IN_THREAD
-    assert Workers.expecting(1000).first_in_thread == 0
+def odd() -> None:
+    raise OddError("one", "two")
 
 
-@pytest.mark.parametrize("first_in_thread", [0, 9])
-async def test_errors_come_out_as_they_are(first_in_thread: int) -> None:
-    """In a thread and from a process alike."""
-    async with Workers(first_in_thread) as workers:
-        if not first_in_thread:
-            await up(workers)
+async def test_every_call_is_done_in_another_process_from_the_first_on() -> None:
+    """A page that ends a process never ends the one of the run."""
+    async with Workers() as workers:
+        found = {await workers.run(where), *await asyncio.gather(*(workers.run(where) for _ in range(8)))}
+    assert os.getpid() not in found
+    assert 1 <= len(found) <= processes()
+
+
+async def test_what_a_page_does_to_its_process_costs_that_page_alone() -> None:
+    """A crash, an end, too much memory and too much time each have a reason, and all calls beside them their results."""
+    reasons = {
+        crash: r"ends the process that converts it \(SIGSEGV\)",
+        leave: r"ends the process that converts it \(exit code 1\)",
+        fill: "needs more than 300 MB of memory",
+        hang: "takes longer than 1 s",
+    }
+    async with Workers(seconds=1, memory=300 << 20) as workers:
+        calls = [work for bad in reasons for work in (where, bad, where)]
+        done = await asyncio.gather(*(workers.run(work) for work in calls), return_exceptions=True)
+        for work, result in zip(calls, done, strict=True):
+            if work in reasons:
+                with pytest.raises(ConversionError, match=reasons[work]):
+                    raise result if isinstance(result, BaseException) else AssertionError
+            else:
+                assert isinstance(result, int)
+        assert await workers.run(where)
+
+
+async def test_a_page_is_not_blamed_for_what_others_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What crashes in a process that did other calls is tried once more in a new one."""
+    monkeypatch.setattr("ingestion.workers._MOST_PROCESSES", 1)
+    async with Workers() as workers:
+        first = await workers.run(crash_unless_first)
+        assert await workers.run(crash_unless_first) != first
+
+
+async def test_errors_come_out_as_they_are() -> None:
+    """Also one that can't be sent between processes."""
+    async with Workers() as workers:
         with pytest.raises(ConversionError, match=r"^a is empty$"):
             await workers.run(refuse, "a", reason="is empty")
-
-
-async def test_a_page_that_ends_its_process_is_told_and_the_others_are_converted() -> None:
-    """A crash inside a library costs one page: neither the run nor the pages that were converted beside it."""
-    async with Workers(first_in_thread=0) as workers:
-        await up(workers)
-        done = await asyncio.gather(
-            *(workers.run(end_the_process if n == 2 else where) for n in range(6)), return_exceptions=True
-        )
-        assert [n for n, result in enumerate(done) if isinstance(result, BaseException)] == [2]
-        assert "ends the process" in str(done[2])
-        await up(workers)
-
-
-async def test_without_processes_the_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they can't be started every page is converted all the same."""
-    monkeypatch.setattr("ingestion.workers._load", end_the_process)
-    async with Workers(first_in_thread=0) as workers:
-        for _ in range(40):
-            assert (await workers.run(where))[0] == os.getpid()
-            await asyncio.sleep(0.05)
+        with pytest.raises(ConversionError, match=r"OddError: one and two"):
+            await workers.run(odd)
 
 
 KILLED = """
-import asyncio, os, sys
+import asyncio, os, time
 from ingestion.workers import Workers
 
 async def main():
-    async with Workers(first_in_thread=0) as workers:
-        while (pid := await workers.run(os.getpid)) == os.getpid():
-            await asyncio.sleep(0.05)
-        print(pid, flush=True)
-        await asyncio.sleep(600)
+    async with Workers() as workers:
+        print(await workers.run(os.getpid), flush=True)
+        await workers.run(time.sleep, 600)
 
-if __name__ == "__main__":
-    asyncio.run(main())
+{guard}asyncio.run(main())
 """
 
 
-def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
-    """Nothing waits for work that will never come."""
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED, "utf-8")
+def program(folder: Path, guard: str) -> subprocess.Popen[str]:
+    script = folder / "program.py"
+    script.write_text(KILLED.format(guard=guard), "utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as program:
-        assert program.stdout is not None
-        worker = int(program.stdout.readline())
-        program.kill()
+    return subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
+    """Nothing waits for work that will never come, or goes on with work that nobody waits for."""
+    with program(tmp_path, "if __name__ == '__main__': ") as running:
+        assert running.stdout is not None
+        worker = int(running.stdout.readline())
+        running.kill()
     deadline = time.monotonic() + 30
     while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> None:
+    """Each process imports the program: one that indexes at once would do so in all of them."""
+    with program(tmp_path, "") as running:
+        _, errors = running.communicate(timeout=60)
+    assert "no process can be started for it" in errors
+    assert "if __name__ == '__main__':" in errors

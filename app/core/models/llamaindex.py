@@ -7,7 +7,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from app.core.errors import ModelError, ModelTimeout, SettingsError
+from httpx import TimeoutException, TransportError
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.models import wire
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -27,6 +30,19 @@ def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
         raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
+def _named(name: str, error: Exception) -> ModelError:
+    """Our error for a provider's: by the status that its client keeps, else by the trouble with the connection behind it."""
+    message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
+    if status == 429:
+        return ModelRateLimited(message)
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError | TransportError):
+        cause = cause.__cause__
+    if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
+        return ModelTimeout(message)
+    return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
+
+
 class LlamaIndexModel:
     """A LlamaIndex LLM."""
 
@@ -42,8 +58,8 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has errors of its own
-            raise ModelError(f"{self.name} failed: {error}") from error
-        return Completion(ThinkFilter.remove(response.message.content or ""), _usage(response))
+            raise _named(self.name, error) from error
+        return Completion(ThinkFilter.remove(str(response.message.content or "")), _usage(response))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
@@ -59,7 +75,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:
-            raise ModelError(f"{self.name} failed: {error}") from error
+            raise _named(self.name, error) from error
         for event in think.flush():
             yield event
         usage = _usage(last)
@@ -91,11 +107,7 @@ def _arguments(options: CallOptions) -> dict[str, Any]:
 
 def _usage(response: Any) -> Usage:
     raw = getattr(response, "raw", None)
-    usage = raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None)
-    if usage is None:
-        return Usage()
-    read = usage.get if isinstance(usage, dict) else lambda key: getattr(usage, key, 0)
-    return Usage(int(read("prompt_tokens") or 0), int(read("completion_tokens") or 0))
+    return wire.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
 
 
 class LlamaIndexEmbedder:
@@ -114,20 +126,23 @@ class LlamaIndexEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question."""
-        return await self._embed([self._embedding.aget_query_embedding(text) for text in texts])
+        rows = await self._called(*(self._embedding.aget_query_embedding(text) for text in texts))
+        return self._checked(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        batches: list[list[Vector]] = await self._embed([self._embedding.aget_text_embedding_batch(list(texts))])
-        return batches[0]
+        rows = await self._called(self._embedding.aget_text_embedding_batch(list(texts)))
+        return self._checked(rows[0], len(texts))
 
-    async def _embed(self, calls: Sequence[Any]) -> list[Any]:
+    async def _called(self, *calls: Any) -> list[Any]:
         try:
-            vectors = list(await asyncio.gather(*calls))
+            return list(await asyncio.gather(*calls))
         except Exception as error:  # every provider has errors of its own
-            raise ModelError(f"{self.name} failed: {error}") from error
-        first = vectors[0] if vectors else []
-        self._dimension = len(first[0] if first and isinstance(first[0], list) else first) or self._dimension
+            raise _named(self.name, error) from error
+
+    def _checked(self, rows: Sequence[Any], count: int) -> list[Vector]:
+        vectors = wire.vectors(rows, count, self.name)
+        self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 
     async def close(self) -> None:

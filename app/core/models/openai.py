@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ import aiohttp
 import orjson
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.models import wire
 from app.core.models.base import CallOptions
 from app.core.models.thinking import ThinkFilter
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -54,7 +56,7 @@ class Endpoint:
         try:
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
                 if response.status != 200:
-                    raise _refusal(address, response.status, await response.text(), response.headers)
+                    raise _refusal(address, response.status, await wire.beginning(response), response.headers)
                 yield response
         except TimeoutError as error:
             raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
@@ -84,10 +86,7 @@ def _proxy(url: str) -> str | None:
 def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
     message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
     if status == 429:
-        try:
-            return ModelRateLimited(message, retry_after=float(headers.get("Retry-After", "")))
-        except ValueError:  # absent, or a date
-            return ModelRateLimited(message)
+        return ModelRateLimited(message, retry_after=wire.retry_after(headers.get("Retry-After", "")))
     return (
         ModelTimeout(message)
         if status in {408, 504}
@@ -123,14 +122,8 @@ class OpenAIModel:
         body = self._body(messages, options)
         total = options.timeout or self._endpoint.timeout
         async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
-            answer = await response.read()
-        try:
-            parsed = orjson.loads(answer)
-            choice = parsed["choices"][0]
-            text = choice["message"].get("content") or ""
-        except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ModelError(f"{self._endpoint.url} sent no chat completion: {answer[:200]!r}") from error
-        return Completion(ThinkFilter.remove(text), _usage(parsed), choice.get("finish_reason") or "stop")
+            answer = wire.completion(await wire.whole(response), self._endpoint.url)
+        return replace(answer, text=ThinkFilter.remove(answer.text))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
@@ -138,12 +131,17 @@ class OpenAIModel:
         """The answer as it is written; closing the iterator cancels the call upstream."""
         body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
         think = ThinkFilter()
-        finish = ""
+        finish, length = "", 0
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for chunks in _server_sent(response, self._endpoint.url):
-                finish = _finish(chunks) or finish
-                for event in _joined(event for chunk in chunks for event in _events(chunk, think)):
+            async for pieces in _server_sent(response, self._endpoint.url):
+                finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
+                for event in _joined(event for piece in pieces for event in _events(piece, think)):
                     yield event
+                length += sum(len(piece.text) for piece in pieces)
+                if length > wire.TEXT_LENGTH:
+                    raise ModelError(
+                        f"{self._endpoint.url} doesn't end its answer: over {wire.TEXT_LENGTH} characters."
+                    )
         for event in think.flush():
             yield event
         if not finish:
@@ -155,15 +153,13 @@ class OpenAIModel:
         await self._endpoint.close()
 
 
-def _events(chunk: Mapping[str, Any], think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
-    if usage := chunk.get("usage"):
-        yield _usage({"usage": usage})
-    for choice in chunk.get("choices") or ():
-        delta = choice.get("delta") or {}
-        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
-            yield Reasoning(str(reasoning))
-        if content := delta.get("content"):
-            yield from think.feed(content)
+def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    if piece.usage is not wire.NOT_TOLD:
+        yield piece.usage
+    if piece.reasoning:
+        yield Reasoning(piece.reasoning)
+    if piece.text:
+        yield from think.feed(piece.text)
 
 
 def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
@@ -175,45 +171,28 @@ def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reaso
             yield from run
 
 
-def _finish(chunks: Sequence[Mapping[str, Any]]) -> str:
-    reasons = [choice.get("finish_reason") for chunk in chunks for choice in chunk.get("choices") or ()]
-    return next((reason for reason in reversed(reasons) if reason), "")
-
-
-async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[dict[str, Any]]]:
-    """The JSON objects of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
-    rest = b""
+async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[wire.Piece]]:
+    """The pieces of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
+    rest, received = b"", 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
-        chunks: list[dict[str, Any]] = []
+        received += len(data)
+        pieces: list[wire.Piece] = []
         for line in lines:
             if not line.startswith(b"data:"):
                 continue
             payload = line[5:].strip()
             if payload == b"[DONE]":
-                yield chunks
+                yield pieces
                 return
             try:
-                chunks.append(_parsed(payload, url))
+                pieces.append(wire.piece(payload, url))
             except ModelError:
-                yield chunks  # what was said before it is said
+                yield pieces  # what was said before it is said
                 raise
-        yield chunks
-
-
-def _parsed(payload: bytes, url: str) -> dict[str, Any]:
-    try:
-        chunk = orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
-    if not isinstance(chunk, dict) or chunk.get("error"):
-        raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
-    return chunk
-
-
-def _usage(parsed: Mapping[str, Any]) -> Usage:
-    usage = parsed.get("usage") or {}
-    return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
+        yield pieces
+        if len(rest) > wire.LINE_BYTES or received > wire.STREAM_BYTES:
+            raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
 
 
 def _recorded(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
@@ -261,18 +240,9 @@ class OpenAIEmbedder:
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
         body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
-            answer = await response.read()
-        try:
-            rows = sorted(orjson.loads(answer)["data"], key=lambda row: row["index"])
-            vectors: list[Vector] = [row["embedding"] for row in rows]
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise ModelError(f"{self._endpoint.url} sent no embeddings: {answer[:200]!r}") from error
-        lengths = {len(vector) for vector in vectors}
-        if len(vectors) != len(texts) or len(lengths) != 1 or lengths == {0}:
-            raise ModelError(
-                f"{self._endpoint.url} sent {len(vectors)} vectors of lengths {sorted(lengths)} for {len(texts)} texts."
-            )
-        self._dimension = lengths.pop()
+            answer = await wire.whole(response, wire.WHOLE_BYTES + len(texts) * wire.ROW_BYTES)
+        vectors = wire.embeddings(answer, len(texts), self._endpoint.url)
+        self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 
     async def close(self) -> None:

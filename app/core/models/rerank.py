@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import orjson
-
-from app.core.errors import ModelError
+from app.core.models import wire
 from app.core.models.openai import Endpoint
 
 Form = Literal["cohere", "tei", "voyage"]
@@ -29,21 +27,8 @@ class Reranker:
             most = "top_k" if self._form == "voyage" else "top_n"
             body = {"model": self.name, "query": question, "documents": list(passages), most: len(passages)}
         async with self._endpoint.post("rerank", body, total=self._endpoint.timeout) as response:
-            answer = await response.read()
-        try:
-            parsed = orjson.loads(answer)
-            rows = parsed if isinstance(parsed, list) else parsed["data" if self._form == "voyage" else "results"]
-            scores = {int(row["index"]): float(_score(row)) for row in rows}
-            return [scores[index] for index in range(len(passages))]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ModelError(
-                f"{self._endpoint.url} sent no scores for {len(passages)} passages: {answer[:200]!r}"
-            ) from error
+            return wire.scores(await wire.whole(response), len(passages), self._endpoint.url)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._endpoint.close()
-
-
-def _score(row: dict[str, float]) -> float:
-    return row["relevance_score"] if "relevance_score" in row else row["score"]

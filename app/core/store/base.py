@@ -108,10 +108,11 @@ class Store(Protocol):
         """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question."""
         ...
 
-    async def draft(self, recipe: Recipe) -> Draft:
+    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation, first clearing what an aborted run left. Use it as `async with await store.draft(...)`.
 
-        Another recipe than the live one's means a full rebuild beside the live generation. Raises
+        Another recipe than the live one's means a full rebuild beside the live generation. So does `rebuild`, which also
+        works where nothing that is there can be read, and keeps no earlier generation once it is published. Raises
         `StoreBusy` while another draft is written, in any process. A store may let two drafts begin as long as
         nothing was written: the second to write then raises it, so that it never publishes over the first.
         """

@@ -10,11 +10,12 @@ import logging
 import time
 from pathlib import Path
 
-from app.core.errors import StoreError
+from app.core.errors import IndexDamaged, StoreError
 from app.core.store import embedded_pointer
 from app.core.store.clusters import Clusters
 from app.core.store.embedded_draft import EmbeddedDraft, Start
 from app.core.store.embedded_generation import EmbeddedGeneration
+from app.core.store.embedded_pointer import Pointer
 from app.core.store.lance_tables import ANY, Tables, load_lancedb
 from app.core.types import GenerationInfo, Recipe
 
@@ -48,15 +49,11 @@ class EmbeddedStore:
         assert self._live is not None
         return self._live
 
-    async def draft(self, recipe: Recipe) -> EmbeddedDraft:
+    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> EmbeddedDraft:
         """Begin the next generation, first clearing what an aborted run left. Raises `StoreBusy` while another is open."""
         lock = embedded_pointer.lock(self._directory)
         try:
-            pointer = embedded_pointer.read(self._directory).forgetting(time.time() - self._grace)
-            try:
-                await self._tables.tidy(pointer.tables)
-            except StoreError as error:
-                log.warning("what an earlier run left can't be cleaned up: %s", error)
+            pointer = await self._begun(rebuild=rebuild)
             base = None
             if pointer.generations and pointer.live.info.recipe == recipe:
                 base = await EmbeddedGeneration.open(self._tables, pointer.live)
@@ -82,6 +79,21 @@ class EmbeddedStore:
         """Let go of the tables; safe to call twice."""
         self._live = self._stamp = None
         self._tables.close()
+
+    async def _begun(self, *, rebuild: bool) -> Pointer:
+        """What is there, tidied up; nothing is deleted where the pointer is damaged, until another is published."""
+        now = time.time()
+        try:
+            pointer = embedded_pointer.read(self._directory).forgetting(now - self._grace)
+        except IndexDamaged:
+            if not rebuild:
+                raise
+            return Pointer()
+        try:
+            await self._tables.tidy(pointer.tables)
+        except StoreError as error:
+            log.warning("what an earlier run left can't be cleaned up: %s", error)
+        return pointer.forsaken(now) if rebuild else pointer
 
     async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
         entry = embedded_pointer.read(self._directory).live

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.analysis import analyse
+from app.core.errors import IndexDamaged
 from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Entry
 from app.core.store.lance_rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.core.store.lance_tables import ANY, Tables, lance_errors
 from app.core.store.lift import PAGES, Summarised, absent, best_of_each, lifted
+from app.core.store.shared import Shared
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 
 MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
@@ -32,8 +34,7 @@ class EmbeddedGeneration:
     summaries: Any = None
     clusters: Clusters = ANY
     with_versions: bool = True
-    _counts: Counter[str] = field(default_factory=Counter)
-    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _counts: Shared[Counter[str]] = field(default_factory=Shared)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
@@ -55,16 +56,20 @@ class EmbeddedGeneration:
             return ()
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
         found = {row["id"]: row["record"] for row in rows}
-        return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+        with lance_errors("read the chunks that were found", IndexDamaged):
+            return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
-        async with self._counting:
-            if not self._counts:
-                with lance_errors("count the words of the index"):
-                    async for batch in await self.chunks.query().select(["tokens"]).to_batches():
-                        self._counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
-        return {token: self._counts[token] for token in tokens}
+        counts = await self._counts.get(self._counted)
+        return {token: counts[token] for token in tokens}
+
+    async def _counted(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        with lance_errors("count the words of the index"):
+            async for batch in await self.chunks.query().select(["tokens"]).to_batches():
+                counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
+        return counts
 
     async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
         """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
@@ -85,7 +90,8 @@ class EmbeddedGeneration:
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
         rows = await self._rows(self.records, "", ["url", "record"])
-        return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
+        with lance_errors("read the records of its pages", IndexDamaged):
+            return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
 
     async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
         """One column of the chunks by id; of all of them when no ids are given."""
@@ -103,7 +109,8 @@ class EmbeddedGeneration:
 
     async def _record(self, url: str) -> Page | None:
         rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
-        return to_page(rows[0]["record"]) if rows else None
+        with lance_errors(f"read the record of {url}", IndexDamaged):
+            return to_page(rows[0]["record"]) if rows else None
 
     async def _rows(self, table: Any, where: str, columns: list[str]) -> list[dict[str, Any]]:
         scan = table.query().select(columns)
@@ -180,6 +187,6 @@ def _words(texts: Sequence[LexicalText]) -> Any:
 
 
 async def _fetched(search: Any) -> list[dict[str, Any]]:
-    with lance_errors("search the index"):
+    with lance_errors("search the index", IndexDamaged):  # a pinned version never changes, so nothing else is at fault
         rows: list[dict[str, Any]] = (await search.to_arrow()).to_pylist()
     return rows

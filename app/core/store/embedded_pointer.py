@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from app.core.errors import NoIndex, StoreBusy, StoreError, StoreUnavailable
+from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
 from app.core.types import GenerationInfo, Recipe
 
 FILE = "index.json"
@@ -96,6 +96,10 @@ class Pointer:
             )
         return replace(self, generations=tuple(earlier)).retiring((live,), now)
 
+    def forsaken(self, now: float) -> Pointer:
+        """This one without any generation; all stay readable for a while."""
+        return replace(self, generations=()).retiring(self.generations, now)
+
     def retiring(self, entries: Iterable[Entry], now: float) -> Pointer:
         """This one with the tables of these generations readable for a while."""
         return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
@@ -134,9 +138,7 @@ def read(directory: Path) -> Pointer:
             )
         return _pointer(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{file} is damaged ({error!r}): restore it from a backup, or delete the directory and ingest again."
-        ) from error
+        raise IndexDamaged(f"{file} is damaged ({error!r}): restore it from a backup, or index anew.") from error
 
 
 def write(directory: Path, pointer: Pointer) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import SettingsError, StoreError
+from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
 from app.core.store.clusters import Clusters
 from app.core.store.embedded_pointer import Pinned, sync
 
@@ -36,14 +36,16 @@ _OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
 
 
 @contextmanager
-def lance_errors(what: str) -> Iterator[None]:
-    """Turn what LanceDB raises into our errors; `what` completes "can't"."""
+def lance_errors(what: str, kind: type[StoreError] = StoreError) -> Iterator[None]:
+    """Turn what LanceDB raises into our errors, of that kind; `what` completes "can't"."""
     try:
         yield
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+    except AssistantError:
+        raise
+    except Exception as error:  # damaged files make it panic, too, and that has no type to name
         full = any(f"os error {number}" in str(error) for number in FULL)
         told = ". Make room on its disk and start again; what was published stays as it was." if full else ""
-        raise StoreError(f"The embedded store can't {what}: {error}{told}") from error
+        raise kind(f"The embedded store can't {what}: {error}{told}") from error
 
 
 class Tables:
@@ -65,7 +67,7 @@ class Tables:
     async def at(self, pinned: Pinned) -> Any:
         """A table at one version, whatever is written to it later."""
         connection = await self.connection()
-        with lance_errors(f"read {pinned.name} version {pinned.version} in {self.directory}"):
+        with lance_errors(f"read {pinned.name} version {pinned.version} in {self.directory}", IndexDamaged):
             table = await connection.open_table(pinned.name)
             await table.checkout(pinned.version)
         return table

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.core.errors import IndexMismatch, NoIndex, SettingsError, StoreError
+from app.core.errors import IndexDamaged, IndexMismatch, NoIndex, SettingsError, StoreError
 from app.core.store.lift import Summarised, absent, lifted
 from app.core.store.opensearch_catalog import Catalog, Published, State, pages_of
 from app.core.store.opensearch_connection import Connection
@@ -167,20 +167,20 @@ class OpenSearchStore:
             self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._looking)
 
-    async def draft(self, recipe: Recipe) -> OpenSearchDraft:
+    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> OpenSearchDraft:
         """Begin the next generation. Raises `StoreBusy` while another draft is written, in any process.
 
         Where it can, the draft takes the writer's lock with its first write only: a run without a change writes nothing.
         """
         await self._catalog.prepare()
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        found = await self._catalog.live() if await lock.is_free() else None
+        found = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:
             if found is not None and found[0].info.id == found[1].last_id and _shares(found[0], recipe):
                 plan = self._plan(*found, recipe)
             else:  # something is to be made or cleared first
                 await lock.acquire()
-                plan = await self._begun(recipe)
+                plan = await (self._rebuilt(recipe) if rebuild else self._begun(recipe))
             draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
         except BaseException:
@@ -251,6 +251,18 @@ class OpenSearchStore:
         if plan.base is None:
             await self._catalog.write(plan.state)
             await self._make(plan.target.chunks, recipe)
+        return plan
+
+    async def _rebuilt(self, recipe: Recipe) -> Plan:
+        """Make indices beside whatever is there, which stays until others are published: it may be unreadable."""
+        try:
+            state = await self._catalog.state()
+        except IndexDamaged:
+            state = State()
+        state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
+        plan = replace(self._plan(None, state, recipe), alone=True)
+        await self._catalog.write(plan.state)
+        await self._make(plan.target.chunks, recipe)
         return plan
 
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from app.core.errors import StoreError
+from app.core.errors import IndexDamaged, StoreError
 from app.core.store.opensearch_connection import SLOW, Connection
 from app.core.store.opensearch_mapping import meta_index
 from app.core.store.opensearch_rows import alive
@@ -101,7 +101,12 @@ class Catalog:
     async def state(self) -> State:
         """The catalog's document; empty when there is none."""
         answer = await self._connection.call("GET", f"/{self.meta}/_doc/state", allow=(404,))
-        return _to_state(answer["_source"]) if answer else State()
+        try:
+            return _to_state(answer["_source"]) if answer else State()
+        except (LookupError, TypeError) as error:
+            raise IndexDamaged(
+                f"{self.meta} at {self._connection.url} doesn't list the generations: {error!r}."
+            ) from error
 
     async def live(self) -> tuple[Published, State] | None:
         """The live generation and the state up to it; None when nothing was published."""
@@ -114,9 +119,9 @@ class Catalog:
             if published is not None and published.chunks == pointer[0]:
                 return published, state.upto(pointer[1])
             pointer = await self.pointer()  # a writer may have published between the two reads
-        raise StoreError(
+        raise IndexDamaged(
             f"The alias {self.name} at {self._connection.url} names a generation that {self.meta} doesn't list: "
-            f"{pointer}. Was it moved by hand, or {self.meta} deleted? Delete the alias, and ingest the sites again."
+            f"{pointer}. Was it moved by hand, or {self.meta} deleted?"
         )
 
     async def write(self, state: State) -> None:
@@ -152,11 +157,27 @@ class Catalog:
     async def delete_others(self, state: State) -> None:
         """Delete the indices of ours that no generation in the state uses."""
         used = {name for p in (*state.kept, *state.fading) for name in (p.chunks, p.pages)}
-        ours = re.compile(re.escape(self.name) + r"-\d+(-pages)?")
+        for index in await self._numbers_of_indices():
+            if index not in used:
+                await self._delete(index)
+
+    async def delete(self, published: Published) -> None:
+        """Delete the indices of this generation."""
+        for index in (published.chunks, published.pages):
+            await self._delete(index)
+
+    async def highest(self) -> int:
+        """The highest number that an index of ours has; 0 where there is none."""
+        return max((await self._numbers_of_indices()).values(), default=0)
+
+    async def _delete(self, index: str) -> None:
+        await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
+
+    async def _numbers_of_indices(self) -> dict[str, int]:
+        """The indices of chunks and pages that are ours, by name."""
+        ours = re.compile(re.escape(self.name) + r"-(\d+)(-pages)?")
         found: Mapping[str, Any] = await self._connection.call("GET", f"/{self.name}-*/_alias")
-        for index in found:
-            if ours.fullmatch(index) and index not in used:
-                await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
+        return {index: int(match[1]) for index in found if (match := ours.fullmatch(index))}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -31,13 +31,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go."""
+    """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go.
+
+    `alone`: no earlier generation is kept beside it, and none of them may be readable.
+    """
 
     live: Published | None
     base: Published | None
     target: Published
     state: State
     keep: int
+    alone: bool = False
 
     @property
     def id(self) -> int:
@@ -159,7 +163,8 @@ class OpenSearchDraft:
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             published = replace(target, info=await self._describe())
-            state = self._plan.state.adding(published, self._plan.keep)
+            before = replace(self._plan.state, kept=(), fading=()) if self._plan.alone else self._plan.state
+            state = before.adding(published, self._plan.keep)
             await self._lock.confirm()
             await self._catalog.write(state)
             await self._catalog.point(published)
@@ -295,6 +300,9 @@ class OpenSearchDraft:
             return
         try:
             await self._lock.confirm()  # what is above our base may be another writer's by now
-            await discard(self._connection, self._catalog, state)
+            if self._plan.alone and state is self._plan.state:  # nobody knows which of the others are needed
+                await self._catalog.delete(self._plan.target)
+            else:
+                await discard(self._connection, self._catalog, state)
         except StoreError as error:
             log.warning("Old rows stay until the next run: %s", error)

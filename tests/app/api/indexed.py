@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,10 @@ class Indexed:
 
 
 @asynccontextmanager
-async def indexed(folder: Path, *, with_model: bool = True, **options: object) -> AsyncIterator[Indexed]:
-    """The service; its settings are those of a newcomer, and `options`."""
+async def indexed(
+    folder: Path, *, with_model: bool = True, more: Mapping[str, str] | None = None, **options: object
+) -> AsyncIterator[Indexed]:
+    """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name."""
     async with fake_llm() as llm:
         models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
         if with_model:
@@ -45,7 +47,7 @@ async def indexed(folder: Path, *, with_model: bool = True, **options: object) -
             embedder = assistants.embedder
             recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
             async with await assistants.store.draft(recipe) as draft:
-                for name, text in (("volumes", VOLUME), ("limits", LIMITS)):
+                for name, text in {"volumes": VOLUME, "limits": LIMITS, **(more or {})}.items():
                     title = name.title()
                     section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
                     chunk = Chunk(name, "docs", URL + name, 0, text, "en", title, (section,))

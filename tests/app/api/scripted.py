@@ -15,7 +15,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.core.errors import RequestError
+from app.api.connections import Connections, Limits
+from app.core.errors import RequestError, quoted
 from app.core.models.base import Model
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
@@ -28,6 +29,7 @@ INFO = GenerationInfo(
     pages=12,
     chunks=345,
 )
+JSON = {"content-type": "application/json"}
 HELLO = (Text("Ah"), Text("oj č"), Usage(7, 2), Usage(3, 1), Done())
 
 
@@ -86,13 +88,14 @@ class ScriptedAssistants:
     state: State = State()
     model: Model | None = None
     created: int = 1_700_000_000
+    llm_timeout: float = 60.0
     closed: bool = False
 
     def get(self, name: str, /) -> Scripted:
         for assistant in self.assistants:
             if assistant.id == name:
                 return assistant
-        raise RequestError(f"There is no model {name!r} here.", param="model", code="model_not_found")
+        raise RequestError(f"There is no model {quoted(name)} here.", param="model", code="model_not_found")
 
     def listed(self) -> tuple[Scripted, ...]:
         return self.assistants
@@ -106,13 +109,14 @@ class ScriptedAssistants:
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     """A client that calls the application in this process."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://docs.test")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", headers=JSON)
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """The application behind uvicorn on a free port, in a thread: its base address."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+def serving(app: FastAPI, **options: Any) -> Iterator[str]:
+    """The application behind uvicorn on a free port, in a thread, with the limits of `serve`: its base address."""
+    options = {"http": Connections(Limits()).protocol, "ws": "none"} | options
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", **options))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

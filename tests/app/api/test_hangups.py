@@ -38,7 +38,11 @@ async def leave(port, *, path, stream, after):
     question = {"input": QUESTION["content"]} if "responses" in path else {"messages": [QUESTION]}
     body = orjson.dumps({"model": "docs-assistant", "stream": stream, **question})
     _, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (path.encode(), len(body)) + body)
+    writer.write(
+        b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        % (path.encode(), len(body))
+        + body
+    )
     await asyncio.sleep(after)
     writer.transport.abort()
 

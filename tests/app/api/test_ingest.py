@@ -25,6 +25,8 @@ from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serv
 from tests.app.cli.stored_index import Index, stored
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
+pytestmark = pytest.mark.slow
+
 SITES = "https://a.example.org/sitemap.xml https://b.example.org/sitemap.xml"
 ADMIN = {"authorization": "Bearer admin-2"}
 
@@ -51,7 +53,7 @@ async def test_only_an_admin_key_opens(method: str, path: str, shown: str | None
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
 async def test_without_admin_keys_the_door_is_closed(method: str, path: str):
     """Unlike for questions, no key doesn't mean everybody: 403, and the message says what to set."""
-    async with client_of(service(admin_keys="")) as client:
+    async with client_of(service(admin_keys=())) as client:
         response = await client.request(method, path, headers=ADMIN)
     assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
     assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]

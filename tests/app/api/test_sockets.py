@@ -41,7 +41,10 @@ def connect(base):
 
 def request(stream, *, headers=b""):
     body = orjson.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream})
-    start = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: r-1\r\n" + headers
+    start = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-request-id: r-1\r\n"
+        + headers
+    )
     return start + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
@@ -153,7 +156,7 @@ def test_a_connection_serves_many_answers(serve):
 def test_a_large_body_is_refused_while_it_is_still_coming(serve):
     assistant, base = serve(*HELLO, settings=Settings.load(None, max_body=2000))
     with connect(base) as connection:
-        start = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        start = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         connection.sendall(start + b"1000\r\n" + b"x" * 4096 + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
     assert not assistant.asked

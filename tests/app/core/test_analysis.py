@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from app.core.analysis import PREFIX_MARK, STEM_MARK, analyse, fold
+from app.core.versions import split_version
 
 
 def words(text: str, language: str) -> list[str]:
@@ -90,3 +92,16 @@ def test_no_token_holds_a_space_or_encoded_data():
 
 def test_folding_takes_case_and_accents_only():
     assert fold("Žluťoučký KŮŇ, Straße 1.5") == "zlutoucky kun, strasse 1.5"
+
+
+def test_what_is_remembered_is_bounded_by_bytes_whatever_the_words() -> None:
+    """Long words, identifiers and addresses are analysed as ever, and not remembered."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(300):
+        long = f"x{number:x}"
+        analyse(f"{long * 2000} {'.'.join([long] * 200)}", "en")
+        split_version(f"https://docs.example.org/{'a' * 10_000}/v{number}/")
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 1_000_000

@@ -31,6 +31,9 @@ DETECTOR = LanguageDetector(LANGUAGES, "en")
         ("gpu v100 k8s namespace", "en"),
         ("user's namespace doesn't start", "en"),
         ("JAK ZVĚTŠÍM KVÓTU?", "cs"),
+        ("je-li disk", "cs"),
+        ("nvidia-smi", "en"),
+        ("kubectl get pods", "en"),
     ],
 )
 def test_short_mixed_and_folded_questions(question: str, language: str) -> None:

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.core.errors import ModelError, SettingsError
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.models import open_embedder, open_model
 from app.core.models.base import CallOptions
+from app.core.models.guarded import GuardedModel
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from tests.fake_llm import FakeLLM, Reply, fake_llm
@@ -63,14 +64,47 @@ async def test_provider_errors_become_ours(llm: FakeLLM) -> None:
     assert model is not None
     llm.reply = lambda _: Reply("no", status=500)
     llm.embedding_status = 500
-    with pytest.raises(ModelError, match="m failed"):
+    with pytest.raises(ModelUnavailable, match="m failed"):
         await model.complete(QUESTION, CallOptions(timeout=5))
+    for status, kind in ((429, ModelRateLimited), (400, ModelError), (504, ModelTimeout)):
+        llm.reply = lambda _, status=status: Reply("no", status=status)
+        with pytest.raises(ModelError, match="m failed") as raised:
+            await model.complete(QUESTION, CallOptions(timeout=5))
+        assert raised.type is kind
     with pytest.raises(ModelError, match="m failed"):
         [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
     with pytest.raises(ModelError, match="failed"):
         await embedder.embed_queries(["a"])
     await model.close()
     await embedder.close()
+
+
+async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_named(llm: FakeLLM) -> None:
+    """As with our own client: the service then stops asking for a while, and waits no longer than the timeout."""
+    gone = Settings.load(
+        llm_class="llama_index.llms.openai_like:OpenAILike",
+        llm_args={
+            "api_base": "http://127.0.0.1:9/v1",
+            "api_key": "k",
+            "max_retries": 0,
+            "model": "m",
+            "is_chat_model": True,
+        },
+    )
+    model = open_model(gone)
+    assert model is not None
+    with pytest.raises(ModelUnavailable):
+        await model.complete(QUESTION, CallOptions(timeout=5))
+    await model.close()
+    llm.reply = lambda _: Reply("Eight", repeated=": ping\n\n", piece_delay=0.01)
+    stalls = open_model(settings(llm))
+    assert stalls is not None
+    said = []
+    with pytest.raises(ModelTimeout, match="said nothing new"):
+        async for event in GuardedModel(stalls).stream(QUESTION, CallOptions(timeout=0.3)):
+            said.append(event)
+    assert said == [Text("Eight ")]
+    await stalls.close()
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ def test_the_environment_wins_over_the_env_file(monkeypatch: pytest.MonkeyPatch,
         ("DOCS_FUSION", "best", "'weighted' or 'rrf'"),
         ("DOCS_VECTOR_WEIGHT", "{cs: 1}", "vector_weight"),
         ("DOCS_TOP_K", "0", "DOCS_TOP_K has value '0'"),
+        ("DOCS_API_KEYS", "", "DOCS_API_KEYS has value '': .* no key in it"),
+        ("DOCS_API_KEYS", " , ,", "DOCS_API_KEYS .* no key in it"),
+        ("DOCS_ADMIN_KEYS", "", "DOCS_ADMIN_KEYS .* no key in it"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(

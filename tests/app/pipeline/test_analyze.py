@@ -76,12 +76,6 @@ async def test_an_answer_without_either_is_an_error(llm: FakeLLM, model: OpenAIM
     assert "the original is used" in after.trace[0].error
 
 
-async def test_small_talk_makes_no_call(llm: FakeLLM, model: OpenAIModel) -> None:
-    """There is nothing to search for."""
-    assert await Analyze(model, PROMPTS, SETTINGS)(turn("Hello!", smalltalk=True)) == {}
-    assert llm.calls == []
-
-
 @pytest.mark.parametrize("limit", [0, 1, 2])
 async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: OpenAIModel, limit: int) -> None:
     """Steps beyond the limit are left out, also in one group; each question counts for itself; calls are remembered."""

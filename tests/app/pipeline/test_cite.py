@@ -270,15 +270,14 @@ async def test_a_stream_in_any_pieces_says_the_same_as_the_whole(seed: int) -> N
     assert {int(n) for n in re.findall(r"\[(\d+)\]", outside_code)} <= {e.number for e in cut if isinstance(e, Source)}
 
 
-@pytest.mark.parametrize("more", [{"smalltalk": True}, {"choices": HITS[:2]}])
-async def test_what_answers_nothing_has_no_sources(more: dict) -> None:
-    """A greeting and a question back rest on no passage."""
+async def test_a_question_back_has_no_sources() -> None:
+    """It rests on no passage."""
 
     async def events() -> Events:
         yield Text("Which do you mean?", quoted=True)
         yield Done()
 
-    given = turn(hits=HITS, events=events(), **more)
+    given = turn(hits=HITS, events=events(), choices=HITS[:2])
     assert [e async for e in (await CITE(given))["events"]] == [Text("Which do you mean?"), Done()]
 
 

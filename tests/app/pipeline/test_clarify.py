@@ -40,7 +40,6 @@ async def test_two_readings_are_two_choices() -> None:
     [
         {"question": "How do I raise the storage quota of my project?"},
         {"referred": "How do I get storage?"},
-        {"smalltalk": True},
         {"hits": (TWO[0], found("/storage/limits", 0.9))},
         {"hits": (TWO[0], found("/gpu/quota", 0.9, title="quota"))},
         {"hits": (found("/en/clients", 1.0), found("/cs/clients", 0.99, "klienti", "cs"))},
@@ -52,7 +51,6 @@ async def test_two_readings_are_two_choices() -> None:
     ids=[
         "clear question",
         "follow-up",
-        "small talk",
         "same folder",
         "same title",
         "translation",

@@ -11,6 +11,7 @@ from app.core.types import Chunk, Hit, Section
 from app.pipeline.blocks import blocks_of, sentences
 from app.pipeline.extract import LONGEST_FIRST, extract
 from tests.app.pipeline.turns import hit, text_of, turn
+from tests.deadline import at_most
 
 PROMPTS = load_prompts(("cs", "en"))
 GUIDE = """\
@@ -58,6 +59,15 @@ def test_a_passage_falls_into_whole_blocks() -> None:
     assert blocks[0].leads
     assert "console --disk\n\n   # wait for it\n   ```\n\n2. Choose" in blocks[1].text
     assert blocks[1].text.endswith("- or ask support")
+
+
+def test_rules_and_pictures_are_read_in_linear_time() -> None:
+    """The rule of a table without a leading pipe can be read as many rules in exponentially many ways."""
+    many = ("-" * 60 + "|", "*" * 60 + "a", "_" * 20_000 + "|", "<br>" * 20_000 + "|", "![](a) " * 20_000 + "x")
+    with at_most(10):
+        for text in many:
+            assert [block.text for block in blocks_of(guide(text=f"{text}\n\n## Network").chunk)] == [text]
+        assert not blocks_of(guide(text="--- ***___ <br> ![a](b)\n\n## Network").chunk)
 
 
 def test_the_part_about_the_question_is_quoted_under_its_own_section() -> None:

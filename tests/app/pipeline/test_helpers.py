@@ -30,14 +30,14 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
         "language": "en",
         "unsure": False,
         "referred": "Jak si požádám o projekt?",
-        "smalltalk": False,
+        "smalltalk": "",
     }
     assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
         "question": "512",
         "language": "cs",
         "unsure": False,
         "referred": "Jak si požádám o projekt?",
-        "smalltalk": False,
+        "smalltalk": "",
     }
     assert (await detect(("user", "imagepullbackoff notebook")))["unsure"]
 
@@ -144,11 +144,3 @@ async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: Op
     llm.reply = lambda _: Reply("Sorry, no.")
     with pytest.raises(ModelError, match="No keywords"):
         await Keywords(model, PROMPTS, SETTINGS)(turn())
-
-
-async def test_small_talk_makes_no_helper_call(llm: FakeLLM, model: OpenAIModel) -> None:
-    """There is nothing to refine or to search for."""
-    hello = turn("Hello!", smalltalk=True)
-    assert await Keywords(model, PROMPTS, SETTINGS)(hello) == {}
-    assert await Refine(model, PROMPTS, SETTINGS)(hello) == {}
-    assert llm.calls == []

@@ -114,17 +114,6 @@ async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, mo
     assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
 
 
-async def test_small_talk_asks_nobody(llm: FakeLLM, model: OpenAIModel) -> None:
-    hello = turn("Hello!", smalltalk=True, generation=Recording())
-    for step in (
-        MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS),
-        HypotheticalAnswer(model, FakeEmbedder(), PROMPTS, SETTINGS),
-        Associate(model, PROMPTS, SETTINGS),
-    ):
-        assert await step(hello) == {}
-    assert llm.calls == []
-
-
 SITE = "https://docs.example.org"
 PAGES = [
     Page(f"{SITE}{path}", "docs", "T", "en", "", "h")

@@ -8,9 +8,9 @@ import pytest
 from app.core.prompts import load_prompts
 from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Hit, Page, Recipe
+from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe
 from app.pipeline.helpful import Helpful
-from app.pipeline.relevance import Rarity, Relevance, Word, coverage, ends, names
+from app.pipeline.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
 from app.pipeline.step import run
 from app.pipeline.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, text_of, turn
@@ -128,6 +128,21 @@ async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits:
     )
 
 
+async def test_bad_keywords_refuse_nothing_that_the_question_alone_would_be_answered_from(hits: tuple) -> None:
+    """Neither by the evidence that keywords ask for, nor by passages of theirs in the place of the question's own."""
+    generation, found = hits
+    question = "storage and pancakes"
+    alone = await judge(hits, question)
+    assert SETTINGS.min_evidence <= alone["evidence"] < alone["evidence_needed"] * WITH_KEYWORDS
+    search = Query((LexicalText("en", question), LexicalText("en", "NVIDIA")), language="en", limit=1)
+    displaced = tuple(hit for hit in found if hit.chunk.id == "gpu")
+    judged = await judge((generation, displaced), question, keywords={"en": "banana"}, search=search)
+    assert judged["evidence"] == alone["evidence"]
+    assert [hit.chunk.id for hit in judged["hits"]] == ["storage"]
+    nothing = Query((LexicalText("en", "sourdough"), LexicalText("en", "NVIDIA")), language="en", limit=1)
+    assert (await judge((generation, displaced), "sourdough", keywords={"en": "banana"}, search=nothing))["hits"] == ()
+
+
 async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
     """Else general words beside the name would speak for a page that doesn't mention it."""
     keywords = {"en": "kafka, storage, quota, project"}
@@ -210,11 +225,11 @@ def test_rare_words_weigh_more() -> None:
     """A passage with the rare word covers more than one with the common word; a shared beginning counts half."""
     rarity = Rarity({"quota": 1, "project": 90}, 100)
     words = [Word(("quota", "quota*")), Word(("project", "proje*"))]
-    rare, common = coverage(words, frozenset({"quota"}), rarity), coverage(words, frozenset({"project"}), rarity)
+    rare, common = coverage(words, [frozenset({"quota"})], rarity), coverage(words, [frozenset({"project"})], rarity)
     assert rare > 0.9
     assert common < 0.1
-    assert coverage(words, frozenset({"quota*"}), rarity) == pytest.approx(rare / 2)
-    assert coverage([], frozenset(), rarity) == 0.0
+    assert coverage(words, [frozenset({"quota*"})], rarity) == pytest.approx(rare / 2)
+    assert coverage([], [frozenset()], rarity) == 0.0
 
 
 async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:

@@ -73,11 +73,6 @@ async def test_one_that_finds_no_more_changes_nothing(after, llm: FakeLLM) -> No
     assert len(llm.calls) == 1
 
 
-async def test_small_talk_is_not_searched(after, llm: FakeLLM) -> None:
-    assert (await after("thanks", smalltalk=True)).hits == ()
-    assert llm.calls == []
-
-
 @pytest.mark.parametrize("reply", [Reply("I don't know."), Reply("", status=503)])
 async def test_a_failing_model_leaves_the_first_search(after, llm: FakeLLM, reply: Reply) -> None:
     llm.reply = lambda _: reply

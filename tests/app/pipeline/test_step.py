@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
-from app.core.turn import Message, Request, Turn
-from app.pipeline.step import Fallback, run
+from app.core.turn import Done, Message, Request, Text, Turn
+from app.pipeline.step import Fallback, answer, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
 
@@ -53,6 +53,15 @@ async def test_steps_see_what_earlier_ones_changed_and_the_trace_has_it_all() ->
         ("b", {"refined": "xy"}, ""),
     ]
     assert START.question == ""
+
+
+async def test_small_talk_ends_a_run_that_is_no_search() -> None:
+    """Its reply is the answer; a search of the same words goes on."""
+    plan = ((Box("detect", lambda _: {"smalltalk": "Hello!"}),), (Box("b", lambda _: {"refined": "searched"}),))
+    greeted = await run(plan, START)
+    assert (greeted.refined, [r.step for r in greeted.trace]) == ("", ["detect"])
+    assert [event async for event in answer(greeted)] == [Text("Hello!"), Done()]
+    assert (await run(plan, START, search=True)).refined == "searched"
 
 
 async def test_a_group_runs_together() -> None:

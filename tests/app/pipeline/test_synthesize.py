@@ -122,14 +122,6 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
     assert llm.calls == []
 
 
-async def test_small_talk_gets_a_friendly_reply_without_a_model(llm: FakeLLM) -> None:
-    """No passages, no links, no call."""
-    assert text_of(await answer(llm, turn("Ahoj!", "cs", smalltalk=True, hits=HITS))) == PROMPTS.render(
-        "cs", "smalltalk"
-    )
-    assert llm.calls == []
-
-
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> None:
     """A reader who leaves costs the model nothing more."""
     import asyncio

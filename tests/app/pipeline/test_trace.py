@@ -58,7 +58,7 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
     keywords = steps["keywords"]
     assert keywords["output"]["keywords"] == {"en": "volume, resize", "cs": "svazek"}
     assert (keywords["calls"], keywords["prompt_tokens"], keywords["completion_tokens"]) == (1, 11, 7)
-    assert keywords["input"] == {"question": QUESTION, "language": "en", "smalltalk": False}
+    assert keywords["input"] == {"question": QUESTION, "language": "en"}
     assert steps["probe"]["output"]["vector"] == "256 numbers"
     for leg in ("lexical", "vector"):
         assert steps["retrieve"]["output"]["legs"][leg][0].keys() == {"chunk", "url", "score"}

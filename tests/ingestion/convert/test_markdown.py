@@ -199,5 +199,7 @@ def test_anchors_come_from_equal_headings_of_the_html() -> None:
 def test_raw_markdown_that_lost_half_of_the_words_is_not_taken() -> None:
     """Components that only the HTML shows are worth more than raw text."""
     page = Document("T", "# T\n\n" + "word " * 50)
-    assert prefer_raw(page, Document("T", "# T\n\n<Reference/>\n")) is page
-    assert prefer_raw(page, Document("R", "# R\n\n" + "word " * 40)).title == "R"
+    assert prefer_raw(page, Document("T", "# T\n\n<Reference/>\n")) is None
+    richer = prefer_raw(page, Document("R", "# R\n\n" + "word " * 40))
+    assert richer is not None
+    assert richer.title == "R"

@@ -19,6 +19,8 @@ from app.core.store import embedded_pointer
 from app.core.store.embedded_pointer import Retired
 from tests.app.core.embedded.pages import RECIPE, pointer, publish, put, tables, texts_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[4]
 
 WRITER = """

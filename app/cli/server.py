@@ -1,0 +1,32 @@
+"""uvicorn, which closes its door at once when it is told to stop: here it goes on answering until all answers ended."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+
+import uvicorn
+from fastapi import FastAPI
+
+PATIENCE = 10.0
+"""Seconds that answers under way have to end; what is left then is cancelled, and ends with an error."""
+
+
+class Server(uvicorn.Server):
+    """Serves the application; new requests are refused by it (see `app.api.stopping`) as long as others are under way."""
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config, patience: float = PATIENCE) -> None:
+        super().__init__(config)
+        config.timeout_graceful_shutdown = 1
+        self._app = app
+        self._patience = patience
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let answers end, then stop."""
+        self._app.state.stopping = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while self.server_state.tasks and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event for it
+                    await asyncio.sleep(0.1)
+        await super().shutdown(sockets)

@@ -1,0 +1,195 @@
+"""What model servers reply, read in one place: so many bytes and no more, values of their kind, else a `ModelError`.
+
+Bytes are counted as they are after decompression, which aiohttp does piece by piece, as fast as they are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence, Sized
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import aiohttp
+import numpy as np
+import orjson
+
+from app.core.errors import ModelError, ModelUnavailable
+from app.core.turn import Completion, Usage
+from app.core.types import Vector
+
+ERROR_BYTES = 65_536
+ERROR_SECONDS = 5.0  # that the body of an error is waited for: its status is known
+WHOLE_BYTES = 16_000_000
+ROW_BYTES = 500_000  # of one vector: 16,000 numbers
+LINE_BYTES = 1_000_000  # of a stream
+STREAM_BYTES = 32_000_000
+TEXT_LENGTH = 2_000_000  # characters of a streamed answer
+MOST_TOKENS = 2**31 - 1
+LARGEST = 1e30  # of a vector's numbers: its length must fit into 32 bits
+LONGEST_WAIT = 86_400.0
+NUMBERS = (int, float, np.number)
+NOT_TOLD = Usage()
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one event of a stream says; empty where it says nothing of it."""
+
+    text: str
+    reasoning: str
+    finish: str
+    usage: Usage
+
+
+async def whole(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
+    """The body. Raises `ModelError` as soon as it has more bytes."""
+    body = bytearray()
+    async for data in response.content.iter_any():
+        body += data
+        if len(body) > most:
+            raise ModelError(f"{response.url} sent over {most} bytes, more than a reply of its kind can have.")
+    return bytes(body)
+
+
+async def beginning(response: aiohttp.ClientResponse) -> str:
+    """The first `ERROR_BYTES` of an error's body, or what of them could be read."""
+    body = bytearray()
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(ERROR_SECONDS):
+            async for data in response.content.iter_any():
+                body += data
+                if len(body) >= ERROR_BYTES:
+                    break
+    return body[:ERROR_BYTES].decode(errors="replace")
+
+
+def retry_after(header: str) -> float | None:
+    """The seconds in a Retry-After, also where it is a date; None where it isn't a time that a client could wait."""
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            then = parsedate_to_datetime(header).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+        seconds = max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return seconds if 0 <= seconds <= LONGEST_WAIT else None
+
+
+def completion(body: bytes, url: str) -> Completion:
+    """A whole answer as it was written, thinking included. Raises `ModelError`."""
+    try:
+        parsed = _as(dict, orjson.loads(body), "reply")
+        choice = _as(dict, _as(list, parsed["choices"], "choices")[0], "choice")
+        text = _text(_as(dict, choice["message"], "message").get("content"))
+        return Completion(
+            text, usage_of(parsed.get("usage")), _as(str, choice.get("finish_reason") or "stop", "finish_reason")
+        )
+    except (ValueError, LookupError) as error:
+        raise ModelError(f"{url} sent no chat completion ({error}): {body[:200]!r}") from error
+
+
+def piece(payload: bytes, url: str) -> Piece:
+    """One event of a stream. Raises `ModelError`."""
+    try:
+        event = orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
+    if not isinstance(event, dict) or event.get("error"):
+        raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
+    text = reasoning = finish = ""
+    try:
+        for choice in _as(list, _told(event.get("choices"), []), "choices"):
+            delta = _as(dict, _told(_as(dict, choice, "choice").get("delta"), {}), "delta")
+            text += _text(delta.get("content"))
+            reasoning += str(delta.get("reasoning_content") or delta.get("reasoning") or "")
+            finish = _as(str, choice.get("finish_reason") or finish, "finish_reason")
+    except ValueError as error:
+        raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
+    return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NOT_TOLD)
+
+
+def usage_of(told: Any) -> Usage:
+    """The counts in a mapping or object; one that can't be a count is 0, as it takes nothing from the answer."""
+    read = told.get if isinstance(told, dict) else lambda name: getattr(told, name, 0)
+    return Usage(_count(read("prompt_tokens")), _count(read("completion_tokens")))
+
+
+def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
+    """The vectors for so many texts, in the order of the texts. Raises `ModelError`."""
+    try:
+        rows = _in_order(_as(dict, orjson.loads(body), "reply")["data"], count)
+        return vectors([row["embedding"] for row in rows], count, url)
+    except (ValueError, LookupError) as error:
+        raise ModelError(f"{url} sent no embeddings of {count} texts ({error}): {body[:200]!r}") from error
+
+
+def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
+    """The rows, if they are so many vectors of one length and of finite numbers. Raises `ModelError`."""
+    lengths = {len(row) for row in rows if isinstance(row, Sized)}
+    if len(rows) != count or len(lengths) != 1 or lengths == {0}:
+        raise ModelError(f"{of} sent {len(rows)} vectors of lengths {sorted(lengths)[:10]} for {count} texts.")
+    try:
+        # first of all the types: numpy would make room for the longest text in each place
+        kinds = {type(number) for row in rows for number in row}
+        good = all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
+        if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < LARGEST).all()):
+            return list(rows)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ModelError(f"{of} sent vectors with something else than finite numbers.")
+
+
+def scores(body: bytes, count: int, url: str) -> list[float]:
+    """The scores of so many passages in their order, from any of the forms. Raises `ModelError`."""
+    try:
+        parsed = orjson.loads(body)
+        rows = parsed.get("results", parsed.get("data")) if isinstance(parsed, dict) else parsed
+        return [_score(row) for row in _in_order(rows, count)]
+    except (ValueError, LookupError) as error:
+        raise ModelError(f"{url} sent no scores of {count} passages ({error}): {body[:200]!r}") from error
+
+
+def _in_order(rows: Any, count: int) -> list[dict[str, Any]]:
+    """The rows, each with another index from 0 on, by that. Raises `ValueError`."""
+    by_index = {_as(int, _as(dict, row, "row")["index"], "index"): row for row in _as(list, rows, "list of rows")}
+    if len(rows) != count or set(by_index) != set(range(count)):
+        raise ValueError(f"{len(rows)} rows of the indices {sorted(by_index)[:10]}")
+    return [by_index[index] for index in range(count)]
+
+
+def _score(row: dict[str, Any]) -> float:
+    score = row["relevance_score"] if "relevance_score" in row else row["score"]
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise ValueError(f"the score {score!r} is no number")
+    return float(score)
+
+
+def _text(content: Any) -> str:
+    """A message's text, also where it comes in parts."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = [_as(dict, part, "part of the content") for part in _as(list, content, "content")]
+    return "".join(_as(str, part.get("text"), f"part of type {part.get('type')!r:.50}") for part in parts)
+
+
+def _told(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value
+
+
+def _count(value: Any) -> int:
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if numeric and 0 <= value <= MOST_TOKENS else 0
+
+
+def _as(kind: type[T], value: Any, name: str) -> T:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"the {name} is {type(value).__name__}, not {kind.__name__}")  # noqa: TRY004  # all are ValueErrors here
+    return value

@@ -1,0 +1,71 @@
+"""Results kept as they come, a line each: what was paid for once isn't asked again, even after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from eval.errors import EvaluationError
+
+
+def fingerprint(*parts: str) -> str:
+    """A short name for these texts together."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+class Cache:
+    """Rows by key in a JSONL file; use it as `with`. A line that a kill cut off is dropped. "" keeps nothing."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path) if path else None
+        self._rows: dict[str, Mapping[str, Any]] = {}
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        if self._path:
+            try:
+                whole = self._read(self._path)
+                self._file = self._path.open("a", encoding="utf-8")
+                if not whole:
+                    self._file.write("\n")
+            except OSError as error:
+                raise EvaluationError(f"{self._path} can't be written: {error}") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """What was kept under the key."""
+        return self._rows.get(key)
+
+    def put(self, key: str, row: Mapping[str, Any]) -> None:
+        """Keep a row; it has left this process when the call returns."""
+        self._rows[key] = row
+        if self._file:
+            self._file.write(json.dumps({"key": key, **row}, ensure_ascii=False) + "\n")
+            self._file.flush()
+
+    def _read(self, path: Path) -> bool:
+        """False when the file ends in the middle of a line."""
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                self._rows[row.pop("key")] = row
+            except (json.JSONDecodeError, KeyError, AttributeError) as error:
+                if not _is_cut(line):
+                    raise EvaluationError(f"{path}:{number}: this is no line of ours ({error}).") from error
+        return not text or text.endswith("\n")
+
+
+def _is_cut(line: str) -> bool:
+    """True for the beginning of a line of ours: a kill cut it off, and what it held is asked again."""
+    start = '{"key"'
+    return line.startswith(start) or start.startswith(line)

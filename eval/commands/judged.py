@@ -1,0 +1,108 @@
+"""Answers measured, with a judge where one is named: what `eval run`, `eval grid --answers` and `eval label` share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.assistant import Assistants
+from app.core.language import LanguageDetector
+from app.core.models.openai import Endpoint, OpenAIModel
+from app.core.settings import Settings
+from eval.answers.evidently_report import evidently_page
+from eval.answers.result import AnswerResult
+from eval.answers.score import Scorer, tasks
+from eval.answers.types import Answer
+from eval.commands.progress import progress_bar
+from eval.commands.provenance import configuration
+from eval.errors import EvaluationError
+from eval.files import write_text
+from eval.judge import Cache, Judge, Judgement, Pace, criteria
+from eval.questions.cases import Case
+from eval.reports import answers_page
+
+KEY = "EVAL_JUDGE_KEY"
+
+
+def add_judge_options(parser: argparse.ArgumentParser, *, evidently: bool = True) -> None:
+    """Which model judges and how fast it may be asked."""
+    parser.add_argument(
+        "--judge-url", default="", metavar="URL", help=f"OpenAI-compatible judge; its key is read from {KEY}"
+    )
+    parser.add_argument("--judge-model", default="", metavar="NAME", help="another model than the one that answers")
+    parser.add_argument("--judge-per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
+    parser.add_argument(
+        "--judge-timeout", type=float, default=60.0, metavar="S", help="seconds for one call (default 60)"
+    )
+    parser.add_argument("--own-criteria", action="store_true", help="our wording also where Evidently's is installed")
+    if evidently:
+        parser.add_argument(
+            "--evidently", action="store_true", help="Evidently's own report too (needs the extra eval)"
+        )
+
+
+def refuse_judge(options: argparse.Namespace, settings: Settings) -> None:
+    """Raises `EvaluationError` for a judge that is named in part, or that would judge its own answers."""
+    if bool(options.judge_url) != bool(options.judge_model):
+        raise EvaluationError("--judge-url and --judge-model go together.")
+    if options.judge_model and options.judge_model == settings.llm_model:
+        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
+
+
+@asynccontextmanager
+async def judging(options: argparse.Namespace, folder: Path) -> AsyncIterator[Judge]:
+    """The judge that the options name, with what it said before."""
+    endpoint = Endpoint(options.judge_url, os.environ.get(KEY, ""), timeout=options.judge_timeout)
+    model = OpenAIModel(endpoint, options.judge_model)
+    pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
+    with Cache(folder / "judgements.jsonl") as cache:
+        try:
+            yield Judge(model, cache, pace)
+        finally:
+            await model.close()
+
+
+async def measured(
+    options: argparse.Namespace,
+    settings: Settings,
+    assistants: Assistants,
+    cases: Sequence[Case],
+    answers: Sequence[Answer],
+) -> AnswerResult:
+    """The answers with their measures, judged where a judge is named."""
+    by_id = {case.id: case for case in cases}
+    judgements = await _judged(options, by_id, answers)
+    detector = LanguageDetector(assistants.prompts.languages, settings.default_language)
+    scorer = Scorer(assistants.prompts, detector, assistants.embedder)
+    wanted = criteria(evidently=False if options.own_criteria else None)
+    config = {
+        **configuration(options.file, settings, {}, settings.llm_model),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "judge": options.judge_model,
+        "criteria": {name: one.origin for name, one in wanted.items()} if options.judge_model else {},
+    }
+    return AnswerResult(await scorer.score(answers, by_id, judgements), config)
+
+
+async def _judged(
+    options: argparse.Namespace, cases: Mapping[str, Case], answers: Sequence[Answer]
+) -> Sequence[Judgement]:
+    if not options.judge_url:
+        return ()
+    wanted = criteria(evidently=False if options.own_criteria else None)
+    async with judging(options, Path(options.out)) as judge:
+        with progress_bar("Judging") as progress:
+            return await judge.judge(tasks(answers, cases, wanted), progress)
+
+
+def write_answers(result: AnswerResult, options: argparse.Namespace) -> None:
+    """Keep the result in the directory of --out: answers.json, answers.html, and Evidently's page where it is wanted."""
+    folder = Path(options.out)
+    result.save(folder / "answers.json")
+    write_text(answers_page(result), folder / "answers.html")
+    if options.evidently:
+        evidently_page(result, folder / "evidently.html")

@@ -1,0 +1,97 @@
+"""Files of ours: read and written with errors that name them, documents with a row a line, so that diff reads well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eval.errors import EvaluationError
+
+
+def read_text(path: str | Path) -> str:
+    """The file's text without a byte order mark. Raises `EvaluationError` where it can't be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"{path} can't be read: {error}") from error
+
+
+def write_text(text: str, path: str | Path) -> None:
+    """Write a file. Raises `EvaluationError` where that can't be done."""
+    try:
+        Path(path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"{path} can't be written: {error}") from error
+
+
+def json_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each object of a .jsonl file with its place as "file:line"; empty lines are skipped."""
+    # not splitlines(): JSON strings may hold U+2028 and the like as they are
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EvaluationError(f"{where}: this line is no JSON ({error}).") from error
+        if not isinstance(value, dict):
+            raise EvaluationError(f"{where}: a JSON object is needed, this is a {type(value).__name__}.")
+        yield where, value
+
+
+def write_json_lines(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
+    """One JSON object a line. Raises `EvaluationError` where the file can't be written."""
+    write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), path)
+
+
+def text_field(where: str, row: Mapping[str, Any], name: str, *, required: bool = False) -> str:
+    """A text field of a row, stripped; a number counts as text. Raises `EvaluationError` naming place and field."""
+    value = row.get(name)
+    if value is None:
+        value = ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise EvaluationError(f"{where}: {name!r} is {value!r}, it must be a text.")
+    if required and not value.strip():
+        raise EvaluationError(f"{where}: {name!r} is missing or empty.")
+    return value.strip()
+
+
+def save_document(path: str | Path, head: Mapping[str, Any], name: str, rows: Any) -> None:
+    """Write a JSON document: the head, then under `name` the rows, a list or a mapping, each on a line of its own.
+
+    Raises `EvaluationError` where the file can't be written.
+    """
+    start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
+    lines = [json.dumps(row, ensure_ascii=False) for row in (rows.values() if isinstance(rows, Mapping) else rows)]
+    opening, closing = "[", "]"
+    if isinstance(rows, Mapping):
+        opening, closing = "{", "}"
+        keys = (json.dumps(key, ensure_ascii=False) for key in rows)
+        lines = [f"  {key}: {line}" for key, line in zip(keys, lines, strict=True)]
+    write_text(f'{start},\n "{name}": {opening}\n' + ",\n".join(lines) + f"\n {closing}\n}}", path)
+
+
+def load_document(path: str | Path, form: str, made_by: str) -> dict[str, Any]:
+    """A document of this form. Raises `EvaluationError` for another file; `made_by` names the command that writes it."""
+    try:
+        document = json.loads(read_text(path))
+        found = document["form"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path} is no file of `{made_by}` ({type(error).__name__}: {error}).") from error
+    if found != form:
+        raise EvaluationError(f"{path} has the form {found!r}, needed is {form!r}: make it anew with `{made_by}`.")
+    return dict(document)
+
+
+def form_of(path: str | Path) -> str:
+    """The form of a document of ours, empty for another file. Raises `EvaluationError` where it can't be read."""
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError:
+        return ""
+    return str(document.get("form", "")) if isinstance(document, dict) else ""

@@ -1,0 +1,192 @@
+"""The best configuration of a grid, chosen on some questions and judged on others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.errors import EvaluationError
+from eval.grid.configurations import Configuration
+from eval.measure.compare import enough_to_judge
+from eval.measure.metrics import Estimate, intervals
+from eval.questions.cases import HALVES, Case
+
+Values = NDArray[np.float64]
+SEED = 7
+LEAST_GAIN = 0.005
+NEAR = 10  # configurations within a tenth of a numeric axis are judged together
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best configuration for questions in one language, and what it gains on questions it wasn't chosen by.
+
+    `gain` is the cross-validated difference to the first baseline, drawn by page; `apparent_gain` is the gain on the
+    questions that it was chosen by. `accepted`: the gain is outside the noise and worth a change.
+    """
+
+    language: str
+    n: int
+    best: Configuration
+    before: float
+    gain: Estimate
+    apparent_gain: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What was chosen per language on the other folds, judged on the `n` questions of this one.
+
+    `gains` has the mean of languages over each baseline; `least` is the language and variant that gains least over the
+    last baseline.
+    """
+
+    name: str
+    n: int
+    best: Mapping[str, Configuration]
+    gains: Mapping[str, Estimate]
+    least: tuple[str, str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidation:
+    """The choices by language and the folds they were judged on."""
+
+    choices: tuple[Choice, ...]
+    folds: tuple[Fold, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Reciprocal ranks: a row for each configuration tried, a column for each question, and baselines to compare with.
+
+    `languages` are those that configurations are chosen for, question by question.
+    """
+
+    tried: Sequence[Configuration]
+    cases: Sequence[Case]
+    languages: Sequence[str]
+    values: Values
+    baselines: Mapping[str, Values]
+
+    def only_own_language(self) -> Table:
+        """Without questions whose page is in another language: words can't find it, so they'd favour vectors alone."""
+        own = [i for i, case in enumerate(self.cases) if not case.cross]
+        return Table(
+            self.tried,
+            [self.cases[i] for i in own],
+            [self.languages[i] for i in own],
+            self.values[:, own],
+            {name: values[own] for name, values in self.baselines.items()},
+        )
+
+
+def cross_validate(table: Table, folds: int) -> CrossValidation:
+    """The best configuration for each language, judged on folds. Two folds are the even and the odd questions, more of
+    them are drawn by page. Raises `EvaluationError` for too few questions.
+    """
+    table = table.only_own_language()
+    language, of_fold = np.array(table.languages), _folds(table, folds)
+    near = neighbours(table.tried)
+    chosen = np.empty(len(table.cases))
+    best_by_fold: list[dict[str, Configuration]] = [{} for _ in range(folds)]
+    for code in sorted(set(table.languages)):
+        own = language == code
+        if len(set(of_fold[own])) < folds:
+            raise EvaluationError(f"There are too few questions or pages in {code} for {folds} folds.")
+        for fold in range(folds):
+            best = best_of(table.values[:, own & (of_fold != fold)].mean(axis=1), near)
+            best_by_fold[fold][code] = table.tried[best]
+            chosen[own & (of_fold == fold)] = table.values[best, own & (of_fold == fold)]
+    choices = tuple(_choice(table, code, language == code, chosen, near) for code in sorted(set(table.languages)))
+    names = list(HALVES) if folds == len(HALVES) else [f"{number + 1} of {folds}" for number in range(folds)]
+    parts = (_fold(table, names[i], of_fold == i, best, chosen) for i, best in enumerate(best_by_fold))
+    return CrossValidation(choices, tuple(parts))
+
+
+def best_of(means: Values, near: Sequence[Sequence[int]]) -> int:
+    """The position of the configuration that does best together with its neighbours.
+
+    The best of hundreds is best by chance as well; one amid good ones stays good on other questions.
+    """
+    return int(np.argmax([means[list(own)].mean() for own in near]))
+
+
+def neighbours(tried: Sequence[Configuration]) -> tuple[tuple[int, ...], ...]:
+    """For each configuration the positions of those that differ by at most a tenth of each numeric axis, itself too."""
+    axes = {
+        name: sorted({s[name] for s in (one.settings for one in tried) if _is_number(s.get(name))})
+        for name in {name for one in tried for name in one.settings}
+    }
+    places = [
+        {name: axes[name].index(value) if _is_number(value) else value for name, value in one.settings.items()}
+        for one in tried
+    ]
+    return tuple(
+        tuple(
+            i
+            for i, other in enumerate(places)
+            if _are_near(place, other, axes) and tried[i].steps == one.steps and tried[i].assistant == one.assistant
+        )
+        for place, one in zip(places, tried, strict=True)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_near(one: Mapping[str, Any], other: Mapping[str, Any], axes: Mapping[str, Sequence[float]]) -> bool:
+    return one.keys() == other.keys() and all(
+        abs(value - other[name]) <= round(len(axes[name]) / NEAR)
+        if axes[name] and _is_number(value)
+        else value == other[name]
+        for name, value in one.items()
+    )
+
+
+def _folds(table: Table, folds: int) -> NDArray[np.int64]:
+    if folds == len(HALVES):
+        return np.arange(len(table.cases)) % len(HALVES)
+    found = np.zeros(len(table.cases), dtype=np.int64)
+    for code in set(table.languages):
+        own = [i for i, language in enumerate(table.languages) if language == code]
+        names = sorted({table.cases[i].doc for i in own})
+        order = np.random.default_rng(SEED).permutation(len(names))
+        fold_of = {names[place]: number % folds for number, place in enumerate(order)}
+        found[own] = [fold_of[table.cases[i].doc] for i in own]
+    return found
+
+
+def _choice(table: Table, code: str, own: NDArray[np.bool_], chosen: Values, near: Sequence[Sequence[int]]) -> Choice:
+    now = next(iter(table.baselines.values()))[own]
+    pages = [table.cases[i].doc for i in map(int, np.flatnonzero(own))]
+    gain = intervals([(chosen[own] - now)[:, None]], [pages])[0]
+    means = table.values[:, own].mean(axis=1)
+    best = best_of(means, near)
+    accepted = enough_to_judge([pages]) and gain.low > 0 and gain.mean >= LEAST_GAIN
+    before = float(now.mean())
+    return Choice(code, len(pages), table.tried[best], before, gain, float(means[best]) - before, accepted)
+
+
+def _fold(
+    table: Table, name: str, judged: NDArray[np.bool_], best: Mapping[str, Configuration], chosen: Values
+) -> Fold:
+    language = np.array(table.languages)
+    groups = [np.flatnonzero((language == code) & judged) for code in best]
+    pages = [[table.cases[i].doc for i in map(int, group)] for group in groups]
+    gains = {
+        baseline: intervals([(chosen - values)[group][:, None] for group in groups], pages)[0]
+        for baseline, values in table.baselines.items()
+    }
+    last = chosen - list(table.baselines.values())[-1]
+    cells: dict[tuple[str, str], list[float]] = {}
+    for i in map(int, np.flatnonzero(judged)):
+        cells.setdefault((table.languages[i], table.cases[i].variant), []).append(float(last[i]))
+    least = min((float(np.mean(own)), cell) for cell, own in sorted(cells.items()))
+    return Fold(name, int(judged.sum()), best, gains, (*least[1], least[0]))

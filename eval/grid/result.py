@@ -1,0 +1,157 @@
+"""What a grid gave: each configuration's retrieval beside the first one's, and with whole answers refusals and effort."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from eval.answers.score import Scored
+from eval.grid.configurations import Configuration
+from eval.grid.cross_validation import CrossValidation, Table
+from eval.measure.compare import Comparison, Difference, compare, enough_to_judge
+from eval.measure.metrics import Estimate, intervals, score
+from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
+from eval.questions.documents import Documents
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One configuration; `result` is None where the configuration says what it `needs`. `answers` may be empty."""
+
+    configuration: Configuration
+    result: RetrievalResult | None
+    answers: tuple[Scored, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The configuration's name."""
+        return self.configuration.name
+
+    @property
+    def mean(self) -> Row | None:
+        """The mean of the languages, or the only row."""
+        return (self.result.row(MEAN) or self.result.rows[-1]) if self.result else None
+
+    @property
+    def ms(self) -> float:
+        """Median milliseconds of a question."""
+        if self.answers:
+            return median(one.answer.ms for one in self.answers)
+        return self.result.milliseconds.get("p50", 0.0) if self.result else 0.0
+
+    @property
+    def calls(self) -> float:
+        """Calls of the language model for a question, on average."""
+        return _mean([float(one.answer.calls) for one in self.answers]) or 0.0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens read and written for a question, on average."""
+        return _mean([float(one.answer.tokens) for one in self.answers]) or 0.0
+
+    def refused(self, *, answerable: bool) -> float | None:
+        """Share of the questions that were refused for want of evidence; None without such questions."""
+        return _mean([float(one.answer.refused) for one in self.answers if one.answerable == answerable])
+
+    @property
+    def note(self) -> str:
+        """Why there are no figures, or on how many questions the changed steps failed."""
+        if self.configuration.needs:
+            return f"not measured: needs {self.configuration.needs}"
+        changed = set(self.configuration.changed)
+        failed = sum(bool(changed.intersection(one.answer.failed_steps)) for one in self.answers)
+        return f"failed on {failed} of {len(self.answers)} questions" if failed else ""
+
+
+@dataclass(frozen=True)
+class GridResult:
+    """All configurations, the first one to compare with, and what cross-validation chose among them."""
+
+    measured: tuple[Measured, ...]
+    validation: CrossValidation | None = None
+
+    @property
+    def first(self) -> RetrievalResult:
+        """The result that the others are compared with."""
+        assert self.measured[0].result is not None
+        return self.measured[0].result
+
+    @property
+    def failed(self) -> bool:
+        """True when a search, an answer or a judgement failed."""
+        answers = [answer for one in self.measured for answer in one.answers]
+        lost = any(one.answer.error or any(judgement.error for judgement in one.judgements) for one in answers)
+        return lost or any(one.result and one.result.failed for one in self.measured)
+
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """The measured configurations against the first one, by name."""
+        return {one.name: compare(self.first, one.result) for one in self.measured[1:] if one.result}
+
+    def languages(self, name: str) -> Difference | None:
+        """MRR of the configuration minus that of the first, mean of the languages."""
+        rows = self.comparisons[name].rows if name in self.comparisons else ()
+        row = next((one for one in rows if one.language == MEAN and one.variant == ALL), rows[-1] if rows else None)
+        return row.measures["rr"] if row else None
+
+    def everything(self, one: Measured) -> Difference | None:
+        """The same over all questions, those across languages too."""
+        if one.name not in self.comparisons or not one.result:
+            return None
+        before = {case.case.id: case.scores.rr for case in self.first.cases}
+        gaps = np.array([[case.scores.rr - before[case.case.id]] for case in one.result.cases])
+        pages = [[case.case.doc for case in one.result.cases]]
+        estimate: Estimate = intervals([gaps], pages)[0]
+        return Difference(estimate, estimate.excludes_zero and enough_to_judge(pages))
+
+    def table(self) -> Table:
+        """The reciprocal ranks of all measured configurations, the first one as the baseline."""
+        measured = [one for one in self.measured if one.result]
+        cases = [case.case for case in self.first.cases]
+        values = np.array([[case.scores.rr for case in one.result.cases] for one in measured if one.result])
+        languages = [case.language for case in cases]
+        return Table([one.configuration for one in measured], cases, languages, values, {measured[0].name: values[0]})
+
+    def summary(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "configurations": [self._summary(one) for one in self.measured],
+            "cross_validation": self.validation and asdict(self.validation),
+        }
+
+    def _summary(self, one: Measured) -> dict[str, Any]:
+        everything = self.everything(one)
+        found = {
+            "name": one.name,
+            "settings": dict(one.configuration.settings),
+            "assistant": one.configuration.assistant,
+            "result": one.result and one.result.summary(),
+            "against_first": compare(self.first, one.result).summary()["rows"] if one.result else None,
+            "all_questions": everything and asdict(everything),
+            "ms": one.ms,
+            "note": one.note,
+        }
+        if one.answers:
+            found |= {"calls": one.calls, "tokens": one.tokens}
+            found |= {"refused_unanswerable": one.refused(answerable=False)}
+            found |= {"refused_answerable": one.refused(answerable=True)}
+        return found
+
+
+def retrieval_of(answers: Sequence[Scored], documents: Documents, k: int, config: Mapping[str, Any]) -> RetrievalResult:
+    """The pages that answers were made from, measured as a retrieval result; questions without an answer are left out."""
+    found = []
+    for one in answers:
+        if one.answerable:
+            scores = score([documents.label(url, one.case.relevant) for url in one.answer.pages], one.case.relevant, k)
+            found.append(CaseResult(one.case, scores, one.answer.pages, one.answer.ms, error=one.answer.error))
+    return RetrievalResult(k, tuple(found), config)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,104 @@
+"""The embedding space in two dimensions: where the pages of each language lie, and how far their counterparts are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.models.base import Embedder
+from app.core.store.base import Generation
+from app.core.types import Page
+
+MOST_PAGES = 400
+CHUNKS_OF_PAGE = 3
+BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A page in the picture; `pair` is the position of its counterpart in another language, -1 where it has none."""
+
+    title: str
+    url: str
+    language: str
+    x: float
+    y: float
+    pair: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The picture: spots, the share of the spread it shows, and mean cosines of counterparts and of other pages."""
+
+    spots: tuple[Spot, ...]
+    shown: float
+    counterparts: float | None
+    others: float | None
+
+
+async def draw(generation: Generation, embedder: Embedder) -> Space | None:
+    """The picture of the indexed pages by their first chunks; None where there are too few."""
+    pages = [page for page in await generation.pages() if page.chunk_ids][:MOST_PAGES]
+    if len(pages) < 3:
+        return None
+    vectors = await _vectors(pages, generation, embedder)
+    flat, shown = flattened(vectors)
+    pairs = counterparts(pages)
+    spots = tuple(
+        Spot(page.title, page.url, page.language, float(x), float(y), pairs.get(i, -1))
+        for i, (page, (x, y)) in enumerate(zip(pages, flat, strict=True))
+    )
+    cosines = vectors @ vectors.T
+    linked = [float(cosines[i, j]) for i, j in pairs.items() if i < j]
+    other = cosines[~np.eye(len(pages), dtype=bool)]
+    return Space(spots, shown, float(np.mean(linked)) if linked else None, float(other.mean()))
+
+
+def flattened(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """The two directions of the largest spread, each scaled to -1..1 at most, and their share of all spread."""
+    centred = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    flat = left[:, :2] * sizes[:2]
+    spread = float((sizes**2).sum())
+    return flat / (np.abs(flat).max() or 1.0), float((sizes[:2] ** 2).sum() / spread) if spread else 0.0
+
+
+def counterparts(pages: Sequence[Page]) -> Mapping[int, int]:
+    """Which pages are translations of each other: by the site's own word, else by the language in the address."""
+    by_url = {page.url: i for i, page in enumerate(pages)}
+    by_path: dict[tuple[str, str], int] = {}
+    pairs: dict[int, int] = {}
+    for i, page in enumerate(pages):
+        alternates = [by_url[url] for url in page.alternates.values() if url in by_url and by_url[url] != i]
+        key = _neutral(page.url, page.language)
+        same = by_path.setdefault(key, i)
+        other = alternates[0] if alternates else same if pages[same].language != page.language else i
+        if other != i:
+            pairs[i], pairs[other] = other, i
+    return {i: j for i, j in pairs.items() if pairs.get(j) == i}
+
+
+def _neutral(url: str, language: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    path = re.sub(rf"/{re.escape(language)}(?=/|$)", "/*", parts.path, count=1)
+    return parts.netloc, path
+
+
+async def _vectors(pages: Sequence[Page], generation: Generation, embedder: Embedder) -> NDArray[np.float64]:
+    wanted = [id_ for page in pages for id_ in page.chunk_ids[:CHUNKS_OF_PAGE]]
+    texts = {chunk.id: chunk.embedded_text for chunk in await generation.fetch(wanted)}
+    ids = list(texts)
+    found: dict[str, Sequence[float]] = {}
+    for start in range(0, len(ids), BATCH):
+        batch = ids[start : start + BATCH]
+        found |= dict(zip(batch, await embedder.embed_passages([texts[id_] for id_ in batch]), strict=True))
+    means = np.array(
+        [np.mean([found[id_] for id_ in page.chunk_ids[:CHUNKS_OF_PAGE] if id_ in found], axis=0) for page in pages]
+    )
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    return np.asarray(np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0), dtype=np.float64)

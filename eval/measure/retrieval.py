@@ -1,0 +1,222 @@
+"""Asks every question of a set, without an answer being written, and measures the pages that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Protocol
+
+from app.core.errors import AssistantError
+from app.core.store.base import Generation
+from app.core.turn import Request, StepRecord, Turn
+from app.core.types import Hit, Query
+from eval.errors import EvaluationError
+from eval.measure.depths import Ranks
+from eval.measure.metrics import score, unique
+from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
+from eval.parallel import Progress, in_parallel
+from eval.questions.cases import Case
+from eval.questions.documents import Documents, Rule
+from eval.questions.evidence import Proof, proofs
+
+LONGEST_CHANGE = 300
+EMBEDDING = "embedding of the question"
+_SEARCH_SETTINGS = (
+    "fusion",
+    "lexical_weight",
+    "vector_weight",
+    "other_language",
+    "exact",
+    "depth",
+    "limit",
+    "per_page",
+)
+
+
+class Finder(Protocol):
+    """An assistant that searches without writing an answer."""
+
+    async def find(self, request: Request) -> Turn:
+        """The turn as it is after retrieval: hits, language, trace and the generation they came from."""
+        ...
+
+    async def weigh(self, request: Request) -> Turn:
+        """The turn as it is once it was judged whether the hits say anything of the question."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a set is measured: the first k pages count, `parallel` questions are under way at once.
+
+    `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one. Where the
+    assistant was opened with more passages than an answer is made from, `passages` says how many those are: the
+    rows are made of them, the curve of all. `labels` has the relevant chunks of cases where they are known better
+    than by the evidence.
+    """
+
+    k: int = 5
+    parallel: int = 4
+    assistant: str = ""
+    rules: tuple[Rule, ...] = ()
+    passages: int = 0
+    labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+DEFAULT = Plan()
+
+
+async def evaluate(
+    finder: Finder,
+    cases: Sequence[Case],
+    plan: Plan = DEFAULT,
+    *,
+    config: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> RetrievalResult:
+    """The measures of the finder on the cases; `progress` is called with how many of how many are done.
+
+    One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Later ones
+    are recorded with their question, which counts as a miss. Raises `EvaluationError` when no document of
+    the set is in the index.
+    """
+    if not cases:
+        raise EvaluationError("There is no question to ask.")
+    run = _Run(finder, plan)
+    first = await finder.find(run.request(cases[0], "eval-warm-up"))
+    generation: Generation = first.generation
+    run.generations.add(generation.info.id)
+    urls = [page.url for page in await generation.pages()]
+    run.documents = Documents(urls, plan.rules)
+    _refuse_foreign_set(run.documents, cases, urls)
+    run.proofs = await proofs(generation, run.documents, cases)
+    results = await in_parallel(cases, run.ask, plan.parallel, progress)
+    index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
+    return RetrievalResult(
+        k=plan.k,
+        cases=results,
+        config={
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "assistant": plan.assistant,
+            "parallel": plan.parallel,
+            "doc_map": [f"{rule.pattern.pattern}={rule.replacement}" for rule in plan.rules],
+            "index": index,
+            "steps": [record.step for record in first.trace],
+            "passages": plan.passages or run.depth,
+            "depth": run.depth,
+            "search": {
+                language: {name: sorted(values) for name, values in used.items()}
+                for language, used in sorted(run.searches.items())
+            },
+            **(config or {}),
+        },
+    )
+
+
+class _Run:
+    """One run's tools and what it sees on its way."""
+
+    def __init__(self, finder: Finder, plan: Plan) -> None:
+        self.finder = finder
+        self.plan = plan
+        self.documents = Documents(())
+        self.proofs: Mapping[str, Proof] = {}
+        self.generations: set[int] = set()
+        self.depth = plan.k
+        self.searches: dict[str, dict[str, set[Any]]] = {}
+
+    def request(self, case: Case, id_: str) -> Request:
+        # the case's own id may name the page, so it stays here
+        return Request(messages=case.messages, assistant=self.plan.assistant, id=id_)
+
+    async def ask(self, position: int, case: Case) -> CaseResult:
+        start = perf_counter()
+        try:
+            turn = await self.finder.find(self.request(case, f"eval-{position}"))
+        except AssistantError as error:
+            return self._result(case, (), start, error=f"{type(error).__name__}: {error}")
+        self.generations.add(turn.generation.info.id)
+        if turn.search:
+            self._remember(turn.language, turn.search)
+        return self._result(
+            case,
+            turn.hits,
+            start,
+            detected=turn.language,
+            steps=tuple(_step_result(record) for record in turn.trace),
+            fallbacks=_fallbacks(turn),
+        )
+
+    def _remember(self, language: str, search: Query) -> None:
+        self.depth = search.limit
+        # weights differ by language, and may by question: every value that was used is kept
+        used = self.searches.setdefault(language, {name: set() for name in _SEARCH_SETTINGS})
+        for name in _SEARCH_SETTINGS:
+            used[name].add(getattr(search, name))
+
+    def _result(self, case: Case, hits: Sequence[Hit], start: float, **known: Any) -> CaseResult:
+        ms = round((perf_counter() - start) * 1000, 3)
+        ranked = unique([hit.chunk.url for hit in hits[: self.plan.passages or len(hits)]])
+        scores = score(self._labels(case, ranked), case.relevant, self.plan.k)
+        proof = self.proofs.get(case.id)
+        return CaseResult(
+            case,
+            scores,
+            ranked,
+            ms,
+            in_index=bool(self.documents.pages(case.doc)),
+            hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
+            pages=self._page_ranks(case, hits),
+            chunks=_ranks(
+                [hit.chunk.id for hit in hits], self.plan.labels.get(case.id, proof.chunks if proof else None)
+            ),
+            sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
+            **known,
+        )
+
+    def _found(self, case: Case, hit: Hit) -> Found:
+        right = any(self.documents.fits(doc, hit.chunk.url) for doc in case.relevant)
+        lexical, cosine = (None if one is None else round(one, 4) for one in (hit.lexical, hit.cosine))
+        return Found(hit.chunk.link, right, lexical, cosine, round(hit.fused, 4))
+
+    def _labels(self, case: Case, urls: Sequence[str]) -> list[str]:
+        return [self.documents.label(url, case.relevant) for url in urls]
+
+    def _page_ranks(self, case: Case, hits: Sequence[Hit]) -> Ranks:
+        labels = unique(self._labels(case, [hit.chunk.url for hit in hits]))
+        return _ranks(labels, frozenset(case.relevant)) or Ranks()
+
+
+def _step_result(record: StepRecord) -> StepResult:
+    changes = [
+        f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value
+    ]
+    return StepResult(
+        record.step, round(record.ms, 1), "; ".join(changes)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE]
+    )
+
+
+def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:
+    if relevant is None:
+        return None
+    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
+    return Ranks(found, len(ranked), len(relevant))
+
+
+def _fallbacks(turn: Turn) -> tuple[str, ...]:
+    failed = tuple(record.step for record in turn.trace if record.error)
+    search = turn.search
+    # an embedder that fails leaves no error in the trace: the words are searched alone
+    return (*failed, EMBEDDING) if search and search.vector_weight and search.vector is None else failed
+
+
+def _refuse_foreign_set(documents: Documents, cases: Iterable[Case], urls: Sequence[str]) -> None:
+    docs = {case.doc for case in cases}
+    if not any(documents.pages(doc) for doc in docs):
+        raise EvaluationError(
+            f"None of the set's {len(docs)} documents (as {min(docs)!r}) is one of the {len(urls)} indexed pages"
+            f" (as {min(urls, default='')!r}). Index the site they belong to, or rewrite them to its paths with"
+            " --doc-map REGEX=REPL."
+        )

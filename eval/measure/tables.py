@@ -1,0 +1,185 @@
+"""Results as people read them: a table for the terminal, a Markdown table, and what needs saying beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from eval.measure.compare import Change, Comparison, Difference, RowDifference
+from eval.measure.depths import CURVE
+from eval.measure.metrics import MEASURES, Estimate, title
+from eval.measure.result import ALL, MEAN, RetrievalResult, Row
+
+VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
+COMPARED = ("rr", "hit_1", "hit", "f1")
+LISTED = 20
+CURVE_NAMES: Mapping[str, str] = {
+    "rr": "MRR", "hit": "hit", "precision": "precision", "recall": "recall", "f1": "F1", "ndcg": "nDCG",
+}  # fmt: skip
+
+
+def retrieval_text(result: RetrievalResult) -> str:
+    """A result for the terminal: every measure with its interval, times, and what went wrong."""
+    header = ["", "n", *(title(measure, result.k) for measure in MEASURES)]
+    rows = [
+        [row_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
+    ]
+    return "\n".join([*as_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
+
+
+def curve_text(result: RetrievalResult) -> list[str]:
+    """The measures at each depth, of pages and of chunks; nothing where only the usual depth was measured."""
+    points = [p for p in result.curve if p.language == MEAN]
+    if max((p.k for p in points), default=0) <= result.k:
+        return []
+    header = ["mean of languages", "n", *(CURVE_NAMES[name] for name in CURVE)]
+    rows = [[f"{p.level}s, first {p.k}", str(p.n), *(_interval(p.measures[name]) for name in CURVE)] for p in points]
+    return ["", *as_table(header, rows)]
+
+
+def retrieval_markdown(result: RetrievalResult) -> str:
+    """A result as a Markdown table; the interval is of the reciprocal rank alone."""
+    header = ["questions", "n", title("rr", result.k), "95 %", *(title(m, result.k) for m in MEASURES[1:])]
+    rows = []
+    for row in result.rows:
+        rr = row.measures["rr"]
+        cells = [
+            row_name(row),
+            str(row.n),
+            f"{rr.mean:.3f}",
+            f"{rr.low:.2f}–{rr.high:.2f}",
+            *(f"{row.measures[measure].mean:.2f}" for measure in MEASURES[1:]),
+        ]
+        rows.append([f"**{cell}**" for cell in cells] if row.variant == ALL else cells)
+    return "\n".join([*_markdown_table(header, rows), "", *(f"{line}  " for line in _facts(result))])
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Paired differences of the main measures for the terminal; * marks those outside the noise."""
+    header = ["B minus A", "n", *(title(measure, comparison.k) for measure in COMPARED)]
+    rows = [
+        [row_name(row), str(row.n), *(difference_cell(row.measures[measure]) for measure in COMPARED)]
+        for row in comparison.rows
+    ]
+    lines = [*as_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
+    if comparison.left_out:
+        lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
+    lines += _moves("worse", comparison.worse, comparison.n_worse)
+    lines += _moves("better", comparison.better, comparison.n_better)
+    if comparison.config:
+        lines += ["", "Measured differently:"]
+        lines += [f"  {name}: {a} → {b}" for name, (a, b) in comparison.config.items()]
+    return "\n".join(lines)
+
+
+def _moves(name: str, moves: Sequence[Change], total: int) -> list[str]:
+    shown = f", the {len(moves)} biggest moves" if len(moves) < total else ""
+    return [
+        "",
+        f"First right page {name}: {total} questions{shown}",
+        *(
+            f"  {_rank(one.rank_a)} → {_rank(one.rank_b)}  [{_language(one.case.language, cross=one.case.cross)}"
+            f" {one.case.variant}] {one.case.question}"
+            for one in moves
+        ),
+    ]
+
+
+def _facts(result: RetrievalResult) -> list[str]:
+    config, ms = result.config, result.milliseconds
+    index = config.get("index", {})
+    recipe = index.get("recipe", {})
+    lines = []
+    if ms:
+        lines.append(
+            f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."
+            f" Language detected rightly: {100 * result.language_right:.1f} %."
+        )
+    if index:
+        lines.append(
+            f"Index: {index['pages']} pages, {index['chunks']} chunks, generation {index['id']} of"
+            f" {index['built_at']}; embedder {recipe['embedder']} ({recipe['dimension']}), splitter"
+            f" {recipe['splitter']}, analyzer {recipe['analyzer']}."
+        )
+    if "model" in config:
+        lines.append(f"Language model: {config['model'] or 'none'}. Steps: {', '.join(config.get('steps', ()))}.")
+    lines.append("Intervals are 95 % and draw pages, not questions: several questions are about one page.")
+    if "date" in config:
+        lines.append(f"Measured {config['date']}.")
+    return lines
+
+
+def _problems(result: RetrievalResult) -> list[str]:
+    lines = []
+    if result.unmatched:
+        docs = Counter(one.case.doc for one in result.unmatched)
+        lines += [
+            "",
+            f"{len(result.unmatched)} questions are about {len(docs)} documents that are in no indexed page:",
+            *(f"  {doc} ({n})" for doc, n in docs.most_common(LISTED)),
+            *([f"  and {len(docs) - LISTED} more"] if len(docs) > LISTED else []),
+            "They count as misses, unless another page answers them as well and is found.",
+        ]
+    if result.failed:
+        first = result.failed[0]
+        lines += [
+            "",
+            f"{len(result.failed)} searches failed and count as misses, the first on {first.case.question!r}:",
+            f"  {first.error}",
+        ]
+    fallbacks = Counter(step for one in result.cases for step in one.fallbacks)
+    for step, n in fallbacks.items():
+        lines += ["", f"It was done without {step} on {n} of {len(result.cases)} questions, where that failed."]
+    if len(result.config.get("index", {}).get("generations_seen", ())) > 1:
+        lines += ["", "The index was published anew meanwhile: the questions saw different generations. Measure again."]
+    return lines
+
+
+def row_name(row: Row | RowDifference) -> str:
+    """How a row is called in tables."""
+    language = "mean of languages" if row.language == MEAN else _language(row.language, cross=row.cross)
+    if row.language == MEAN:
+        return language
+    return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
+
+
+def _language(language: str, *, cross: bool) -> str:
+    return f"{language} cross" if cross else language
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{_short(estimate.mean, 3)} {_short(estimate.low, 2)}–{_short(estimate.high, 2)}"
+
+
+def difference_cell(difference: Difference) -> str:
+    """A paired difference with its interval; * where it is outside the noise."""
+    estimate = difference.estimate
+    star = "*" if difference.outside_noise else " "
+    return f"{estimate.mean:+.3f}{star} {estimate.low:+.3f}…{estimate.high:+.3f}"
+
+
+def _short(share: float, digits: int) -> str:
+    # all are 0..1: without the leading zero the table fits a terminal
+    text = f"{share:.{digits}f}"
+    return text[1:] if text.startswith("0") else text[:-1]
+
+
+def _rank(rank: int) -> str:
+    return f"{rank:>2}" if rank else " –"
+
+
+def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns, the first one to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (header, *rows)
+    ]
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    line = ["---", *["---:"] * (len(header) - 1)]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in (header, line, *rows)]

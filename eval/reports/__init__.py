@@ -1,0 +1,10 @@
+"""Results as HTML pages: retrieval, follow-ups, refusals, answers and grids, with charts and the worst questions.
+
+`commands` calls it; it imports `app.report`, which draws, and the rooms whose results it shows.
+"""
+
+from __future__ import annotations
+
+from eval.reports.pages import answers_page, conversations_page, grid_page, refusals_page, retrieval_page
+
+__all__ = ["answers_page", "conversations_page", "grid_page", "refusals_page", "retrieval_page"]

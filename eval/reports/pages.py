@@ -1,0 +1,245 @@
+"""What each page shows: figures, groups of bars, and which questions; the templates say how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.report import render
+from eval.answers.report import answer_cells, effort_table, kind_table, row_name_of
+from eval.answers.result import AnswerResult
+from eval.answers.score import MEASURES, Scored
+from eval.grid.result import GridResult
+from eval.grid.text import explained, grid_rows, validation_text
+from eval.measure.compare import flat
+from eval.measure.conversations import FollowUps
+from eval.measure.depths import CURVE
+from eval.measure.embedding_space import Space
+from eval.measure.metrics import Estimate, title
+from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed
+from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
+from eval.measure.tables import CURVE_NAMES, VARIANTS, difference_cell, row_name
+
+WORST = 25
+WORST_ANSWERS = 20
+SHOWN = ("faithful", "complete", "correctness", "language")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: `colour` counts the groups, `before` is the figure that it is compared with."""
+
+    label: str
+    n: int
+    estimate: Estimate
+    colour: int = 0
+    before: float | None = None
+
+
+def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = None, space: Space | None = None) -> str:
+    """The whole page. `baseline` adds marks and differences, `space` the picture of the pages."""
+    lead = f"{len(result.cases)} questions about {len({one.case.doc for one in result.cases})} pages"
+    lead += f", measured {result.config['date']}" if "date" in result.config else ""
+    lead += f", against a result of {baseline.config.get('date', 'unknown date')}" if baseline else ""
+    points = [point for point in result.curve if point.language == MEAN] or list(result.curve)
+    curve = [
+        [f"{p.level}s, first {p.k}", *(f"{p.measures[m].mean:.3f}  {_range(p.measures[m])}" for m in CURVE)]
+        for p in points
+    ]
+    return _page(
+        "retrieval",
+        f"Retrieval: {result.config.get('set', 'a question set')}",
+        lead,
+        result.config,
+        result=result,
+        figures=_figures(result),
+        chart=f"{title('rr', result.k)} by language and way of asking",
+        bars_of=_row_bars(result.rows, baseline),
+        baseline=baseline,
+        curve=(["", *(CURVE_NAMES[name] for name in CURVE)], curve),
+        worst=_worst(result),
+        space=space,
+        languages=sorted({spot.language for spot in space.spots}) if space else [],
+    )
+
+
+def conversations_page(followed: Sequence[FollowUps]) -> str:
+    """The whole page, each way of measuring with its own parts."""
+    first = followed[0].asked
+    names = ("rr", "hit_1", "hit")
+    parts = [
+        {
+            "name": f"{one.name[:1].upper()}{one.name[1:]}",
+            "figures": [
+                ("language detected", f"{100 * one.asked.language_right:.0f} %", "rightly, of the follow-ups"),
+                ("failed", str(len(one.asked.failed)), ""),
+            ],
+            "bars": [[bar] for group in _row_bars(one.asked.rows, one.standalone) for bar in group],
+            "header": ["as asked minus spelled out", "n", *(title(name, first.k) for name in names)],
+            "rows": [
+                [row_name(row), str(row.n), *(difference_cell(row.measures[name]) for name in names)]
+                for row in one.difference.rows
+            ],
+            "worst": _worst(one.asked),
+            "k": one.asked.k,
+        }
+        for one in followed
+    ]
+    return _page(
+        "conversations",
+        f"Follow-ups: {first.config.get('set', 'a set of conversations')}",
+        f"{len(first.cases)} conversations, measured {first.config.get('date', '')}",
+        first.config,
+        parts=parts,
+        measure=title("rr", first.k),
+    )
+
+
+def refusals_page(result: RefusalResult) -> str:
+    """The whole page: shares by kind, the curve over thresholds, the choice on halves, wrong decisions."""
+    groups: dict[str, list[Bar]] = {}
+    for share in result.shares:
+        colour = 0 if share.kind in {ANSWERABLE, CROSS} else 1
+        groups.setdefault(share.kind, []).append(Bar(f"{share.kind}, {share.language}", share.n, share.refused, colour))
+    return _page(
+        "refusals",
+        f"Refusals: {result.config.get('set', 'a question set')}",
+        f"{len(result.weighed)} questions, measured {result.config.get('date', '')}",
+        result.config,
+        result=result,
+        bars_of=list(groups.values()),
+        over_refusal=[(point.threshold, point.over_refusal) for point in result.curve],
+        recall=[(point.threshold, point.recall) for point in result.curve],
+        wrong=lambda answerable: _wrong(result, answerable=answerable)[:WORST_ANSWERS],
+    )
+
+
+def answers_page(result: AnswerResult) -> str:
+    """The whole page: figures, bars, the table of judgements, differences, worst answers, configuration."""
+    known = [measure for measure in MEASURES if any(measure in row.measures for row in result.rows)]
+    figures = [
+        (f"{row.contestant}: {m}", f"{100 * row.measures[m].mean:.0f} %", _range(row.measures[m]))
+        for row in result.rows
+        if row.language == MEAN
+        for m in SHOWN
+        if m in row.measures
+    ]
+    lost = [("failed", str(result.failed), "answers"), ("failed", str(result.malformed), "judgements")]
+    return _page(
+        "answers",
+        f"Answers: {result.config.get('set', 'a question set')}",
+        f"{len(result.scored)} answers of {', '.join(result.contestants)}; {result.config.get('date', '')}",
+        result.config,
+        result=result,
+        figures=[*figures, *lost],
+        charts={measure: _answer_bars(result, measure) for measure in SHOWN},
+        kinds=kind_table(result),
+        efforts=effort_table(result),
+        rows_of=[[row_name_of(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
+        known=known,
+        worst=sorted(result.scored, key=_badness)[:WORST_ANSWERS],
+        mistake=_mistake,
+    )
+
+
+def grid_page(result: GridResult) -> str:
+    """The whole page: every configuration as a bar, its differences to the first one, its figures."""
+    first = result.first
+    before = next(iter(result.measured)).mean
+    chart = [
+        Bar(one.name, one.mean.n, one.mean.measures["rr"], min(i, 1), before.measures["rr"].mean if i else None)
+        for i, one in enumerate(result.measured)
+        if one.mean and before
+    ]
+    return _page(
+        "grid",
+        f"Grid: {first.config.get('set', 'a question set')}",
+        f"{len(result.measured)} configurations, {len(first.cases)} questions, measured {first.config.get('date', '')}",
+        first.config,
+        figures=_figures(first),
+        measure=title("rr", first.k),
+        bars_of=[chart],
+        table_of=grid_rows(result),
+        explained=explained(result),
+        validation=validation_text(result.validation, first.k) if result.validation else "",
+    )
+
+
+def _page(name: str, heading: str, lead: str, config: Mapping[str, Any], **values: Any) -> str:
+    rows = [
+        (name, ", ".join(map(str, value)) if isinstance(value, list) else value)
+        for name, value in flat(config)
+        if value not in ("", None, [], {})
+    ]
+    return render("eval.reports", f"{name}.html", heading=heading, lead=lead, config=rows, variants=VARIANTS, **values)
+
+
+def _figures(result: RetrievalResult) -> list[tuple[str, str, str]]:
+    """The main figures: name, value, what stands beside it."""
+    whole, ms = result.row(MEAN) or next(iter(result.rows), None), result.milliseconds
+    names = ("rr", "hit_1", "hit") if whole else ()
+    found = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", _range(whole.measures[n])) for n in names if whole]
+    if ms:
+        found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
+    found.append(("language detected", f"{100 * result.language_right:.1f} %", "rightly"))
+    return [*found, ("failed", str(len(result.failed)), "searches, counted as misses")]
+
+
+def _row_bars(rows: Sequence[Row], baseline: RetrievalResult | None) -> list[list[Bar]]:
+    languages = sorted({row.language for row in rows})
+    groups: dict[tuple[str, bool], list[Bar]] = {}
+    for row in rows:
+        before = baseline.row(row.language, row.variant, cross=row.cross) if baseline else None
+        mark = before.measures["rr"].mean if before else None
+        bar = Bar(row_name(row), row.n, row.measures["rr"], languages.index(row.language), mark)
+        groups.setdefault((row.language, row.cross), []).append(bar)
+    return list(groups.values())
+
+
+def _worst(result: RetrievalResult) -> Iterable[CaseResult]:
+    """The questions whose page was found last or not at all."""
+    ordered = sorted(result.cases, key=lambda one: (one.scores.rr, one.case.id))
+    return [one for one in ordered[:WORST] if one.scores.rr < 1]
+
+
+def _wrong(result: RefusalResult, *, answerable: bool) -> list[Weighed]:
+    wrong = [
+        one
+        for one in result.weighed
+        if not one.error and (one.kind in {ANSWERABLE, CROSS}) == answerable == one.refused
+    ]
+    return sorted(wrong, key=lambda one: one.evidence, reverse=not answerable)
+
+
+def _answer_bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
+    names = result.contestants
+    groups: dict[tuple[str, str, bool], list[Bar]] = {}
+    for row in result.rows:
+        if measure in row.measures and (measure != "language" or row.variant == ALL):
+            bar = Bar(row_name_of(row), row.known[measure], row.measures[measure], names.index(row.contestant))
+            # contestants side by side; a single one by language
+            variant = row.variant if len(names) > 1 else ""
+            groups.setdefault((row.language, variant, row.cross), []).append(bar)
+    return list(groups.values())
+
+
+def _badness(one: Scored) -> tuple[float, float]:
+    judged = [one.values[name] for name in ("faithful", "complete", "refusal")]
+    return (sum(1.0 if value is None else value for value in judged), one.values["correctness"] or 0.0)
+
+
+def _mistake(one: Scored) -> str:
+    """What is wrong with it, in a word."""
+    if one.answer.error:
+        return "failed"
+    if one.values["refusal"] == 0:
+        return "declined" if one.answerable else "answered, though no page does"
+    judged = {"faithful": "unfaithful", "complete": "incomplete"}
+    found = [word for name, word in judged.items() if one.values[name] == 0]
+    correctness = one.values["correctness"]
+    return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")
+
+
+def _range(one: Estimate) -> str:
+    return f"{one.low:.2f}–{one.high:.2f}"

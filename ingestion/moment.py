@@ -1,0 +1,26 @@
+"""Dates as sites write them, in headers, sitemaps and pages."""
+
+from __future__ import annotations
+
+import datetime as dt
+from email.utils import parsedate_to_datetime
+
+_LONGEST = 100
+
+
+def moment(text: str) -> dt.datetime | None:
+    """An ISO or HTTP date as a time in UTC; None for what is no date, or one that no calendar has."""
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            found = parsedate_to_datetime(text)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return None
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+    except (ArithmeticError, ValueError):  # year 1 or 9999 in another time zone
+        return None

@@ -1,0 +1,146 @@
+"""More questions than can be answered, and answers that take too long."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+from starlette.requests import ClientDisconnect
+
+from app.api.admission import Limits, until_hung_up
+from app.api.inbox import Inbox
+from app.api.server import create_app
+from app.core.errors import AnswerTimeout, Overloaded
+from app.core.gate import Gate
+from app.core.settings import Settings
+from app.core.turn import Failure, Text
+from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+
+ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "Why?"}]}
+
+
+async def never():
+    await asyncio.Event().wait()
+
+
+async def settled():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def full_service():
+    """A service whose only two answers are under way, and they don't end."""
+    app = create_app(ScriptedAssistants((Scripted(script=(60.0,)),)), Settings.load(None, max_answers=2))
+    async with client_of(app) as client:
+        asked = [asyncio.create_task(client.post("/v1/chat/completions", json=ASKED)) for _ in range(2)]
+        async with asyncio.timeout(5):
+            while (await client.post("/v1/search", content=b"no JSON")).status_code != 503:
+                await asyncio.sleep(0.01)
+        yield app, client
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert (await client.post("/v1/search", content=b"no JSON")).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"])
+async def test_a_question_too_many_is_refused_with_its_body_unread(path):
+    async with full_service() as (app, _):
+        sent = []
+
+        async def unread():
+            pytest.fail("the body was read")
+
+        async def send(message):
+            sent.append(message)
+
+        await app({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}, unread, send)
+    start, body = sent
+    headers = dict(start["headers"])
+    assert start["status"] == 503
+    assert 1 <= int(headers[b"retry-after"]) <= 5
+    assert b"x-request-id" in headers
+    error = orjson.loads(body["body"])["error"]
+    assert (error["code"], error["type"]) == ("overloaded", "server_error")
+
+
+async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog):
+    async with full_service() as (_, client):
+        for _ in range(30):
+            assert (await client.post("/v1/chat/completions", json=ASKED)).status_code == 503
+        for path in ("/health", "/v1/models", "/docs/en/start", "/openapi.json"):
+            assert (await client.get(path, follow_redirects=True)).status_code == 200
+    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.name for record in told] == ["app.gate"]
+    assert "requests are refused: 2 answers are under way" in told[0].getMessage()
+
+
+async def take_all(events, limits):
+    async with Inbox(events, never, limits=limits) as inbox:
+        taken = []
+        while not (taken and isinstance(taken[-1], Failure)):
+            taken += await inbox.take()
+        return taken
+
+
+async def test_an_answer_must_begin_in_time_and_end_in_time():
+    async def silent():
+        await never()
+        yield Text("a")
+
+    async def endless():
+        while True:
+            yield Text("a")
+            await asyncio.sleep(0.01)
+
+    (failure,) = await take_all(silent(), Limits(first_text=0.02))
+    assert isinstance(failure.error, AnswerTimeout)
+    *texts, failure = await take_all(endless(), Limits(first_text=0.02, whole=0.2))
+    assert len(texts) > 2
+    assert isinstance(failure.error, AnswerTimeout)
+
+
+async def test_a_client_that_hangs_up_while_it_waits_leaves_the_queue_and_nothing_is_searched():
+    gate, began = Gate(10, at_once=1), []
+    limits, gone = Limits(gate), asyncio.Event()
+
+    async def receive():
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def answer():
+        began.append("answer")
+        yield Text("a")
+
+    async def search():
+        async with limits.answer():
+            began.append("search")
+
+    async def hangs_up_in_an_answer():
+        async with Inbox(answer(), receive, limits=limits) as inbox:
+            await inbox.take()
+
+    async with gate.place():
+        for waiting in (hangs_up_in_an_answer, lambda: until_hung_up(receive, search())):
+            gone.clear()
+            task = asyncio.create_task(waiting())
+            await settled()
+            assert not began
+            gone.set()
+            with pytest.raises(ClientDisconnect):
+                await task
+    assert not began
+    assert (gate.open, gate.working) == (0, 0)
+
+
+async def test_a_search_gives_its_result_and_its_own_error():
+    async def found():
+        return 3
+
+    async def fails():
+        raise Overloaded("full")
+
+    assert await until_hung_up(never, found()) == 3
+    with pytest.raises(Overloaded):
+        await until_hung_up(never, fails())

@@ -1,0 +1,176 @@
+"""Which hosts, pages and bodies are let in, what a wrong key costs, and what the log tells of who asked."""
+
+import re
+import socket
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from app.api.door import Hosts
+from app.api.keys import REMEMBERED, SECONDS, TRIES, Guesses
+from app.api.server import create_app
+from app.core.errors import ECHOED
+from app.core.settings import Settings
+from tests.app.api.scripted import JSON, Scripted, ScriptedAssistants
+
+QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
+CHAT = "/v1/chat/completions"
+
+
+@asynccontextmanager
+async def asked(base="http://localhost", address="203.0.113.7", **settings):
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, **settings), ingest_command=("false",))
+    transport = httpx.ASGITransport(app, client=(address, 1234))
+    async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+        yield client
+
+
+def refused(response):
+    return response.status_code, response.json()["error"]["code"]
+
+
+async def test_a_name_that_somebody_let_point_here_is_refused_everywhere():
+    async with asked("http://evil.tld:8000") as client:
+        for method, path in (("POST", CHAT), ("GET", "/health"), ("GET", "/docs/en/"), ("POST", "/mcp"), ("GET", "/x")):
+            response = await client.request(method, path, json=QUESTION)
+            assert refused(response) == (421, "host_refused"), path
+            assert "'evil.tld'" in response.text
+            assert "DOCS_ALLOWED_HOSTS" in response.text
+
+
+@pytest.mark.parametrize(
+    ("listening", "allowed", "known", "unknown"),
+    [
+        (
+            "127.0.0.1",
+            "",
+            "localhost docs.localhost 127.0.0.1 10.1.2.3 ::1",
+            "evil.tld assistant x.local 127.0.0.1.nip.io",
+        ),
+        ("::1", "", "localhost ::1", "evil.tld assistant"),
+        ("0.0.0.0", "", "localhost 10.1.2.3 assistant docs.ns.svc.cluster.local a.internal", "evil.tld a.b"),
+        ("docs.example.org", "", "docs.example.org localhost assistant", "example.org www.docs.example.org"),
+        ("127.0.0.1", "Docs.Example.org", "docs.example.org localhost", "evil.tld xdocs.example.org"),
+        ("127.0.0.1", "*.example.org", "docs.example.org a.b.example.org", "example.org evilexample.org"),
+        ("127.0.0.1", "*", "evil.tld", ""),
+    ],
+)
+def test_which_hosts_are_known(listening, allowed, known, unknown):
+    hosts = Hosts(allowed.split(), listening)
+    assert [name for name in [*known.split(), socket.gethostname().lower()] if not hosts.known(name)] == []
+    assert [name for name in unknown.split() if hosts.known(name)] == []
+
+
+@pytest.mark.parametrize("host", ["[::1", "a@localhost@evil.tld", "localhost.evil.tld:80", "\xff.tld"])
+async def test_a_broken_host_is_refused(host):
+    async with asked() as client:
+        response = await client.get("/health", headers={"host": host.encode("latin-1")})
+        assert refused(response) == (421, "host_refused")
+        twice = [("host", "localhost"), ("host", "evil.tld")]
+        assert (await client.get("/health", headers=twice)).status_code == 400
+
+
+async def test_pages_of_others_may_not_ask():
+    async with asked("http://localhost:8000", allowed_hosts="docs.example.org") as client:
+        for origin in ("http://evil.tld", "http://localhost:3000", "null", "http://localhost:8000.evil.tld", "x"):
+            for path in (CHAT, "/v1/search", "/v1/ingest", "/mcp"):
+                response = await client.post(path, json=QUESTION, headers={"origin": origin})
+                assert refused(response) == (403, "origin_refused"), origin
+            assert refused(await client.get("/mcp", headers={"origin": origin})) == (403, "origin_refused")
+            assert (await client.get("/health", headers={"origin": origin})).status_code == 200
+        for origin in ("http://localhost:8000", "https://docs.example.org", "https://docs.example.org:8443"):
+            assert (await client.post(CHAT, json=QUESTION, headers={"origin": origin})).status_code == 200
+
+
+async def test_bodies_that_a_page_may_send_unasked_are_refused():
+    async with asked() as client:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", ""):
+            for path in (CHAT, "/v1/search", "/v1/responses", "/v1/ingest", "/mcp"):
+                headers = {"content-type": kind} if kind else {}
+                response = await client.post(path, content=b"{}", headers=headers)
+                assert refused(response) == (415, "not_json"), (kind, path)
+        for kind in ("application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"):
+            response = await client.post(CHAT, json=QUESTION, headers={"content-type": kind})
+            assert response.status_code == 200
+        assert (await client.post("/v1/ingest")).status_code == 403  # no body at all: only the admin key is missing
+
+
+async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
+    keys = {"api_keys": "good other", "admin_keys": "admin"}
+    async with asked(**keys) as client:
+
+        async def ask(key, path="/v1/models"):
+            return (await client.get(path, headers={"authorization": f"Bearer {key}"})).status_code
+
+        assert await ask("good") == 200
+        codes = [
+            await ask(f"wrong{n}", path) for n in range(10) for path in ("/v1/models", "/v1/ingest", "/openapi.json")
+        ]
+        assert codes == [401] * TRIES + [429] * (30 - TRIES)
+        response = await client.get("/v1/models", headers={"authorization": "Bearer wrong"})
+        assert response.headers["retry-after"] == f"{SECONDS:.0f}"
+        assert await ask("other") == 429  # a right guess tells nothing
+        assert await ask("admin", "/v1/ingest") == 429
+        health = await client.get("/health", headers={"authorization": "Bearer other"})
+        assert health.json() == {"status": "ok"}
+        assert await ask("good") == 200  # whoever had a key before isn't shut out
+        assert (await client.get("/v1/models")).status_code == 401  # no key is no guess
+
+
+def test_the_memory_of_wrong_keys_is_bounded_and_fades():
+    now = 0.0
+    guesses = Guesses(lambda: now)
+    for n in range(TRIES * 3):
+        guesses.wrong("a")
+        guesses.wrong(f"b{n}")
+    assert guesses.waits("a")
+    assert not guesses.waits("b1")
+    now += SECONDS * TRIES * 2 + 1
+    assert not guesses.waits("a")
+    for n in range(REMEMBERED + 10):
+        guesses.wrong(f"c{n}")
+        guesses.right(f"c{n}", b"")
+    assert len(guesses._free_at) == len(guesses._welcome) == REMEMBERED
+
+
+@pytest.mark.parametrize(
+    ("how", "address", "shown"),
+    [
+        ("cut", "203.0.113.7", "203.0.113.0/24"),
+        ("cut", "2001:db8:1:2:3::4", "2001:db8:1::/48"),
+        ("full", "203.0.113.7", "203.0.113.7"),
+        ("none", "203.0.113.7", None),
+    ],
+)
+async def test_a_request_line_tells_who_asked_as_far_as_wanted(how, address, shown, caplog):
+    caplog.set_level("INFO", "app.api")
+    async with asked(address=address, log_client=how, api_keys="k1 k2") as client:
+        await client.post(CHAT, json=QUESTION, headers={"authorization": "Bearer k2"})
+    (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("request ")]
+    assert " key=2" in line
+    assert "k2" not in line
+    assert re.findall(r" client=(\S+)", line) == ([shown] if shown else [])
+
+
+async def test_long_names_are_refused_and_cut_where_they_are_repeated(caplog):
+    caplog.set_level("INFO", "app.api")
+    long = "x" * 5000
+    bodies = [
+        {**QUESTION, "model": long},
+        {**QUESTION, "persona": long},
+        {**QUESTION, "stop": [long]},
+        {**QUESTION, "filters": {"collections": [long]}},
+        {**QUESTION, "filters": {long: []}},
+        {**QUESTION, "model": "y" * 200},
+    ]
+    async with asked() as client:
+        responses = [await client.post(CHAT, json=body) for body in bodies]
+        responses += [await client.get(f"/v1/models/{long}"), await client.get(f"/v1/ingest/{long}", headers=JSON)]
+        responses += [await client.get("/health", headers={"host": long}), await client.get(f"/{long}")]
+        responses += [await client.post("/v1/search", json={"query": "x", "filters": {"url_prefixes": [long]}})]
+    for response in responses:
+        assert response.status_code in (400, 403, 404, 421)
+        assert len(response.text) < 500
+        assert "y" * (ECHOED + 1) not in response.text
+    assert max(len(record.getMessage()) for record in caplog.records) < 700

@@ -1,0 +1,184 @@
+"""Texts that were made to take long, from clients, pages and models: the service reads them and goes on answering."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from app.api.conversation import LONGEST_MESSAGE, MOST_ATTACHED, MOST_EARLIER, MOST_MESSAGES, to_request
+from app.api.openwebui import unwrapped
+from app.api.tasks import Task
+from app.api.wire import ChatRequest
+from app.core.claims import claims, comparable, occurs
+from app.core.language import LanguageDetector, is_smalltalk
+from app.core.prompts import load_prompts
+from app.core.turn import Message
+from app.core.types import Chunk, Section
+from app.pipeline.answer_language import AnswerLanguage
+from app.pipeline.blocks import blocks_of, sentences
+from app.pipeline.condense import faithful
+from app.pipeline.history import earlier
+from app.pipeline.relevance import MOST_ENDS, ends
+from app.pipeline.replies import replied_numbers
+from tests.app.api.indexed import indexed
+from tests.app.api.scripted import client_of
+from tests.deadline import at_most
+from tests.fake_llm import Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+WRAPPED = "### Task:\nRespond to the user query using the provided context.\n<context>\n{}\n</context>\n\n{}"
+LOG = "2026-11-22T00:48:57 ERROR at a.b.c(D.java:10), x=1, retrying;"
+
+
+def request(*messages: tuple[str, str]):
+    given = [{"role": role, "content": content} for role, content in messages]
+    return to_request(ChatRequest.model_validate({"model": "m", "messages": given}), "id", max_question=20_000)
+
+
+def test_a_conversation_is_cut_at_the_door_and_the_question_is_not() -> None:
+    """Of a long message beginning and end are read, of a long conversation the messages nearest to the question."""
+    long = "b" + "x" * 500_000 + "e"
+    asked = request(("system", "Be kind."), ("user", long), ("assistant", long), ("user", "q" * 20_000))
+    assert [len(message.content) for message in asked.messages[1:3]] == [LONGEST_MESSAGE + 3] * 2
+    assert all(message.content[0] + message.content[-1] == "be" for message in asked.messages[1:3])
+    assert len(asked.question) == 20_000
+    many = request(("system", "Be kind."), *[("user", f"{n} {long}") for n in range(300)], ("user", "Q?"))
+    assert sum(len(message.content) for message in many.messages) <= MOST_EARLIER + 2
+    assert [message.content.split()[0] for message in many.messages[-3:]] == ["298", "299", "Q?"]
+    short = request(("system", "Be kind."), *[("user", str(n)) for n in range(300)], ("user", "Q?"))
+    assert [message.content for message in short.messages] == ["Be kind.", *map(str, range(250, 300)), "Q?"]
+    assert len(short.messages) == MOST_MESSAGES + 2
+
+
+def test_material_of_open_webui_is_found_in_a_long_message_and_cut() -> None:
+    material = f'<source id="1">{"x" * 300_000}</source>\n<source id="2">y</source>'
+    asked = request(("user", WRAPPED.format(material, "How large is it?")))
+    assert asked.question == "How large is it?"
+    assert sum(map(len, asked.attached)) == MOST_ATTACHED
+    assert unwrapped(WRAPPED.format("<sources>a</sources>", "Q?")) == ("Q?", ("<sources>a</sources>",))
+
+
+@pytest.mark.parametrize("text", ["<source" * 250_000, "<context>\n" * 150_000, "\n" * 1_500_000, "<source>" * 200_000])
+def test_what_open_webui_may_send_is_read_in_linear_time(text: str) -> None:
+    with at_most(10):
+        assert unwrapped(WRAPPED.format(text, "Q?"))[0] == "Q?"
+        assert unwrapped(text) == (text, ())
+        assert not Task("title", "<chat_history>\n" * 100_000 + text, trusted=True).questions
+        assert Task("title", text, trusted=True).checked("{" * 1_000_000) is None
+
+
+def test_earlier_answers_are_read_in_linear_time() -> None:
+    hostile = (
+        "Sources:" + " " * 4000 + "x",
+        "Sources:\n\n" * 2000 + "x",
+        "Sources:\n" + "1. \n" * 4000 + "x",
+        "`" * 4000,
+    )
+    with at_most(10):
+        for text in hostile:
+            earlier((Message("user", "Q"), Message("assistant", text), Message("user", "Q")), PROMPTS)
+
+
+def test_a_question_of_many_clauses_has_few_ends() -> None:
+    """Each is searched for in each passage."""
+    assert len(ends("one, " * 4000)) <= MOST_ENDS
+    assert ends("Hi, " * 40 + "how large is it?")[-1] == "how large is it?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "-" * 24_000,
+            "." * 20_000,
+            "„a" * 10_000,
+            "a" * 20_000,
+            "``` " + "a" * 20_000,
+            " \n" * 10_000,
+            "a." * 10_000,
+        ),
+        *(
+            "hi " * 7000,
+            "`" * 9000 + ("`" * 8999 + "a"),
+            ": " * 10_000,
+            "1:" * 10_000,
+            "1 000 " * 4000,
+            LOG * 300,
+            "{" * 20_000,
+        ),
+    ],
+)
+def test_questions_and_answers_are_read_in_linear_time(text: str) -> None:
+    """Their language, their small talk, what they claim."""
+    english, check = PROMPTS.language("en"), AnswerLanguage("en", PROMPTS.languages)
+    with at_most(15):
+        LanguageDetector(PROMPTS.languages, "en").detect(text)
+        is_smalltalk(text, english)
+        check.early(text)
+        check.outcome(text)
+        claims(text)
+        comparable(text)
+        faithful(text, f"{text} end")
+        replied_numbers(text)
+
+
+def test_a_reply_of_numbers_is_read_in_linear_time() -> None:
+    """A line break between two can be read in several ways, and so can all of them together."""
+    with at_most(10):
+        assert replied_numbers("1\n" * 5000 + "x") is None
+        assert replied_numbers("Passages: 1, 2 and\n\n 3\n4 & 5.") == (1, 2, 3, 4, 5)
+
+
+def test_a_claim_occurs_apart_from_longer_ones() -> None:
+    assert [occurs("10", text) for text in ("100", "1.10", "10.5", "x10", "is 10.", "100 or 10")] == [False] * 4 + [
+        True
+    ] * 2
+    assert not occurs("rm -r .", "rm -r ./build")
+    with at_most(10):
+        assert not occurs("a" * 10_000, "a" * 20_000)
+
+
+def test_passages_of_a_whole_page_are_read_in_linear_time() -> None:
+    text = "".join(f"# {n}\n\n- a\n\n- b\n\n" for n in range(20_000))
+    sections = tuple(Section(at, ("a",)) for at in range(0, len(text), len(text) // 20_000))
+    chunk = Chunk("c", "docs", "https://docs.example.org/a", 0, text, "en", "A", sections)
+    with at_most(20):
+        assert len(blocks_of(chunk)) >= 20_000
+        assert len(sentences("`Open. " + "Read it. " * 50_000)) == 1
+
+
+HOSTILE_PAGE = "-" * 60 + "|\n\nquota " + "<br>" * 2000 + "|\n\n" + "quota, " * 3000 + "\n\n" + "`" * 3000
+HOSTILE_MESSAGES = (
+    "quota, " * 2800,
+    LOG * 300,
+    "quota " + "„a" * 9000,
+    WRAPPED.format("<source" * 100_000, "What is the quota?"),
+)
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_the_service_goes_on_answering_with_a_hostile_page_and_hostile_messages(
+    tmp_path, *, with_model: bool
+) -> None:
+    """Nothing holds the event loop: a question to `/health` meanwhile is answered in a moment."""
+    async with indexed(tmp_path, with_model=with_model, more={"hostile": HOSTILE_PAGE}, min_evidence=0) as service:
+        service.llm.reply = lambda _: Reply("-" * 24_000 + " [1]")
+        before = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sources:" + " " * 4000 + "x"}]
+        waits = list[float]()
+
+        async def ask(client, text: str) -> int:
+            body = {"model": "docs-assistant", "messages": [*before * 30, {"role": "user", "content": text}]}
+            return (await client.post("/v1/chat/completions", json=body)).status_code
+
+        with at_most(60):
+            async with client_of(service.app) as client, asyncio.TaskGroup() as tasks:
+                asked = [tasks.create_task(ask(client, text)) for text in HOSTILE_MESSAGES]
+                while not all(task.done() for task in asked):
+                    started = time.perf_counter()
+                    assert (await client.get("/health")).status_code == 200
+                    waits.append(time.perf_counter() - started)
+                    await asyncio.sleep(0.01)
+        assert [task.result() for task in asked] == [200] * len(asked)
+        assert max(waits) < 5

@@ -1,0 +1,173 @@
+"""How many requests are worked on at once."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from app.core.errors import Overloaded
+from app.core.gate import BURST, QUEUE, STANDING, Gate, away, busy, leave
+
+
+async def settled():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+class Worker:
+    """A request that works until it is told to end."""
+
+    def __init__(self, gate):
+        self.entered, self.end = False, asyncio.Event()
+        self.task = asyncio.create_task(self._work(gate))
+
+    async def _work(self, gate):
+        async with gate.place():
+            self.entered = True
+            await self.end.wait()
+
+    async def ended(self):
+        self.end.set()
+        await self.task
+
+
+async def workers(gate, count):
+    made = [Worker(gate) for _ in range(count)]
+    await settled()
+    return made
+
+
+async def test_so_many_are_worked_on_and_a_burst_waits_in_order():
+    gate = Gate(1000, at_once=2)
+    burst = await workers(gate, BURST + 1)
+    assert [worker.entered for worker in burst[:4]] == [True, True, False, False]
+    assert not gate.full
+    await burst[0].ended()
+    await settled()
+    assert [worker.entered for worker in burst[:4]] == [True, True, True, False]
+    for worker in burst[1:]:
+        await worker.ended()
+    assert (gate.open, gate.working) == (0, 0)
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(BURST, 0.0), (QUEUE + 5, STANDING)])
+async def test_a_queue_that_is_too_long_or_stands_is_cut_and_kept_short_until_it_is_empty(waiting, seconds):
+    now = 0.0
+    gate = Gate(1000, at_once=1, clock=lambda: now)
+    all_of_them = await workers(gate, 1 + waiting)
+    assert gate.full == (not seconds)
+    now = seconds
+    with pytest.raises(Overloaded):
+        async with gate.place():
+            pass
+    await settled()
+    kept, cut = [all_of_them[0], *all_of_them[-QUEUE:]], all_of_them[1:-QUEUE]
+    assert cut
+    assert all(isinstance(worker.task.exception(), Overloaded) for worker in cut)
+    await kept[0].ended()
+    await settled()
+    assert not gate.full
+    (newcomer,) = await workers(gate, 1)
+    assert gate.full
+    for worker in (*kept[1:], newcomer):
+        await worker.ended()
+    assert (gate.open, gate.working) == (0, 0)
+    burst = await workers(gate, QUEUE + 2)  # it was empty: a new burst may wait
+    assert not gate.full
+    for worker in burst:
+        await worker.ended()
+
+
+async def test_who_waits_too_long_is_refused_and_takes_no_place():
+    gate = Gate(100, at_once=1, longest_wait=0.0)
+    (first,) = await workers(gate, 1)
+    with pytest.raises(Overloaded):
+        async with gate.place():
+            pass
+    assert not gate.full
+    await first.ended()
+    assert (gate.open, gate.working) == (0, 0)
+
+
+async def test_who_hangs_up_leaves_the_queue_at_any_moment():
+    gate = Gate(100, at_once=1)
+    first, second, third = await workers(gate, 3)
+    second.task.cancel()  # while it waits
+    await settled()
+    gate.count(-1)  # as if the first were done: the third is let in
+    third.task.cancel()  # before it could run
+    await asyncio.gather(second.task, third.task, return_exceptions=True)
+    assert not third.entered
+    assert gate.working == 0
+    gate.count(1)
+    await first.ended()
+    assert (gate.open, gate.working) == (0, 0)
+
+
+async def test_one_that_gave_up_but_has_not_run_since_is_passed_over():
+    gate = Gate(100, at_once=1)
+    first, second, third = await workers(gate, 3)
+    second.task.cancel()
+    first.end.set()  # both run in the same round, the first before the second
+    await settled()
+    assert third.entered
+    await third.ended()
+    assert (gate.open, gate.working) == (0, 0)
+
+
+async def test_who_waits_for_a_server_lets_another_work_and_is_not_kept_waiting_afterwards():
+    gate, answer = Gate(100, at_once=1), asyncio.Event()
+
+    async def asks_a_server():
+        async with gate.place():
+            with away():
+                await answer.wait()
+            return gate.working
+
+    asking = asyncio.create_task(asks_a_server())
+    await settled()
+    assert gate.working == 0
+    (other,) = await workers(gate, 1)
+    assert other.entered
+    answer.set()
+    assert await asking == 2
+    await other.ended()
+    assert gate.working == 0
+
+
+async def test_a_request_of_which_one_part_waits_and_another_searches_is_worked_on():
+    gate, answer, found = Gate(100, at_once=1), asyncio.Event(), asyncio.Event()
+
+    async def waits():
+        with away():
+            await answer.wait()
+
+    async def searches():
+        with busy():
+            await found.wait()
+
+    async def both():
+        async with gate.place(), asyncio.TaskGroup() as parts:
+            parts.create_task(waits())
+            parts.create_task(searches())
+
+    request = asyncio.create_task(both())
+    await settled()
+    assert gate.working == 1
+    found.set()
+    await settled()
+    assert gate.working == 0
+    answer.set()
+    await request
+    assert (gate.open, gate.working) == (0, 0)
+
+
+async def test_answers_that_are_being_written_are_bounded_too():
+    gate = Gate(2, at_once=1)
+    async with AsyncExitStack() as written:
+        for _ in range(2):
+            await written.enter_async_context(gate.place())
+            leave()
+        assert gate.full
+        assert gate.working == 0
+    assert not gate.full

@@ -1,0 +1,58 @@
+"""The check that no regular expression takes more than linear time finds those that do."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from bench import patterns
+from bench.patterns import Used, found
+
+RULE = r"^(?:\s*(?:!\[[^\]\n]*\]\([^)\n]*\)|\*{3,}|-{3,}|_{3,}|<[^>\n]*>|<br\s*/?>))+\s*$"
+
+
+@pytest.fixture(autouse=True)
+def interrupted():
+    """As the check has it when it runs by itself."""
+    previous = signal.signal(signal.SIGVTALRM, patterns.interrupt)
+    yield
+    signal.signal(signal.SIGVTALRM, previous)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "way"),
+    [
+        (RULE, "match"),
+        (r"<source\b([^>]*)>(.*?)</source>", "finditer"),
+        (r"\s+[.,]", "finditer"),
+        (r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "finditer"),
+    ],
+)
+def test_a_pattern_that_takes_more_than_linear_time_is_found(pattern: str, way: str) -> None:
+    """The first is one that stopped the service for a minute with a table's rule."""
+    assert "what linear growth would be" in Used("here", re.compile(pattern, re.DOTALL), way).problem()
+
+
+def test_a_linear_pattern_is_no_problem() -> None:
+    for pattern, way in (
+        (r"(?<!\s)\s++[.,]", "finditer"),
+        (r"(?:-{3,}+|\s++)++$", "match"),
+        (r"\d{1,3}[ ,]?", "finditer"),
+    ):
+        assert Used("here", re.compile(pattern), way).problem() == ""
+
+
+def test_patterns_of_modules_of_calls_and_of_functions_are_found() -> None:
+    used = {(each.place, each.way) for each in found()}
+    assert ("app.pipeline.blocks._NOTHING", "match") in used
+    assert ("app.pipeline.keywords.parse", "match") in used
+    assert ("app.pipeline.history._heading", "fullmatch") in used
+    assert len(used) > 150
+
+
+def test_a_pattern_that_a_function_builds_needs_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "BUILT", {})
+    with pytest.raises(LookupError, match=r"BUILT in bench/built\.py has no example"):
+        found()

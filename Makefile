@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install docs install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -31,7 +31,13 @@ $(VENV)/.installed-eval: $(VENV)/.installed
 
 install-eval: $(VENV)/.installed-eval
 
+# The site under /docs/, built into app/site as every installation does it; the tools for it come and go with pip
+docs: install
+	$(PIP) --no-deps -e .
+
+# after a git pull the site may be older than its pages
 run: install
+	@test -z "$$(find docs website -newer app/site/en/index.html 2>&1)" || $(MAKE) docs
 	@$(BIN)/docs-assistant run $(SITEMAP)
 
 # what a change may break, in minutes; tests of one file share a process, and so their index and their service

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import frontmatter
-import lxml.html
 import pytest
 import yaml
 from pydantic import SecretStr
 
 from app.api import errors as api_errors
-from app.api.sitepages import HOME, render
 from app.api.wire import read_chat, read_search
 from app.assembly import build
 from app.cli import _parser
@@ -144,31 +142,6 @@ def test_every_section_has_an_id(file: Path):
     headings = re.findall(r"^##+ .*$", FENCE.sub("", read(file)), re.MULTILINE)
     assert headings
     assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings)
-
-
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_links_lead_to_pages_and_sections_that_exist(file: Path):
-    """Links between pages, and their #anchors, resolve as the site renders them."""
-    for href in hrefs(read(file)):
-        if re.match(r"[a-z]+:", href):
-            continue
-        name, _, anchor = href.partition("#")
-        target = file if not name else file.parent / f"{HOME if name == './' else name}.md"
-        assert target.is_file(), href
-        if anchor:
-            assert anchor in anchors(read(target)), href
-
-
-def hrefs(markdown: str) -> list[str]:
-    return [str(link.get("href")) for link in html(markdown).iter("a")]
-
-
-def anchors(markdown: str) -> set[str]:
-    return {str(element.get("id")) for element in html(markdown).iter() if element.get("id")}
-
-
-def html(markdown: str) -> Any:
-    return lxml.html.fromstring(f"<div>{render(frontmatter.parse(markdown)[1])[0]}</div>")
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=ids)

@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
 from app.api.site import find_docs
-from app.api.sitepages import Pages
 from app.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
@@ -28,7 +27,7 @@ from app.core.settings import Settings
 prompts_of = load_prompts(("cs", "en"))
 print(*(module.__file__ for module in (app, eval, ingestion, prompts)))
 print(find_docs())
-print(len(Pages(find_docs()).all()), sorted(prompts_of.languages), list(build(Settings.load(None)).by_id))
+print(len(list(find_docs().glob("*/*.md"))), sorted(prompts_of.languages), list(build(Settings.load(None)).by_id))
 """
 
 
@@ -60,11 +59,12 @@ def files(*patterns: str) -> set[str]:
 
 
 def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
-    """All modules, prompts, assistants, documentation, style sheets, and the licence."""
+    """All modules, prompts, assistants, documentation as Markdown and as HTML, and the licence."""
     inside = set(zipfile.ZipFile(wheel).namelist())
     sources = files("app/**/*.py", "ingestion/**/*.py", "eval/**/*.py", "prompts/**/*.py")
-    texts = files("prompts/*/*", "app/assistants.toml", "app/api/static/*", "*/report*/templates/*")
+    texts = files("prompts/*/*", "app/assistants.toml", "*/report*/templates/*")
     documentation = {f"app/{page}" for page in files("docs/*/*.md")}
+    documentation |= {re.sub("^app/docs(.*)md$", r"app/site\1html", page) for page in documentation}
     assert min(map(len, (sources, texts, documentation))) > 5
     assert sources | texts | documentation <= inside
     assert any(name.endswith("licenses/LICENSE") for name in inside)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -37,29 +36,25 @@ def create_app(
     assistants: Assistants,
     settings: Settings,
     *,
-    docs: Path | None = None,
     patience: float = 10.0,
     keep_alive: float = 10.0,
     ingest_command: Sequence[str] = (),
 ) -> FastAPI:
     """The service as an ASGI application; it closes the assistants when it ends.
 
-    `docs` is the directory of the documentation site, by default the one this package comes with. A
-    stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
+    A stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
     seconds is filled with a comment. `ingest_command` indexes what DOCS_SITES and DOCS_SOURCES say and
     prints a report as JSON; without it there is no /v1/ingest.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        site.read()
         yield
         await runs.close()
         await mcp.close()
         await assistants.close()
 
     runs = Runs(ingest_command)
-    site = Site(docs or find_docs(), default_language=settings.default_language)
     app = FastAPI(
         title="Docs Assistant",
         description="Answers questions about a documentation site from its own pages, over the OpenAI chat API.",
@@ -80,7 +75,7 @@ def create_app(
     app.router.routes.append(Route("/mcp", mcp))
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
-    site.add_to(app)
+    Site(find_docs(), default_language=settings.default_language).add_to(app)
     apidocs.add_to(app, keys)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     return app

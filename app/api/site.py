@@ -1,114 +1,141 @@
-"""The documentation site under /docs/: HTML and raw Markdown of each page, a sitemap, a stylesheet."""
+"""The documentation site under /docs/: built HTML, the raw Markdown of each page, and a sitemap of it.
+
+What is indexed is the Markdown and the sitemap; they need no build. The HTML is made by hatch_build.py.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import quote
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
 
-from app.api.sitehtml import PagesByName, counterparts, link, missing_html, page_html
-from app.api.sitepages import HOME, DocPage, Pages
-
-STYLE = "style.css"
+HOME = "index"
 SITEMAP = "sitemap.xml"
-SECURITY = "default-src 'none'; style-src 'self'; img-src 'self' data: https:; base-uri 'none'; form-action 'none'"
+# The pages have small scripts and styles in themselves; everything else comes from this host
+SECURITY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; base-uri 'self'; form-action 'none'"
+)
+NOT_BUILT = "The documentation isn't built yet: `make docs` builds it. Until then its pages are Markdown:\n\n"
+_PAGE = re.compile(r"([a-z]{2,3})/([\w-]*)(\.md|\.html)?", re.ASCII)
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 
-def find_docs() -> Path | None:
-    """The documentation this package comes with: inside it, or beside it in a checkout; None where there is none."""
+def find_docs() -> Path:
+    """The Markdown of this product's documentation: inside the installed package, else beside it in a checkout."""
     package = Path(str(files("app")))
-    beside = package.parent
-    if (package / "docs").is_dir():
-        return package / "docs"
-    return beside / "docs" if (beside / "pyproject.toml").is_file() and (beside / "docs").is_dir() else None
+    return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
 
 
 class Site:
-    """Serves a folder of documentation; changed files show at once."""
+    """Serves the pages of `docs`, a folder with `<language>/<name>.md`: as the HTML in `built`, else as Markdown."""
 
-    def __init__(self, folder: Path | None, *, default_language: str) -> None:
-        self._pages = Pages(folder)
+    def __init__(self, docs: Path, *, default_language: str, built: Path | None = None) -> None:
+        self._docs = docs
+        self._built = built or Path(str(files("app"))) / "site"
+        self._files = StaticFiles(directory=self._built, html=True, check_dir=False)
         self._default_language = default_language
-        style = files("app.api").joinpath("static", STYLE)
-        self._style = style.read_text(encoding="utf-8")
-        self._style_modified = datetime.fromtimestamp(int(Path(str(style)).stat().st_mtime), UTC)
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes."""
-        for path in ("/docs", "/docs/{path:path}"):
-            app.add_api_route(path, self.serve, methods=["GET", "HEAD"], include_in_schema=False)
+        routes = {"/docs": _with_slash, f"/docs/{SITEMAP}": self.sitemap, "/docs/{path:path}": self.serve}
+        for path, handler in routes.items():
+            app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
 
-    def read(self) -> None:
-        """Read all pages now, so that no reader waits for it."""
-        self._pages.all()
+    async def sitemap(self, request: Request) -> Response:
+        """The sitemap, with addresses as this client sees the service."""
+        return Response(sitemap(self._pages(), base_url(request)), media_type="application/xml")
 
     async def serve(self, request: Request) -> Response:
-        """Whatever is at the request's path below /docs."""
-        path = request.path_params.get("path")
-        if path is None:
-            return RedirectResponse("docs/", 307)
-        pages = self._pages.all()
-        if path == STYLE:
-            return _fresh(request, self._style, "text/css", self._style_modified)
-        if path == SITEMAP:
-            modified = max((page.modified for page in pages.values()), default=self._style_modified)
-            return _fresh(request, sitemap(pages, base_url(request)), "application/xml", modified)
-        return self._page(request, path, pages)
+        """Whatever is at the request's path below /docs/."""
+        path = request.path_params["path"]
+        if not path:
+            return self._home(request)
+        found = _PAGE.fullmatch(path)
+        if found and (source := self._docs / found[1] / f"{found[2] or HOME}.md").is_file():
+            return self._page(request, source, found[3] or "", named=found[2])
+        try:
+            return await self._files.get_response(path, request.scope)
+        except HTTPException:
+            return self._missing(request, path.partition("/")[0])
 
-    def _page(self, request: Request, path: str, pages: PagesByName) -> Response:
-        language, slash, name = path.partition("/")
-        languages = list(dict.fromkeys(code for code, _ in pages))
-        if not path and languages:
-            preferred = preferred_language(
-                request.headers.get("accept-language", ""), languages, self._default_language
-            )
-            return RedirectResponse(f"{preferred}/", 307, {"vary": "Accept-Language", "cache-control": "no-cache"})
-        if page := pages.get((language, name.removesuffix(".md") if name else HOME)):
-            if to := _better_address(page, slash, name):
-                return RedirectResponse(to, 308)
-            return self._answer(request, page, pages, raw=name.endswith(".md"))
-        if name.endswith("/") and pages.get((language, name[:-1])):
-            return RedirectResponse(f"../{name[:-1]}", 308)
-        return self._missing(request, path, languages, pages)
+    def _languages(self) -> list[str]:
+        return sorted({page.parent.name for page in self._pages()})
 
-    def _answer(self, request: Request, page: DocPage, pages: PagesByName, *, raw: bool) -> Response:
-        if raw or prefers_markdown(request.headers.get("accept", "")):
-            headers = {} if raw else {"vary": "Accept", "content-location": f"{quote(page.name)}.md"}
-            return _fresh(request, page.markdown, "text/markdown", page.modified, headers)
-        headers = {"vary": "Accept", "content-security-policy": SECURITY, "content-language": page.language}
-        return _fresh(request, page_html(page, pages, base_url(request)), "text/html", page.modified, headers)
+    def _pages(self) -> list[Path]:
+        return sorted(self._docs.glob("*/[!._]*.md"))
 
-    def _missing(self, request: Request, path: str, languages: list[str], pages: PagesByName) -> Response:
-        language = path.partition("/")[0]
+    def _home(self, request: Request) -> Response:
+        languages = self._languages()
+        if not languages or not (self._built / languages[0]).is_dir():
+            pages = "".join(f"{base_url(request)}{_path(page)}\n" for page in self._pages())
+            return Response(NOT_BUILT + pages, media_type="text/plain")
+        preferred = preferred_language(request.headers.get("accept-language", ""), languages, self._default_language)
+        return RedirectResponse(f"{preferred}/", 307, {"vary": "Accept-Language", "cache-control": "no-cache"})
+
+    def _page(self, request: Request, source: Path, suffix: str, *, named: str) -> Response:
+        if suffix == ".html" or (named == HOME and not suffix):
+            query = f"?{request.url.query}" if request.url.query else ""  # the words that the search highlights
+            return RedirectResponse(("./" if named == HOME else named) + query, 308)
+        html = self._built / source.parent.name / f"{source.stem}.html"
+        markdown = prefers_markdown(request.headers.get("accept", "")) or not html.is_file()
+        if suffix or markdown:
+            headers = {"content-type": "text/markdown; charset=utf-8", "content-location": f"{source.stem}.md"}
+        else:
+            headers = {"content-security-policy": SECURITY}
+        file = source if suffix or markdown else html
+        response = self._files.file_response(file, file.stat(), request.scope)
+        response.headers.update(
+            {**headers, "vary": "Accept", "cache-control": "no-cache", "x-content-type-options": "nosniff"}
+        )
+        return response
+
+    def _missing(self, request: Request, language: str) -> Response:
+        languages = self._languages()
         if language not in languages:
             accepted = request.headers.get("accept-language", "")
             language = preferred_language(accepted, languages, self._default_language)
-        frame = missing_html(language, pages, f"{request.scope.get('root_path', '')}/docs/")
-        return Response(frame, 404, {"content-security-policy": SECURITY}, "text/html")
+        page = self._built / language / "404.html"
+        if not page.is_file():
+            return Response("There is no such page: see /docs/.\n", 404, media_type="text/plain")
+        home = f"{request.scope.get('root_path', '')}/docs/{language}/"
+        text = page.read_text("utf-8").replace('href="/"', f'href="{escape(home)}"')
+        return Response(text, 404, {"content-security-policy": SECURITY}, "text/html")
 
 
-def sitemap(pages: PagesByName, base: str) -> str:
+async def _with_slash(_: Request) -> Response:
+    return RedirectResponse("docs/", 307)
+
+
+def _path(page: Path) -> str:
+    """The page's path below /docs/: a home page ends in a slash."""
+    return f"{page.parent.name}/{'' if page.stem == HOME else page.stem}"
+
+
+def sitemap(pages: Iterable[Path], base: str) -> str:
     """All pages with their dates and their counterparts in other languages, as sitemaps.org and Google have it."""
+    by_name: dict[str, list[Path]] = {}
+    for page in pages:
+        by_name.setdefault(page.name, []).append(page)
     entries = []
-    for page in pages.values():
-        others = counterparts(page, pages)
+    for others in by_name.values():
         alternates = "".join(
-            f'\n    <xhtml:link rel="alternate" hreflang="{code}" href="{escape(base + link(other))}"/>'
-            for code, other in others.items()
-            if len(others) > 1
+            f'\n    <xhtml:link rel="alternate" hreflang="{other.parent.name}" href="{escape(base + _path(other))}"/>'
+            for other in others
         )
-        place = f"<loc>{escape(base + link(page))}</loc>\n    <lastmod>{page.modified.isoformat()}</lastmod>"
-        entries.append(f"  <url>\n    {place}{alternates}\n  </url>\n")
+        for page in others:
+            modified = datetime.fromtimestamp(int(page.stat().st_mtime), UTC).isoformat()
+            place = f"<loc>{escape(base + _path(page))}</loc>\n    <lastmod>{modified}</lastmod>"
+            entries.append(f"  <url>\n    {place}{alternates}\n  </url>\n")
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml">\n'
@@ -149,37 +176,3 @@ def _weights(header: str) -> dict[str, float]:
         q = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
         weights[name] = float(q) if re.fullmatch(r"[01](\.\d{0,3})?", q) else 0.0
     return weights
-
-
-def _better_address(page: DocPage, slash: str, name: str) -> str:
-    """Where to send a client that asked for a home page by another address; else empty."""
-    if page.name != HOME:
-        return ""
-    return f"{page.language}/" if not slash else "./" if name == HOME else ""
-
-
-def _fresh(
-    request: Request, text: str, kind: str, modified: datetime, headers: dict[str, str] | None = None
-) -> Response:
-    """The text, or 304 when the client has it already."""
-    body = text.encode()
-    tag = f'"{sha256(body).hexdigest()[:24]}"'
-    about = {
-        "etag": tag,
-        "last-modified": format_datetime(modified, usegmt=True),
-        "cache-control": "no-cache",
-        "x-content-type-options": "nosniff",
-        **(headers or {}),
-    }
-    if _known(request, tag, modified):
-        return Response(None, 304, about)
-    return Response(body, 200, {**about, "content-type": f"{kind}; charset=utf-8"})
-
-
-def _known(request: Request, tag: str, modified: datetime) -> bool:
-    if tags := request.headers.get("if-none-match"):
-        return tags.strip() == "*" or tag in [entry.strip().removeprefix("W/") for entry in tags.split(",")]
-    try:
-        return modified <= parsedate_to_datetime(request.headers.get("if-modified-since", ""))
-    except (ValueError, TypeError):  # no date, or one without a time zone
-        return False

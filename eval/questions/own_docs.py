@@ -40,10 +40,8 @@ def own_set(name: str = ANSWERABLE) -> Iterator[Path]:
 async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncIterator[Settings]:
     """Settings whose store is a fresh index of our documentation, or of `folder` in its place; it is gone afterwards."""
     folder = folder or find_docs()
-    if folder is None:
-        raise EvaluationError("This installation comes without its documentation: nothing to measure.")
     if not folder.is_dir():
-        raise EvaluationError(f"--docs {folder}: there is no such directory.")
+        raise EvaluationError(f"{folder}: there is no such directory, so there is no documentation to measure.")
     app = FastAPI(openapi_url=None)
     Site(folder, default_language=settings.default_language).add_to(app)
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as directory:

@@ -6,11 +6,18 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin
 
+import httpx
 import lxml.html
 import pytest
+from websockets.sync.client import ClientConnection, connect
 
 from tests.end_to_end.program import Program, environment
 from tests.ingestion.local_site import local_site
@@ -33,6 +40,31 @@ QUIET = (
 )
 
 
+ROOT = Path(__file__).parents[2]
+# The search has its input and its results in a shadow tree; it opens once its script has run
+EVERYWHERE = "const all = (r, s) => [...r.querySelectorAll('*')].flatMap(e => [...(e.matches(s) ? [e] : []), ...(e.shadowRoot ? all(e.shadowRoot, s) : [])]);"
+OPEN_SEARCH = f"""(() => {{ {EVERYWHERE} document.querySelector('[data-md-toggle=search]').checked || document.querySelector('label[for=__search]').click();
+const box = all(document, 'input[type=text], input[type=search], input:not([type])')[0]; box?.focus(); return Boolean(box); }})()"""
+FOUND = f"(() => {{ {EVERYWHERE} return all(document, 'a[href*=\"?h=\"]').map(a => a.href); }})()"
+
+
+def until(value: Callable[[], Any], seconds: float = 20) -> Any:
+    """The first value that is true; fails when none is in time."""
+    deadline = time.monotonic() + seconds
+    while not (found := value()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+def call(socket: ClientConnection, method: str, **params: Any) -> Any:
+    """The browser's answer to a command of its debugging protocol."""
+    socket.send(json.dumps({"id": 1, "method": method, "params": params}))
+    while (message := json.loads(socket.recv(20))).get("id") != 1:
+        pass
+    return message["result"]
+
+
 class Browser:
     """A Chromium with an empty profile."""
 
@@ -47,6 +79,29 @@ class Browser:
         )
         self.log = done.stderr
         return done.stdout
+
+    def search(self, url: str, word: str) -> tuple[list[str], int]:
+        """The links that the site's search shows for the word, on a phone, and how wide the page is there."""
+        port = self.folder / "profile/DevToolsActivePort"
+        port.unlink(missing_ok=True)
+        arguments = ["--remote-debugging-port=0", f"--user-data-dir={self.folder / 'profile'}", url]
+        process = subprocess.Popen(
+            [self.program, *QUIET, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder
+        )
+        try:
+            address = f"http://127.0.0.1:{until(lambda: port.exists() and port.read_text().splitlines()[0])}/json"
+            pages = until(lambda: [page for page in httpx.get(address).json() if page["url"] == url])
+            with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
+                phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+                call(socket, "Emulation.setDeviceMetricsOverride", **phone)
+                evaluate = partial(call, socket, "Runtime.evaluate", returnByValue=True)
+                until(lambda: evaluate(expression=OPEN_SEARCH)["result"].get("value"))
+                call(socket, "Input.insertText", text=word)
+                links = until(lambda: evaluate(expression=FOUND)["result"].get("value"))
+                return links, evaluate(expression="document.documentElement.scrollWidth")["result"]["value"]
+        finally:
+            process.kill()
+            process.wait(10)
 
     def requests(self, url: str) -> list[str]:
         """The addresses that the page asked for over the network, its own first; not what the browser itself asks for."""
@@ -67,14 +122,27 @@ def browser(tmp_path: Path) -> Browser:
     return Browser(program, tmp_path)
 
 
-@pytest.mark.parametrize("path", ["en/", "cs/start", "en/settings"])
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """The site as every installation has it."""
+    subprocess.run([sys.executable, str(ROOT / "hatch_build.py")], check=True)
+
+
+@pytest.mark.parametrize("path", ["en/", "cs/settings"])
 def test_a_page_loads_whole_and_asks_nobody_else(browser: Browser, newcomer: Program, path: str):
     """Every request goes to our own service, its style sheet among them, and the console has no errors."""
     asked = browser.requests(f"{newcomer.url}/docs/{path}")
-    foreign = [url for url in asked if not url.startswith(newcomer.url)]
-    assert foreign == []
-    assert f"{newcomer.url}/docs/style.css" in asked
+    assert [url for url in asked if not url.startswith(newcomer.url)] == []
+    assert any("/assets/stylesheets/" in url for url in asked)
     assert "CONSOLE" not in browser.log
+
+
+def test_search_finds_a_word_with_diacritics_and_a_phone_scrolls_down_only(browser: Browser, newcomer: Program):
+    """In both languages; typing is done as by a reader, through the browser's debugging protocol."""
+    for path, word, found in (("cs/start", "úložiště", "/cs/settings"), ("en/start", "reranker", "/en/settings")):
+        links, width = browser.search(f"{newcomer.url}/docs/{path}", word)
+        assert any(found in link for link in links), links
+        assert width == 390
 
 
 def test_the_api_description_loads_whole_and_asks_nobody_else(browser: Browser, newcomer: Program):

@@ -8,11 +8,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from app.citing import citations
 from app.core.filters import Filters
 from app.core.prompts import Prompts, load_prompts
-from app.pipeline import citations, cite, history
-from app.pipeline.periods import open_rules
-from ingestion import glossary
+from app.pipeline import conversation as history
+from app.pipeline.steps import cite
+from app.pipeline.steps.optional.period_rules import open_rules
+from ingestion.split import glossary
 
 Patterns = Iterable[tuple[re.Pattern[Any], str]]
 
@@ -59,19 +61,19 @@ def _none() -> Patterns:
 
 
 BOUNDED: Mapping[str, int] = {
-    "app.pipeline.cite._Answer._refuses": cite.LONGEST_REFUSAL,
+    "app.pipeline.steps.cite._Answer._refuses": cite.LONGEST_REFUSAL,
     "app.core.prompts._pattern": cite.LONGEST_REFUSAL,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
 
 AWAITED = frozenset(
     {
-        "app.pipeline.citations._RANGE",
+        "app.citing.citations._RANGE",
         "app.pipeline.code_syntax._CLOSER_UNSURE",
         "app.pipeline.code_syntax._UNSURE",
-        "app.pipeline.rewrite._NAMES_SOURCE",
+        "app.citing.rewrite._NAMES_SOURCE",
         "ingestion.convert.base._META_CHARSET",
-        "ingestion.convert.fences._CODE_SPAN",
+        "app.text.fences._CODE_SPAN",
         "ingestion.convert.html._title",
         "ingestion.convert.inline_html._COMMENT",
         "ingestion.convert.inline_html._DRESSING",
@@ -83,20 +85,20 @@ AWAITED = frozenset(
         "ingestion.convert.markdown._HEADED",
         "ingestion.convert.markdown._LINKED",
         "ingestion.convert.mdx._COMMENT",
-        "ingestion.exchange._PARAMETER",
-        "ingestion.faithful._CODE",
-        "ingestion.faithful._ID",
-        "ingestion.language",
-        "ingestion.language._MAIL",
-        "ingestion.losses._NO_WORD",
-        "ingestion.raw._ANCHOR",
-        "ingestion.raw._HEADING",
-        "ingestion.raw._key",
-        "ingestion.sitemap_parse._END",
+        "ingestion.crawl.exchange._PARAMETER",
+        "ingestion.split.faithful._CODE",
+        "ingestion.split.faithful._ID",
+        "ingestion.convert.language",
+        "ingestion.convert.language._MAIL",
+        "ingestion.publish.losses._NO_WORD",
+        "ingestion.convert.raw._ANCHOR",
+        "ingestion.convert.raw._HEADING",
+        "ingestion.convert.raw._key",
+        "ingestion.crawl.sitemap_parse._END",
         "ingestion.split.blocks._ANCHOR",
-        "ingestion.translate._parts",
-        "ingestion.translate._H1",
-        "ingestion.split.sentences._LAST_WORD",
+        "ingestion.split.translate._parts",
+        "ingestion.split.translate._H1",
+        "app.text.sentences._LAST_WORD",
         "ingestion.split.blocks._FENCE_LINE",
     }
 )
@@ -106,18 +108,18 @@ AWAITED = frozenset(
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.filters.Filters.admits": _filters,
     "app.core.prompts._pattern": _refusals,
-    "app.core.store.opensearch_catalog.Catalog.delete_others": _none,  # names of our own indices
-    "app.pipeline.citations._pattern": lambda: [(citations._pattern(("passage", "source")), "fullmatch")],  # noqa: SLF001
-    "app.pipeline.cite._Answer._refuses": _refusals,
-    "app.pipeline.history._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001
-    "app.pipeline.periods.PeriodRules.__init__": _words,
-    "app.pipeline.periods.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
-    "app.pipeline.periods.PeriodRules._counted": partial(_rules, "finditer", "_last"),
-    "app.pipeline.periods._any": partial(_rules, "search", "_time", "_hint"),
-    "app.core.claims._in_table": lambda: [
+    "app.index.opensearch.catalog.Catalog.delete_others": _none,  # names of our own indices
+    "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source")), "fullmatch")],  # noqa: SLF001
+    "app.pipeline.steps.cite._Answer._refuses": _refusals,
+    "app.pipeline.conversation._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001
+    "app.pipeline.steps.optional.period_rules.PeriodRules.__init__": _words,
+    "app.pipeline.steps.optional.period_rules.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
+    "app.pipeline.steps.optional.period_rules.PeriodRules._counted": partial(_rules, "finditer", "_last"),
+    "app.pipeline.steps.optional.period_rules._any": partial(_rules, "search", "_time", "_hint"),
+    "app.text.literals._in_table": lambda: [
         (re.compile(r"\|\s*10\s*\|"), "search"),
         (re.compile(r"(?<!\w)gib(?!\w)"), "search"),
     ],
-    "ingestion.directory.published_links": lambda: [(re.compile(r"(\]\(<?)/a/([^\s()#?<>]*)"), "finditer")],
-    "ingestion.glossary._pattern": lambda: [(glossary._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
+    "ingestion.crawl.directory.published_links": lambda: [(re.compile(r"(\]\(<?)/a/([^\s()#?<>]*)"), "finditer")],
+    "ingestion.split.glossary._pattern": lambda: [(glossary._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
 }

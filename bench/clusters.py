@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.models.static import DIMENSION, StaticEmbedder
-from app.core.store.base import Generation
-from app.core.store.clusters import TIMES_ROOT, Clusters
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Chunk, Page, Query, Recipe, Vector
+from app.index.base import Generation
+from app.index.embedded.clusters import TIMES_ROOT, Clusters
+from app.index.embedded.store import EmbeddedStore
+from app.models.static import DIMENSION, StaticEmbedder
 
 DEPTHS = (5, 10, 15, 20, 25, 30)
 SHARES = (10, 20)

@@ -27,8 +27,8 @@ from pathlib import Path
 import httpx
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Vector
+from app.index.embedded.store import EmbeddedStore
 from ingestion.run import ingest
 
 EN = [

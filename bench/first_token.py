@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.assembly import opened
-from app.assistant import Assistants
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text
 

@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
+from app.index.embedded.store import EmbeddedStore
 from bench.crawl import Answer, FreeEmbedder, serve
 from ingestion.report import Report
 from ingestion.run import ingest

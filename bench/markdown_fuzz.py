@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from lxml import html
 from markdown_it import MarkdownIt
 
+from app.citing.citations import Citations
+from app.citing.links import Addresses
+from app.citing.rewrite import Rewriter
 from app.core.turn import Source
-from app.pipeline.citations import Citations
-from app.pipeline.links import Addresses
-from app.pipeline.rewrite import Rewriter
 
 KNOWN = "See https://known.cz/a and https://known.cz/p.png, https://cdn.other.cz/q.png. mailto:help@known.cz"
 HOSTS = {"", "known.cz", "cdn.other.cz", "localhost", "example.com"}

@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, HTTPException
 
-from app.pipeline.rerank import PROBE
+from app.pipeline.steps.optional.rerank import PROBE
 from eval.cache import fingerprint
 from eval.files import json_lines
 

@@ -25,9 +25,9 @@ from typing import Any
 import httpx
 from aiohttp import web
 
-from app.core.models import open_embedder
 from app.core.settings import Settings
-from app.core.store import open_store
+from app.index import open_store
+from app.models import open_embedder
 from bench.crawl import page
 from ingestion.report import Report
 from ingestion.run import ingest

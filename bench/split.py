@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.models.static import StaticEmbedder
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
+from app.models.static import StaticEmbedder
 from ingestion.convert import Source, convert
 from ingestion.split import SPLITTERS, Splitter, open_splitter
 

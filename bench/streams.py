@@ -188,7 +188,7 @@ def serve(port: int) -> None:
     import uvicorn
 
     from app.api.server import create_app
-    from app.assembly import build
+    from app.assistants.assembly import build
     from app.cli import logs
     from app.core.settings import Settings
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.core.store.base import Draft
-from ingestion.change import Change
-from ingestion.fetch import host
+from app.index.base import Draft
+from ingestion.convert.workers import processes
+from ingestion.crawl.fetch import host
+from ingestion.crawl.sitemap import Entry
+from ingestion.publish.change import Change
+from ingestion.publish.duplicates import Twins
+from ingestion.publish.write import Writer
 from ingestion.read import Reader
 from ingestion.report import Report
-from ingestion.sitemap import Entry
-from ingestion.twins import Twins
-from ingestion.workers import processes
-from ingestion.write import Writer
 
 READAHEAD = 32
 """Read pages that may wait for the writer: keeps memory flat when embedding is slower than fetching."""

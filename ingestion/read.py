@@ -14,27 +14,27 @@ from typing import Self
 from app.core.errors import AssistantError, CrawlError
 from app.core.settings import Settings
 from app.core.types import Page
-from ingestion.addresses import Addresses, own_address
-from ingestion.anchors import Anchors
-from ingestion.change import Change
-from ingestion.chunking import Chunking
 from ingestion.convert import ConversionError, Document, MadeByScript
+from ingestion.convert.addresses import Addresses, own_address
+from ingestion.convert.anchors import Anchors
+from ingestion.convert.language import not_configured
 from ingestion.convert.links import public_url
-from ingestion.directory import read_file
-from ingestion.embed import Embedding
-from ingestion.exchange import ACCEPT_HTML, Wanted
-from ingestion.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, origin
-from ingestion.language import not_configured
-from ingestion.own_markdown import OwnMarkdown
-from ingestion.prepare import Prepared, dated_as, document, prepared_and_cut
-from ingestion.render import Renderer, open_renderer
+from ingestion.convert.own_markdown import OwnMarkdown
+from ingestion.convert.prepare import Prepared, dated_as, document, prepared_and_cut
+from ingestion.convert.workers import Workers
+from ingestion.crawl.directory import read_file
+from ingestion.crawl.exchange import ACCEPT_HTML, Wanted
+from ingestion.crawl.fetch import Fetched, Fetcher, PageError, PageGone, PageSkipped, origin
+from ingestion.crawl.render import Renderer, open_renderer
+from ingestion.crawl.sitemap import Entry
+from ingestion.publish.change import Change
+from ingestion.publish.embed import Embedding
 from ingestion.report import Outcome, PageReport
-from ingestion.sitemap import Entry
 from ingestion.sources import Source
 from ingestion.split import open_splitter
-from ingestion.summaries import Summariser, open_summariser
-from ingestion.translate import Translator, open_translator
-from ingestion.workers import Workers
+from ingestion.split.chunking import Chunking
+from ingestion.split.summaries import Summariser, open_summariser
+from ingestion.split.translate import Translator, open_translator
 
 
 @dataclass

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from app.core.analysis import ANALYZER
 from app.core.errors import (
     IndexDamaged,
     IndexMismatch,
@@ -22,30 +21,31 @@ from app.core.errors import (
     StoreUnavailable,
 )
 from app.core.masking import masked
-from app.core.models.base import Embedder
 from app.core.settings import Settings
-from app.core.store.base import Draft, Store
-from app.core.store.checkup import read_through
 from app.core.types import Page, Recipe
-from ingestion.base import Base
+from app.index.base import Draft, Store
+from app.index.checkup import read_through
+from app.models.base import Embedder
+from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
-from ingestion.dates import without_build_dates
-from ingestion.embed import Counting, Embedding
-from ingestion.fetch import Fetcher
+from ingestion.convert.page_dates import without_build_dates
+from ingestion.convert.workers import Workers
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.listing import list_pages
+from ingestion.crawl.sitemap import Entry, Sitemaps
 from ingestion.flow import Flow
-from ingestion.listing import list_pages
-from ingestion.losses import Losses
 from ingestion.progress import Progress, Silent
+from ingestion.publish.base import Base
+from ingestion.publish.dry_run import TrialDraft
+from ingestion.publish.duplicates import Twins
+from ingestion.publish.embed import Counting, Embedding
+from ingestion.publish.losses import Losses
+from ingestion.publish.write import Writer
 from ingestion.read import Reader
 from ingestion.report import PageReport, Report
-from ingestion.sitemap import Entry, Sitemaps
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
-from ingestion.summaries import summaries_name
-from ingestion.trial import TrialDraft
-from ingestion.twins import Twins
-from ingestion.workers import Workers
-from ingestion.write import Writer
+from ingestion.split.summaries import summaries_name
 
 TRY_AGAIN = 5.0
 """Seconds between two tries to become the one that writes."""

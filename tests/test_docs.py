@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from app.api import errors as api_errors
 from app.api.wire import read_chat, read_search
-from app.assembly import build
+from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.prompts import HOLES
 from app.core.settings import Settings

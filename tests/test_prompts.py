@@ -13,8 +13,8 @@ import pytest
 
 import prompts
 from app.core.errors import PromptError
-from app.core.language import LanguageDetector, fold
 from app.core.prompts import HOLES, load_prompts
+from app.text.language import LanguageDetector, fold
 
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
 from app.api.site import find_docs
-from app.assembly import build
+from app.assistants.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 

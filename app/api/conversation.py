@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.api.openwebui import unwrapped
-from app.api.tasks import is_task
+from app.api.openwebui.display import unwrapped
+from app.api.openwebui.tasks import is_task
 from app.api.wire import ChatMessage, ChatRequest, ContentPart, InputItem, InputPart, ResponsesRequest
 from app.core import turn
 from app.core.errors import RequestError

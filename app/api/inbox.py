@@ -12,7 +12,7 @@ from typing import Self
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from app.api.admission import Limits
+from app.api.door.admission import Limits
 from app.core.errors import ModelError
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 

@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from app.api.door.requestlog import info_of, log_error
 from app.api.errors import answered
-from app.api.requestlog import info_of, log_error
 from app.api.search import found
 from app.api.service import Service
 from app.api.wire import SearchFilters, SearchRequest, Wire

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.responses import Json
+from app.api.json_response import Json
 from app.api.service import Assistant, Service
 
 # what Open WebUI may offer with it; its tools are 24 KB in each request that nobody here would call

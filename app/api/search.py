@@ -9,16 +9,16 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.admission import until_hung_up
-from app.api.chat import read_body
-from app.api.requestlog import info_of
-from app.api.responses import Json
+from app.api.chat.route import read_body
+from app.api.door.admission import until_hung_up
+from app.api.door.requestlog import info_of
+from app.api.json_response import Json
 from app.api.service import Assistant, Service
 from app.api.wire import SearchRequest, read_search
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.types import Hit
-from app.pipeline.cite import passages_of
+from app.pipeline.steps.cite import passages_of
 
 log = logging.getLogger("app.api")
 

@@ -12,22 +12,22 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from app.api import apidocs
-from app.api.admission import Admission, Limits
-from app.api.chat import Chat
-from app.api.door import Door, Hosts
+from app.api import description as apidocs
+from app.api.chat.route import Chat
+from app.api.door.admission import Admission, Limits
+from app.api.door.hosts import Door, Hosts
+from app.api.door.keys import Guesses, Keys
+from app.api.door.requestlog import RequestLog, error_response
+from app.api.door.stopping import Stopping
 from app.api.health import HealthCheck
-from app.api.ingest import Ingest
-from app.api.keys import Guesses, Keys
 from app.api.mcp import Mcp
 from app.api.models import Models
-from app.api.requestlog import RequestLog, error_response
-from app.api.respond import Responses
-from app.api.runs import Runs
+from app.api.responses.route import Responses
+from app.api.runs.processes import Runs
+from app.api.runs.route import Ingest
 from app.api.search import Search
 from app.api.service import Assistants, Service
 from app.api.site import Site, find_docs
-from app.api.stopping import Stopping
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 

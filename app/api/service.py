@@ -8,17 +8,17 @@ from typing import Any, Protocol
 
 from starlette.requests import Request as HttpRequest
 
-from app.api.admission import Limits
-from app.api.keys import Keys
+from app.api.door.admission import Limits
+from app.api.door.keys import Keys
 from app.core.errors import RequestError
-from app.core.models.base import Model
 from app.core.settings import Settings
 from app.core.turn import Event, Request, Turn
 from app.core.types import GenerationInfo, Page
+from app.models.base import Model
 
 
 class Assistant(Protocol):
-    """One pipeline under the name of a model (see `app.assistant.Assistant`)."""
+    """One pipeline under the name of a model (see `app.assistants.assistant.Assistant`)."""
 
     @property
     def id(self) -> str:
@@ -59,7 +59,7 @@ class Assistant(Protocol):
 
 
 class Health(Protocol):
-    """Whether questions can be answered, and what with (see `app.assistant.Health`)."""
+    """Whether questions can be answered, and what with (see `app.assistants.assistant.Health`)."""
 
     @property
     def ok(self) -> bool:
@@ -93,7 +93,7 @@ class Health(Protocol):
 
 
 class Assistants(Protocol):
-    """All assistants of this service (see `app.assistant.Assistants`)."""
+    """All assistants of this service (see `app.assistants.assistant.Assistants`)."""
 
     @property
     def created(self) -> int:

@@ -12,8 +12,8 @@ from starlette.types import Send
 
 from app.api.errors import answered
 from app.api.inbox import Inbox
-from app.api.openwebui import source_event, status_event
-from app.api.responses import json_text
+from app.api.json_response import json_text
+from app.api.openwebui.display import source_event, status_event
 from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
 
 END = b"data: [DONE]\n\n"

@@ -50,7 +50,7 @@ def _read_question() -> str:
 
 
 async def _ask(settings: Settings, question: str, arguments: argparse.Namespace) -> int:
-    from app.assembly import opened
+    from app.assistants.assembly import opened
 
     request = Request((Message("user", question),), arguments.assistant, uuid.uuid4().hex[:12])
     request = replace(request, whole=arguments.json, trace=arguments.trace)

@@ -12,8 +12,8 @@ from app.cli.types import Commands
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from app.assistant import Assistant
-    from app.pipeline.step import Step
+    from app.assistants.assistant import Assistant
+    from app.pipeline.runner import Step
 
 TOGETHER = ("┌", "│", "└")
 
@@ -40,7 +40,7 @@ def assistants(arguments: argparse.Namespace) -> int:
 
 
 async def _described(settings: Settings) -> list[dict[str, Any]]:
-    from app.assembly import opened
+    from app.assistants.assembly import opened
 
     async with opened(settings) as made:
         return [_of(one) for one in made.by_id.values()]

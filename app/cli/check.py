@@ -18,9 +18,9 @@ from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from app.assistant import Assistant
-    from app.core.models import Embedder
-    from app.core.store import Store
+    from app.assistants.assistant import Assistant
+    from app.index import Store
+    from app.models import Embedder
 
 SET = "(set)"
 _SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
@@ -45,9 +45,9 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 async def _look(settings: Settings) -> dict[str, Any]:
-    from app.assembly import opened
-    from app.core.models.base import CallOptions
+    from app.assistants.assembly import opened
     from app.core.turn import Message
+    from app.models.base import CallOptions
 
     async with opened(settings) as assistants:
         named = {name: await _state(name, *parts) for name, parts in assistants.used().items()}
@@ -86,7 +86,7 @@ async def _problem(call: Awaitable[object]) -> str:
 
 
 async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str, Any] | None, str]:
-    from app.assistant import nothing_in, unfit
+    from app.assistants.assistant import nothing_in, unfit
 
     try:
         generation = await store.live()

@@ -16,8 +16,8 @@ from app.core.errors import IndexMismatch
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from app.core.store import Store
     from app.core.types import GenerationInfo
+    from app.index import Store
 
 
 def add_command(commands: Commands) -> None:
@@ -62,7 +62,7 @@ def rollback(arguments: argparse.Namespace) -> int:
 
 async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
     """The id of the live generation, and all that are kept."""
-    from app.core.store import open_store
+    from app.index import open_store
 
     store = open_store(settings)
     try:
@@ -72,8 +72,8 @@ async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
 
 
 async def _back(settings: Settings) -> GenerationInfo:
-    from app.core.models import open_embedder
-    from app.core.store import open_store
+    from app.index import open_store
+    from app.models import open_embedder
 
     store, embedder = open_store(settings), open_embedder(settings)
     try:

@@ -16,7 +16,7 @@ def add_index_option(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """The settings, with the store and the embedder of the index that is asked for."""
-    from app.assistants_file import index_settings
+    from app.assistants.file import index_settings
 
     settings = Settings.load()
     return index_settings(settings, arguments.index) if arguments.index else settings

@@ -98,8 +98,8 @@ class How:
 
 async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> Report:
     """Index the sites with progress on standard error, and return the report."""
-    from app.core.models import open_embedder
-    from app.core.store import open_store
+    from app.index import open_store
+    from app.models import open_embedder
     from ingestion.progress import open_progress
     from ingestion.run import ingest as ingest_sites
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from app.cli.columns import columns
 from app.cli.indices import add_index_option, settings_of
 from app.cli.types import Commands
-from app.core.analysis import fold
 from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.types import Chunk, GenerationInfo, Page
+from app.text.analysis import fold
 
 if TYPE_CHECKING:
-    from app.core.store import Generation
+    from app.index import Generation
 
 NEAREST = 3
 BEGINNING = 70
@@ -64,7 +64,7 @@ class _Shown:
 
 
 async def _all(settings: Settings) -> tuple[GenerationInfo, tuple[Page, ...]]:
-    from app.core.store import open_store
+    from app.index import open_store
 
     store = open_store(settings)
     try:
@@ -75,7 +75,7 @@ async def _all(settings: Settings) -> tuple[GenerationInfo, tuple[Page, ...]]:
 
 
 async def _one(settings: Settings, url: str) -> _Shown:
-    from app.core.store import open_store
+    from app.index import open_store
 
     store = open_store(settings)
     try:

@@ -20,7 +20,7 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from app.assistant import Assistants
+    from app.assistants.assistant import Assistants
 
 log = logging.getLogger("app.cli.serve")
 
@@ -56,9 +56,9 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import uvicorn
 
-    from app.api.connections import Connections, limits
+    from app.api.door.connections import Connections, limits
     from app.api.server import create_app
-    from app.assembly import build
+    from app.assistants.assembly import build
     from app.cli.server import Server
 
     if settings.rerank_url:
@@ -96,7 +96,7 @@ def tell(assistants: Assistants) -> None:
 
 async def _prove(settings: Settings) -> None:
     """With connections of its own: those of the service belong to the loop it runs in."""
-    from app.assembly import opened
+    from app.assistants.assembly import opened
 
     async with opened(settings):
         pass

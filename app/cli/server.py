@@ -14,7 +14,7 @@ PATIENCE = 10.0
 
 
 class Server(uvicorn.Server):
-    """Serves the application; new requests are refused by it (see `app.api.stopping`) as long as others are under way."""
+    """Serves the application; new requests are refused by it (see `app.api.door.stopping`) as long as others are under way."""
 
     def __init__(self, app: FastAPI, config: uvicorn.Config, patience: float = PATIENCE) -> None:
         super().__init__(config)

@@ -1,1 +1,4 @@
-"""What every part of the service shares: types, errors, settings, languages, prompts, models, stores."""
+"""What every room shares: types, turn, errors, settings, prompts, filters, versions, and the limits of work (gate, breaker).
+
+Imported by all rooms; imports libraries only.
+"""

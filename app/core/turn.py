@@ -201,7 +201,7 @@ class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
     `unsure`: no word of the user tells the language, so that it is a guess.
-    `generation` is the pinned index (`app.core.store.base.Generation`), the same from start to end. `referred` is
+    `generation` is the pinned index (`app.index.base.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood, `smalltalk` the reply where nothing was asked, which ends
     the run. `period` lifts pages of the time that was asked about, `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
     `hypothetical` are what other wordings and a made-up answer found, `more_keywords` the keywords of a second search.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.core.errors import SettingsError
-from app.pipeline.step import Declared
+from app.pipeline.runner import Declared
 
 Groups = Sequence[Sequence[Declared]]
 GIVEN = frozenset({"request", "generation"})

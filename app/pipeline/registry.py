@@ -8,31 +8,31 @@ from itertools import accumulate
 from types import MappingProxyType
 
 from app.core.errors import SettingsError
-from app.core.language import LanguageDetector
-from app.core.models.base import Embedder, Model
-from app.core.models.rerank import Reranker
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.pipeline.analyze import Analyze
-from app.pipeline.associate import Associate
-from app.pipeline.cite import Cite
-from app.pipeline.clarify import Clarify
-from app.pipeline.condense import Condense
-from app.pipeline.detect import Detect
-from app.pipeline.helpful import Helpful
-from app.pipeline.hyde import HypotheticalAnswer
-from app.pipeline.keywords import Keywords
-from app.pipeline.multi_query import MultiQuery
+from app.models.base import Embedder, Model
+from app.models.rerank import Reranker
 from app.pipeline.order import prove
-from app.pipeline.period import AskedPeriod
-from app.pipeline.periods import open_rules
-from app.pipeline.refine import Refine
-from app.pipeline.relevance import Relevance
-from app.pipeline.rerank import Rerank
-from app.pipeline.retrieve import Probe, Retrieve
-from app.pipeline.second_search import SecondSearch
-from app.pipeline.step import Declared, Plan, Step
-from app.pipeline.synthesize import Synthesize
+from app.pipeline.runner import Declared, Plan, Step
+from app.pipeline.steps.cite import Cite
+from app.pipeline.steps.detect import Detect
+from app.pipeline.steps.keywords import Keywords
+from app.pipeline.steps.optional.analyze import Analyze
+from app.pipeline.steps.optional.associate import Associate
+from app.pipeline.steps.optional.clarify import Clarify
+from app.pipeline.steps.optional.condense import Condense
+from app.pipeline.steps.optional.helpful import Helpful
+from app.pipeline.steps.optional.hyde import HypotheticalAnswer
+from app.pipeline.steps.optional.multi_query import MultiQuery
+from app.pipeline.steps.optional.period import AskedPeriod
+from app.pipeline.steps.optional.period_rules import open_rules
+from app.pipeline.steps.optional.rerank import Rerank
+from app.pipeline.steps.optional.second_search import SecondSearch
+from app.pipeline.steps.refine import Refine
+from app.pipeline.steps.relevance import Relevance
+from app.pipeline.steps.retrieve import Probe, Retrieve
+from app.pipeline.steps.synthesize import Synthesize
+from app.text.language import LanguageDetector
 
 
 @dataclass(frozen=True, slots=True)

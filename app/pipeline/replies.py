@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.core.analysis import fold
+from app.text.analysis import fold
 
 _LABEL = r"(?:passages?|sections?|numbers?|answer|uryv\w+|pasaz\w*|oddil\w*|cisl\w+|odpoved)"
 _BETWEEN = r"(?: ?[,;] ?(?:and |a )?| (?:(?:and|a|&) )?)"

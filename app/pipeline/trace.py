@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.turn import Call, Done, Events, Failure, StepRecord, Text, Turn
 from app.core.types import Candidate, Hit
-from app.pipeline.step import Plan
+from app.pipeline.runner import Plan
 
 CANDIDATES = 10  # of each leg
 LONGEST_TEXT = 300

@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from app.assistant import Assistant
+from app.assistants.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
-from app.core.models.openai import Endpoint
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
-from app.pipeline.step import answer, run
+from app.models.openai import Endpoint
+from app.pipeline.runner import answer, run
 from eval.answers.types import Answer
 from eval.questions.cases import Case
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from app.core.analysis import fold
-from app.core.claims import claims, comparable, occurs
 from app.core.types import Vector
+from app.text.analysis import fold
+from app.text.literals import claims, comparable, occurs
 
 STEM = 5
 _NAME = re.compile(r"\b(?:[A-Z]{2,}\w*|\w+[A-Z]\w*|\w+[._/-]\w[\w./-]*\d*|\w*\d\w*)\b")

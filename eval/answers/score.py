@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.core.analysis import fold
-from app.core.language import LanguageDetector
-from app.core.models.base import Embedder
 from app.core.prompts import Prompts
 from app.core.types import Vector
+from app.models.base import Embedder
+from app.text.analysis import fold
+from app.text.language import LanguageDetector
 from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
 from eval.answers.types import Answer
 from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion

@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.assembly import opened
-from app.core.models.base import Model
-from app.core.models.openai import Endpoint
+from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
+from app.models.base import Model
+from app.models.openai import Endpoint
 from eval.answers.collect import collect
 from eval.answers.contestants import Own, Remote
 from eval.answers.types import Answer

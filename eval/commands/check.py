@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.store.base import Generation
 from app.core.turn import Request
+from app.index.base import Generation
+from app.text.language import LanguageDetector
 from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, add_documents_option, as_json
 from eval.questions.cases import Case, load_cases
 from eval.questions.check import Finding, check_form, check_pages, counts

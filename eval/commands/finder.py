@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from app.assembly import opened
-from app.assistant import Assistants
-from app.core.models.base import Model
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Request, Turn
+from app.models.base import Model
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from app.core.errors import SettingsError
-from app.core.language import LanguageDetector
-from app.core.models import open_model
-from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.store import open_store
 from app.core.types import Page
+from app.index import open_store
+from app.models import open_model
+from app.models.base import Model
+from app.text.language import LanguageDetector
 from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_parallel_option, positive, prepared
 from eval.commands.progress import progress_bar
 from eval.errors import EvaluationError

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.assembly import opened
-from app.assistants_file import read_assistants
-from app.core.language import LanguageDetector
-from app.core.models.base import Model
+from app.assistants.assembly import opened
+from app.assistants.file import read_assistants
 from app.core.settings import Settings
+from app.models.base import Model
 from app.pipeline.registry import Tools
+from app.text.language import LanguageDetector
 from eval.answers.report import answers_text
 from eval.commands.answering import add_url_option, all_answers
 from eval.commands.judged import add_judge_options, measured, refuse_judge, write_answers

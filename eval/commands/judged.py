@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.assistant import Assistants
-from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.assistants.assistant import Assistants
 from app.core.settings import Settings
+from app.models.openai import Endpoint, OpenAIModel
+from app.text.language import LanguageDetector
 from eval.answers.evidently_report import evidently_page
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks

@@ -10,9 +10,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from app.core.models.base import Model
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.models.base import Model
 from eval.errors import EvaluationError
 from eval.files import write_text
 from eval.measure.retrieval import Finder

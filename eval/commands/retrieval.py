@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from app.core.models import Embedder, open_embedder
 from app.core.settings import Settings
-from app.core.store.base import Generation
 from app.core.turn import Request
+from app.index.base import Generation
+from app.models import Embedder, open_embedder
 from eval.commands.options import (
     FAILED,
     NO_MODEL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from app.assembly import opened
+from app.assistants.assembly import opened
 from app.core.settings import Settings
 from eval.answers.report import answers_text
 from eval.commands.answering import add_url_option, all_answers

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from app.core.analysis import fold
-from app.core.language import LanguageDetector
+from app.text.analysis import fold
+from app.text.language import LanguageDetector
 from eval.generate.jobs import FOLLOW_UP, STYLES, UNANSWERABLE, Job
 from eval.questions.check import is_copied
 from eval.questions.evidence import holds, words

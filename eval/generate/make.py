@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import ModelError
-from app.core.language import LanguageDetector
-from app.core.models.base import CallOptions, Model
+from app.models.base import CallOptions, Model
+from app.text.language import LanguageDetector
 from eval.cache import Cache, fingerprint
 from eval.files import write_json_lines, write_text
 from eval.generate.checks import reason_against

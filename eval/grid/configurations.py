@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.settings import Settings
-from app.core.store import open_store
+from app.index import open_store
 from eval.errors import EvaluationError
 from eval.files import read_text
 from eval.grid.rebuild import INDEX_SETTINGS, rebuild

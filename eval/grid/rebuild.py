@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from app.core.errors import AssistantError
-from app.core.models import open_embedder
 from app.core.settings import Settings
-from app.core.store import open_store
-from app.core.store.base import Generation
 from app.core.types import GenerationInfo
+from app.index import open_store
+from app.index.base import Generation
+from app.models import open_embedder
 from eval.errors import EvaluationError
-from ingestion.chunking import Chunking
-from ingestion.embed import Embedding
-from ingestion.prepare import Prepared
+from ingestion.convert.prepare import Prepared
+from ingestion.convert.workers import Workers
+from ingestion.publish.embed import Embedding
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
-from ingestion.workers import Workers
+from ingestion.split.chunking import Chunking
 
 INDEX_SETTINGS = frozenset(
     {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.assistants_file import AssistantsFile, AssistantTable
+from app.assistants.file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
 from app.pipeline.registry import Tools, flat, lacking, prove_order
 from eval.errors import EvaluationError

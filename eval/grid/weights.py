@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.store.fuse import fuse
 from app.core.turn import Request
 from app.core.types import Legs, Query
+from app.index.ranking.fuse import fuse
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration
 from eval.measure.metrics import score

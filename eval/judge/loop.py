@@ -12,8 +12,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
-from app.core.models.base import CallOptions, Model
 from app.core.turn import Message
+from app.models.base import CallOptions, Model
 from eval.cache import Cache, fingerprint
 from eval.judge.criteria import UNKNOWN, Criterion, Fields
 from eval.parallel import Progress, in_parallel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.core.store.base import Generation
-from app.core.store.fuse import fuse
 from app.core.types import Legs, Query
+from app.index.base import Generation
+from app.index.ranking.fuse import fuse
 from eval.judge.criteria import own_criterion
 from eval.questions.cases import Case
 

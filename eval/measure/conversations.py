@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from app.core.language import without_stopwords
 from app.core.prompts import Prompts
+from app.text.language import without_stopwords
 from eval.errors import EvaluationError
 from eval.measure.compare import Comparison, compare
 from eval.measure.result import RetrievalResult

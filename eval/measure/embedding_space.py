@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.models.base import Embedder
-from app.core.store.base import Generation
 from app.core.types import Page
+from app.index.base import Generation
+from app.models.base import Embedder
 
 MOST_PAGES = 400
 CHUNKS_OF_PAGE = 3

@@ -9,9 +9,9 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
-from app.core.store.base import Generation
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
+from app.index.base import Generation
 from eval.errors import EvaluationError
 from eval.measure.depths import Ranks
 from eval.measure.metrics import score, unique

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.language import LanguageDetector
+from app.text.language import LanguageDetector
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 from eval.questions.evidence import holds, words

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.store.base import Generation
 from app.core.types import Chunk
+from app.index.base import Generation
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 

@@ -15,13 +15,13 @@ import httpx
 from fastapi import FastAPI
 
 from app.api.site import Site, find_docs
-from app.assembly import opened
-from app.assistant import Assistants
-from app.core.models import open_embedder
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.settings import Settings
-from app.core.store import open_store
+from app.index import open_store
+from app.models import open_embedder
 from eval.errors import EvaluationError
-from ingestion.fetch import Fetcher
+from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 
 SITE = "http://docs.localhost"  # always the same: addresses are part of what is indexed

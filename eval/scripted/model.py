@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 
 from app.core.errors import ModelError, PromptError
-from app.core.models.base import CallOptions
 from app.core.prompts import HOLES, Prompts
 from app.core.turn import Completion, Done, Message, Text, Usage
+from app.models.base import CallOptions
 from eval.scripted.script import Line, Script
 
 NAME = "scripted"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Done, Message, Text, Usage
+from app.models.base import CallOptions, Model
 from eval.cache import fingerprint
 from eval.errors import EvaluationError
 from eval.files import json_lines, text_field

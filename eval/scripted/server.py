@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import ModelError
-from app.core.models.base import CallOptions, Model
 from app.core.turn import Completion, Message, Usage
+from app.models.base import CallOptions, Model
 from eval.scripted.model import words
 
 _OPTIONS = CallOptions()

@@ -8,7 +8,7 @@ import textwrap
 
 import html_to_markdown
 
-from ingestion.convert.fences import outside_code, outside_fences
+from app.text.fences import outside_code, outside_fences
 from ingestion.convert.pairs import between, replaced, without
 
 _OPTIONS = html_to_markdown.ConversionOptions(extract_metadata=False, compact_tables=True, br_in_tables=True)

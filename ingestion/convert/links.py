@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from ingestion.convert.fences import outside_code
+from app.text.fences import outside_code
 
 _INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)")
 _DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")

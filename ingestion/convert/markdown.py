@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from app.text.fences import blocks
 from ingestion.convert.base import MARKDOWN_TYPES, ConversionError, Document, Source
-from ingestion.convert.fences import blocks
 from ingestion.convert.inline_html import clean_html
 from ingestion.convert.links import absolute_links
 from ingestion.convert.mdx import clean_mdx

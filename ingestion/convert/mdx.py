@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ingestion.convert.fences import blocks, outside_code
+from app.text.fences import blocks, outside_code
 from ingestion.convert.pairs import without
 
 _ESM = re.compile(r"(?m)^(?:import\s+(?:[\w{*\"'])|export\s+(?:default|const|let|var|function|async|class|\{|\*))")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.text.sentences import sentences
 from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
-from ingestion.split.sentences import sentences
 
 _ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
 
-from ingestion.split.sentences import sentences
+from app.text.sentences import sentences
 
 Parts = list[tuple[str, str]]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.assembly import build, opened
+from app.assistants.assembly import build, opened
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.core.store import open_store
 from app.core.turn import Message, Request
+from app.index import open_store
 from eval.grid.rebuild import rebuild
 from eval.questions.own_docs import indexed_docs
 from tests.fake_llm import Reply, fake_llm

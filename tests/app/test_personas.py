@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.assembly import build, opened
+from app.assistants.assembly import build, opened
 from app.core.errors import RequestError, SettingsError
-from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Request
-from app.pipeline.synthesize import Synthesize
+from app.models.openai import Endpoint, OpenAIModel
+from app.pipeline.steps.synthesize import Synthesize
+from app.text.language import LanguageDetector
 from eval.answers.contestants import Own
 from eval.answers.score import Scorer
 from eval.answers.types import Answer

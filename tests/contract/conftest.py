@@ -11,14 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.store.base import Store
+from app.index.base import Store
 
 OpenStore = Callable[[], Awaitable[Store]]
 
 
 @asynccontextmanager
 async def embedded(directory: Path) -> AsyncIterator[OpenStore]:
-    from app.core.store.embedded import EmbeddedStore
+    from app.index.embedded.store import EmbeddedStore
 
     async with AsyncExitStack() as stores:
 
@@ -38,7 +38,7 @@ async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    from app.core.store.opensearch import OpenSearchStore
+    from app.index.opensearch.store import OpenSearchStore
 
     name = f"test-{uuid.uuid4().hex[:12]}"
     async with AsyncExitStack() as stores:

@@ -6,8 +6,8 @@ import math
 import zlib
 from collections.abc import Sequence
 
-from app.core.store.base import Draft, Store
 from app.core.types import Chunk, LexicalText, Page, Query, Recipe, Vector
+from app.index.base import Draft, Store
 
 DIMENSION = 16
 RECIPE = Recipe(embedder="words-16", dimension=DIMENSION, splitter="one-line-1", analyzer="test-1")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.filters import Filters
-from app.core.store.search import search
 from app.core.types import LexicalText, Query
+from app.index.ranking.rank import search
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.store.base import Store
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk
-from app.pipeline.period import AskedPeriod
-from app.pipeline.periods import open_rules
-from app.pipeline.relevance import Relevance
-from app.pipeline.retrieve import Retrieve
-from app.pipeline.step import run
+from app.index.base import Store
+from app.models.openai import Endpoint, OpenAIModel
+from app.pipeline.runner import run
+from app.pipeline.steps.optional.period import AskedPeriod
+from app.pipeline.steps.optional.period_rules import open_rules
+from app.pipeline.steps.relevance import Relevance
+from app.pipeline.steps.retrieve import Retrieve
 from tests.contract.pages import DIMENSION, RECIPE, SITE, chunks_of, put_chunks, vector
 from tests.fake_llm import Reply, fake_llm
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.store.search import search
 from app.core.types import LexicalText, Query, Section
+from app.index.ranking.rank import search
 from tests.contract.pages import (
     DIMENSION,
     RECIPE,

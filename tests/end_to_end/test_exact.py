@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.core.models.static import StaticEmbedder
 from app.core.settings import Settings
-from app.core.store import open_store as opened
-from app.core.store.base import Generation, Store
 from app.core.types import Page, Query
+from app.index import open_store as opened
+from app.index.base import Generation, Store
+from app.models.static import StaticEmbedder
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import indexed_docs, own_set
 from ingestion.convert import Source, convert

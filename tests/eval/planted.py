@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core import analysis
+from app.text import analysis
 from eval.measure.gate import baseline_of, judge
 from eval.measure.result import RetrievalResult
 from ingestion.split.markdown import MarkdownSplitter

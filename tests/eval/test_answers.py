@@ -9,10 +9,10 @@ from importlib.util import find_spec
 import lxml.html
 import pytest
 
-from app.core.claims import claims
-from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint
 from app.core.prompts import load_prompts
+from app.models.openai import Endpoint
+from app.text.language import LanguageDetector
+from app.text.literals import claims
 from eval.answers.collect import collect
 from eval.answers.contestants import Remote, without_links
 from eval.answers.effort import efforts

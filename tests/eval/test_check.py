@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.api.site import find_docs
-from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
+from app.text.language import LanguageDetector
 from eval.questions.cases import Case, load_cases
 from eval.questions.check import check_form, check_pages, counts, is_copied
 from eval.questions.documents import Documents

@@ -7,10 +7,10 @@ import io
 import json
 from collections import Counter
 
-from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.types import Page
+from app.models.openai import Endpoint, OpenAIModel
+from app.text.language import LanguageDetector
 from eval.generate.checks import reason_against
 from eval.generate.jobs import STYLES, Wanted, plan, tokens
 from eval.generate.make import ask, gather, write

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from app.assembly import build
-from app.core.models import open_embedder
+from app.assistants.assembly import build
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
+from app.index.embedded.store import EmbeddedStore
+from app.models import open_embedder
 from eval.answers.score import Scored
 from eval.answers.types import Answer
 from eval.errors import EvaluationError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.models.openai import Endpoint, OpenAIModel
 from eval.errors import EvaluationError
 from eval.judge import Cache, Judge, Pace, Task, criteria
 from eval.judge.criteria import own_criterion
@@ -131,7 +131,7 @@ async def test_pace_is_kept(tmp_path):
 
 SCRIPT = """
 import asyncio, sys
-from app.core.models.openai import Endpoint, OpenAIModel
+from app.models.openai import Endpoint, OpenAIModel
 from eval.judge import Cache, Judge, Pace, Task
 from eval.judge.criteria import own_criterion
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from app.assembly import opened
-from app.core.models import open_embedder
+from app.assistants.assembly import opened
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
+from app.index.embedded.store import EmbeddedStore
+from app.models import open_embedder
 from eval.commands.finder import AssistantFinder
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Plan, evaluate

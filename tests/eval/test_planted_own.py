@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.assembly import opened
+from app.assistants.assembly import opened
 from app.core.settings import Settings
 from eval.commands.finder import AssistantFinder as Finder
 from eval.measure.result import RetrievalResult

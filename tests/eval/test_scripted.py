@@ -15,10 +15,10 @@ import openai
 import pytest
 
 from app.core.errors import ModelError, PromptError
-from app.core.models.base import CallOptions
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
+from app.models.base import CallOptions
+from app.models.openai import Endpoint, OpenAIModel
 from eval.errors import EvaluationError
 from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, key_of, load_script
@@ -85,7 +85,7 @@ async def test_each_prompt_gets_its_own_answer(model, prompts):
 
 async def test_the_service_can_read_the_keywords(model, prompts):
     """What it answers is what the pipeline's own parser takes."""
-    from app.pipeline.keywords import parse
+    from app.pipeline.steps.keywords import parse
 
     text = (await model.complete(keywords(prompts, "cs", QUESTION), OPTIONS)).text
     assert parse(text, ["cs", "en"]) == {"cs": "záloha", "en": "restore, backup"}

@@ -42,5 +42,5 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path, llm: FakeLLM) -> Iterato
 def small_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a small site embedded and written in several pieces, as a large one is."""
     rig.batch = 2
-    monkeypatch.setattr("app.core.store.embedded_draft.BATCH", 6)
-    monkeypatch.setattr("app.core.store.opensearch_writing.BATCH_ROWS", 6)
+    monkeypatch.setattr("app.index.embedded.draft.BATCH", 6)
+    monkeypatch.setattr("app.index.opensearch.writing.BATCH_ROWS", 6)

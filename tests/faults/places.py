@@ -17,8 +17,8 @@ import orjson
 import pytest
 
 from app.core.settings import Settings
-from app.core.store import open_store
-from app.core.store.base import Store
+from app.index import open_store
+from app.index.base import Store
 
 
 class Place(Protocol):

@@ -14,9 +14,9 @@ from pathlib import Path
 FORKS = multiprocessing.get_context("forkserver")
 PRELOADED = (
     "app.cli",
-    "app.core.models.openai",
-    "app.core.store.embedded_draft",
-    "app.core.store.opensearch",
+    "app.models.openai",
+    "app.index.embedded.draft",
+    "app.index.opensearch.store",
     "ingestion.report_page",
     "ingestion.run",
     "lancedb",
@@ -73,8 +73,8 @@ class Started:
 
 def _run(folder: str, arguments: Sequence[str], settings: Mapping[str, str], limit: int | None) -> None:
     """In the new process: the program with small batches, its output in files."""
-    import app.core.store.embedded_draft
-    import app.core.store.opensearch_writing
+    import app.index.embedded.draft
+    import app.index.opensearch.writing
     from app.cli import main
 
     here, parent = Path(folder), os.getppid()
@@ -85,7 +85,7 @@ def _run(folder: str, arguments: Sequence[str], settings: Mapping[str, str], lim
     os.environ.update(settings)
     os.chdir(here)
     sys.argv = ["docs-assistant", *arguments]
-    app.core.store.embedded_draft.BATCH = app.core.store.opensearch_writing.BATCH_ROWS = BATCH
+    app.index.embedded.draft.BATCH = app.index.opensearch.writing.BATCH_ROWS = BATCH
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     (here / "ready").touch()

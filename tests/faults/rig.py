@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.core.models import open_embedder
 from app.core.settings import Settings
-from app.core.store.base import Generation
 from app.core.types import GenerationInfo, LexicalText, Page, Query
-from ingestion.fetch import Fetcher
+from app.index.base import Generation
+from app.models import open_embedder
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.fake_llm import FakeLLM

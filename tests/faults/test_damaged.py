@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.assembly import opened
-from app.assistant import Assistants
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.errors import NotPublished
 from app.core.settings import Settings
 from tests.faults.places import Directory, Server

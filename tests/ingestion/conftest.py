@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from app.core.settings import Settings
-from ingestion.fetch import Fetcher
+from ingestion.crawl.fetch import Fetcher
 from tests.ingestion.local_site import LocalSite, local_site
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ingestion.fetch import Fetcher
-from ingestion.listing import list_pages
-from ingestion.sitemap import Sitemaps
+from ingestion.convert.workers import Workers
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.listing import list_pages
+from ingestion.crawl.sitemap import Sitemaps
 from ingestion.sources import Source
-from ingestion.workers import Workers
 
 
 @dataclass

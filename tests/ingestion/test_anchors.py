@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from ingestion.convert.slugs import github, mkdocs
+from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
-from ingestion.slugs import github, mkdocs
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import Answer, LocalSite
 

@@ -10,9 +10,9 @@ import pytest
 from app.core.errors import RunRefused, SettingsError
 from app.core.filters import Filters
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import LexicalText, Query
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
 from ingestion.sources import as_sources, load_sources, of_collections

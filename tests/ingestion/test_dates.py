@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
+from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import Source, convert
-from ingestion.dates import iso_date, without_build_dates
-from ingestion.fetch import Fetcher
+from ingestion.convert.page_dates import iso_date, without_build_dates
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.sitemap import Entry
 from ingestion.run import ingest
-from ingestion.sitemap import Entry
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 

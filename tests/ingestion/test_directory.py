@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import SitemapError
-from ingestion.directory import list_files
-from ingestion.sitemap import Sitemaps
+from ingestion.crawl.directory import list_files
+from ingestion.crawl.sitemap import Sitemaps
 from ingestion.sources import Source
 from tests.ingestion.test_run import Index, index
 

@@ -13,8 +13,8 @@ import pytest
 
 from app.core.errors import NoIndex, RunRefused, StoreBusy
 from app.core.settings import Settings
-from app.core.store import Store, open_store
-from ingestion.fetch import Fetcher
+from app.index import Store, open_store
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
 from ingestion.run import ingest, recipe_for
 from tests.fakes import FakeEmbedder

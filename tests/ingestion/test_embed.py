@@ -7,7 +7,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelTimeout
 from app.core.types import Chunk, Vector
-from ingestion.embed import Embedding
+from ingestion.publish.embed import Embedding
 from tests.fakes import FakeEmbedder
 
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from app.core.settings import Settings
-from ingestion.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
-from ingestion.guard import Guard
-from ingestion.transport import GuardedBackend
+from ingestion.crawl.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
+from ingestion.crawl.guard import Guard
+from ingestion.crawl.transport import GuardedBackend
 from tests.ingestion.local_site import Answer, LocalSite
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.fetch import Fetcher, PageError, PageSkipped, Wanted
-from ingestion.guard import AddressRefused, Guard, is_public
+from ingestion.crawl.fetch import Fetcher, PageError, PageSkipped, Wanted
+from ingestion.crawl.guard import AddressRefused, Guard, is_public
 from tests.ingestion.local_site import LocalSite
 
 

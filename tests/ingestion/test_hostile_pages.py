@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
-from ingestion.fetch import Fetcher, PageError, Wanted
+from app.index.embedded.store import EmbeddedStore
+from ingestion.convert.workers import Workers
+from ingestion.crawl.fetch import Fetcher, PageError, Wanted
 from ingestion.report import PageReport
 from ingestion.run import ingest
-from ingestion.workers import Workers
 from tests.fakes import FakeEmbedder
 from tests.ingestion import hostile
 from tests.ingestion.local_site import Answer, LocalSite, local_site
@@ -345,7 +345,7 @@ async def test_the_crawl_delay_is_capped(site: LocalSite, fetcher: Fetcher, told
 
 async def test_waits_that_a_server_asks_for_are_capped(site: LocalSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Retry-After of a day, as seconds or as a date, is cut to the longest wait."""
-    monkeypatch.setattr("ingestion.fetch.LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("ingestion.crawl.fetch.LONGEST_WAIT", 0.05)
     for number, value in enumerate(("86400", "Fri, 31 Dec 2199 23:59:59 GMT")):
         answers = iter([Answer(status=503, headers={"Retry-After": value}), Answer(b"<p>there")])
         site.answers[f"/{number}"] = lambda answers=answers: next(answers)

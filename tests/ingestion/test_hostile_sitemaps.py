@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from app.core.errors import SitemapError
-from ingestion.fetch import Fetcher
+from ingestion.crawl.fetch import Fetcher
 from ingestion.sources import Source
 from tests.ingestion.local_site import LocalSite, list_sources
 
@@ -154,7 +154,7 @@ async def test_depth_and_number_are_limited_and_told(
         f"{site.url}/{name}": "sitemap nested more than 5 deep" for name in ("6.xml", "p5.txt")
     }
     assert deep.complete == frozenset()
-    monkeypatch.setattr("ingestion.sitemap.MAX_SITEMAPS", 3)
+    monkeypatch.setattr("ingestion.crawl.sitemap.MAX_SITEMAPS", 3)
     few = await list_sources([Source(url=f"{site.url}/0.xml")], fetcher)
     assert {skip.reason for skip in few.skipped} == {"more than 3 sitemaps"}
     assert few.entries

@@ -3,8 +3,8 @@
 import pytest
 from langdetect.detector import Detector
 
-from ingestion.language import PageLanguage, _factory, page_language
-from ingestion.ngrams import QuickDetector
+from ingestion.convert.language import PageLanguage, _factory, page_language
+from ingestion.convert.ngrams import QuickDetector
 
 CZECH = "Příkaz spustíte v terminálu a výsledek najdete v adresáři, který jste zvolili při zakládání projektu. " * 4
 ENGLISH = "Run the command in a terminal and find the result in the directory that you chose for the project. " * 4

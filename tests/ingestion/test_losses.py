@@ -9,8 +9,8 @@ import pytest
 
 from app.core.errors import NotPublished, RunRefused
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
 from ingestion.run import ingest, recipe_for
 from tests.fakes import FakeEmbedder

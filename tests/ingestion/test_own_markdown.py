@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.types import Page
-from ingestion.exchange import linked_markdown, refuses_ai_input
+from ingestion.crawl.exchange import linked_markdown, refuses_ai_input
 from ingestion.sources import Source
 from tests.ingestion.local_site import Answer, LocalSite
 from tests.ingestion.test_run import Index, index, outcomes

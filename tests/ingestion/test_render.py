@@ -11,10 +11,10 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
+from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import ConversionError, MadeByScript, Source, convert
-from ingestion.fetch import Fetcher
-from ingestion.render import PROGRAMS, Renderer, Unrendered
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.render import PROGRAMS, Renderer, Unrendered
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.fakes import FakeEmbedder

@@ -10,9 +10,9 @@ import pytest
 
 from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES, Report
 from ingestion.run import ingest
 from ingestion.sources import Source

@@ -12,8 +12,8 @@ import pytest
 from app.core.errors import AssistantError, SettingsError
 from app.core.masking import masked
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from ingestion.crawl.fetch import Fetcher
 from ingestion.progress import Lines
 from ingestion.report import PageReport, Report
 from ingestion.report_page import html

@@ -22,14 +22,14 @@ from types import ModuleType
 import pytest
 
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Page
+from app.index.embedded.store import EmbeddedStore
+from app.text.fences import blocks
+from app.text.sentences import sentences
 from ingestion.convert import Document, Source, convert
-from ingestion.convert.fences import blocks
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
 from ingestion.split.markdown import MarkdownSplitter
-from ingestion.split.sentences import sentences
 from tests.fakes import FakeEmbedder
 
 SHARED = Path(__file__).parents[2] / "../shared"

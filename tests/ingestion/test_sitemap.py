@@ -7,9 +7,9 @@ import time
 import pytest
 
 from app.core.errors import SettingsError, SitemapError
-from ingestion.fetch import Fetcher
-from ingestion.sitemap import Sitemaps
-from ingestion.sitemap_parse import NoSitemap, parse_sitemap
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.sitemap import Sitemaps
+from ingestion.crawl.sitemap_parse import NoSitemap, parse_sitemap
 from ingestion.sources import as_sources
 from tests.ingestion.local_site import LocalSite, list_sources
 

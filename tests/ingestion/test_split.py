@@ -5,8 +5,8 @@ import re
 import pytest
 
 from app.core.types import Chunk, Page
+from app.text.sentences import sentences
 from ingestion.split.markdown import MarkdownSplitter
-from ingestion.split.sentences import sentences
 
 SENTENCE = "This sentence number {} has about sixty characters in all of it. "
 

@@ -9,11 +9,11 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
+from app.text.sentences import sentences
 from ingestion.split import SPLITTERS, Splitter, open_splitter
 from ingestion.split.fixed import FixedSplitter
 from ingestion.split.markdown import MarkdownSplitter
 from ingestion.split.semantic import SemanticSplitter
-from ingestion.split.sentences import sentences
 from ingestion.split.tokens import count
 from tests.fakes import DIMENSION, FakeEmbedder
 

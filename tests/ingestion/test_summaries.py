@@ -9,13 +9,13 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
-from app.core.store.search import search
 from app.core.types import GenerationInfo, Hit, Page, Query
-from ingestion.fetch import Fetcher
+from app.index.embedded.store import EmbeddedStore
+from app.index.ranking.rank import search
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
-from ingestion.summaries import Summariser, open_summariser
+from ingestion.split.summaries import Summariser, open_summariser
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite

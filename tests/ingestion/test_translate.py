@@ -10,14 +10,14 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.store.embedded import EmbeddedStore
 from app.core.types import Chunk, Page
-from ingestion.faithful import lost
-from ingestion.fetch import Fetcher
-from ingestion.glossary import Glossary, load_glossary
+from app.index.embedded.store import EmbeddedStore
+from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
-from ingestion.translate import Translator, open_translator
+from ingestion.split.faithful import lost
+from ingestion.split.glossary import Glossary, load_glossary
+from ingestion.split.translate import Translator, open_translator
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite

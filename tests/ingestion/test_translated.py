@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.assistant import Assistant
-from app.core.language import LanguageDetector
+from app.assistants.assistant import Assistant
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Text
 from app.pipeline.registry import Tools, make_plan
+from app.text.language import LanguageDetector
 from tests.fake_llm import Reply
 from tests.ingestion.test_translate import CODE, PAGE, SLOVAK, Index, index, translated  # noqa: F401  # fixture
 

@@ -7,7 +7,7 @@ import pytest
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
 from ingestion.convert import Source, convert
-from ingestion.raw import prefer_raw
+from ingestion.convert.raw import prefer_raw
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import LONG, Index, index, outcomes
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from app.api.server import create_app
-from app.assembly import opened
+from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Recipe, Section
 from tests.fake_llm import FakeLLM, fake_llm

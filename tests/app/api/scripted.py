@@ -15,11 +15,11 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.connections import Connections, Limits
+from app.api.door.connections import Connections, Limits
 from app.core.errors import RequestError, quoted
-from app.core.models.base import Model
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
+from app.models.base import Model
 
 INFO = GenerationInfo(
     id=3,

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api.admission import Limits, until_hung_up
+from app.api.door.admission import Limits, until_hung_up
 from app.api.inbox import Inbox
 from app.api.server import create_app
 from app.core.errors import AnswerTimeout, Overloaded

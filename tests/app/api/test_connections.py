@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.api.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, Connections, Limits, descriptors
+from app.api.door.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, Connections, Limits, descriptors
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
@@ -191,7 +191,7 @@ def test_hanging_up_ends_the_work_though_more_requests_wait():
 
 
 def test_the_soft_limit_of_descriptors_is_raised():
-    code = "from app.api.connections import descriptors, limits; print(descriptors(), limits().connections)"
+    code = "from app.api.door.connections import descriptors, limits; print(descriptors(), limits().connections)"
     low = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 600)); {code}"
     done = subprocess.run([sys.executable, "-c", low], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["600", "300"]

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.door import Hosts
-from app.api.keys import REMEMBERED, SECONDS, TRIES, Guesses
+from app.api.door.hosts import Hosts
+from app.api.door.keys import REMEMBERED, SECONDS, TRIES, Guesses
 from app.api.server import create_app
 from app.core.errors import ECHOED
 from app.core.settings import Settings

@@ -14,13 +14,13 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from app.api import answers
+from app.api import answer_models as answers
 from app.api.server import create_app
-from app.assembly import build
+from app.assistants.assembly import build
 from app.cli.serve import INGEST, bind
 from app.core.settings import Settings
-from app.core.store import open_store
 from app.core.types import Recipe
+from app.index import open_store
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serving
 from tests.app.cli.stored_index import Index, stored
 from tests.ingestion.local_site import Answer, LocalSite, local_site

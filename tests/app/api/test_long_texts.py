@@ -8,20 +8,20 @@ import time
 import pytest
 
 from app.api.conversation import LONGEST_MESSAGE, MOST_ATTACHED, MOST_EARLIER, MOST_MESSAGES, to_request
-from app.api.openwebui import unwrapped
-from app.api.tasks import Task
+from app.api.openwebui.display import unwrapped
+from app.api.openwebui.tasks import Task
 from app.api.wire import ChatRequest
-from app.core.claims import claims, comparable, occurs
-from app.core.language import LanguageDetector, is_smalltalk
 from app.core.prompts import load_prompts
 from app.core.turn import Message
 from app.core.types import Chunk, Section
-from app.pipeline.answer_language import AnswerLanguage
-from app.pipeline.blocks import blocks_of, sentences
-from app.pipeline.condense import faithful
-from app.pipeline.history import earlier
-from app.pipeline.relevance import MOST_ENDS, ends
+from app.pipeline.conversation import earlier
 from app.pipeline.replies import replied_numbers
+from app.pipeline.steps.optional.condense import faithful
+from app.pipeline.steps.relevance import MOST_ENDS, ends
+from app.text.answer_language import AnswerLanguage
+from app.text.blocks import blocks_of, sentences
+from app.text.language import LanguageDetector, is_smalltalk
+from app.text.literals import claims, comparable, occurs
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import client_of
 from tests.deadline import at_most

@@ -4,7 +4,7 @@ import orjson
 import pytest
 from pydantic import TypeAdapter
 
-from app.api.response_objects import ResponseObject, ResponseStreamEvent
+from app.api.responses.objects import ResponseObject, ResponseStreamEvent
 from app.api.server import create_app
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.settings import Settings

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter
 
-from app.api.answers import SearchResult
+from app.api.answer_models import SearchResult
 from tests.app.api.indexed import URL, VOLUME, indexed
 from tests.app.api.scripted import client_of
 

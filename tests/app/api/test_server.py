@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import TypeAdapter
 
-from app.api import answers
+from app.api import answer_models as answers
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from app.core.settings import Settings
-from app.core.store import open_store
 from app.core.types import Chunk, GenerationInfo, Page, Recipe, Section
+from app.index import open_store
 
 RECIPE = Recipe(embedder="wordllama-256", dimension=256, splitter="s-1", analyzer="a-1")
 SITE = "https://docs.example.org"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.assistant import Assistant
+from app.assistants.assistant import Assistant
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.assembly import build
+from app.assistants.assembly import build
 from app.cli import main
 from app.cli.serve import tell
 from app.core.settings import Settings

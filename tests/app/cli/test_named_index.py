@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.assembly import opened
+from app.assistants.assembly import opened
 from app.core.settings import Settings
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from app.assembly import opened
-from app.assistant import Assistants
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request, Source, Text
-from app.pipeline.answer_language import AnswerLanguage
+from app.text.answer_language import AnswerLanguage
 from tests.app.cli.stored_index import SITE, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 

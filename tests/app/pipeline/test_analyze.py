@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Usage
-from app.pipeline.analyze import Analyze, parse
-from app.pipeline.keywords import Keywords
-from app.pipeline.refine import Refine
-from app.pipeline.step import run
+from app.models.openai import OpenAIModel
+from app.pipeline.runner import run
+from app.pipeline.steps.keywords import Keywords
+from app.pipeline.steps.optional.analyze import Analyze, parse
+from app.pipeline.steps.refine import Refine
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -10,7 +10,7 @@ from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text
 from app.core.types import Hit, Section
-from app.pipeline.cite import Cite, passages_of
+from app.pipeline.steps.cite import Cite, passages_of
 from tests.app.pipeline.turns import hit, text_of, turn
 
 CITE = Cite(load_prompts(("cs", "en")))

@@ -9,8 +9,8 @@ import pytest
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Request, Text
 from app.core.types import Hit
-from app.pipeline.clarify import Clarify, readings
-from app.pipeline.synthesize import Synthesize
+from app.pipeline.steps.optional.clarify import Clarify, readings
+from app.pipeline.steps.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 
 PROMPTS = load_prompts(("cs", "en"))

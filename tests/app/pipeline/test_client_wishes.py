@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Source
-from app.pipeline.cite import Cite
-from app.pipeline.synthesize import LONGEST_STYLE, Synthesize
+from app.models.openai import Endpoint, OpenAIModel
+from app.pipeline.steps.cite import Cite
+from app.pipeline.steps.synthesize import LONGEST_STYLE, Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
 from tests.fake_llm import Reply
 

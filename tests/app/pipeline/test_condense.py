@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
-from app.pipeline.condense import Condense, faithful, parse
-from app.pipeline.synthesize import numbered
+from app.models.openai import OpenAIModel
+from app.pipeline.steps.optional.condense import Condense, faithful, parse
+from app.pipeline.steps.synthesize import numbered
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import pytest
 
 from app.core.errors import ModelError
-from app.core.language import LanguageDetector
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.store import Store, open_store
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Page, Recipe
+from app.index import Store, open_store
+from app.models.openai import OpenAIModel
 from app.pipeline.order import GIVEN
 from app.pipeline.registry import STEPS, Tools
-from app.pipeline.step import run
+from app.pipeline.runner import run
+from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.language import LanguageDetector
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.pipeline.detect import Detect
+from app.pipeline.steps.detect import Detect
+from app.text.language import LanguageDetector
 
 PROMPTS = load_prompts(("cs", "en"))
 STEP = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)

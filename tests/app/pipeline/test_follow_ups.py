@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Calls, Message, Request, Turn
 from app.core.types import Candidate, Legs, Page, Query
-from app.pipeline.associate import Associate
-from app.pipeline.condense import Condense
-from app.pipeline.helpful import Helpful
-from app.pipeline.history import referred
-from app.pipeline.rerank import Rerank
+from app.models.openai import OpenAIModel
+from app.pipeline.conversation import referred
+from app.pipeline.steps.optional.associate import Associate
+from app.pipeline.steps.optional.condense import Condense
+from app.pipeline.steps.optional.helpful import Helpful
+from app.pipeline.steps.optional.rerank import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -3,13 +3,13 @@
 import pytest
 
 from app.core.errors import ModelError, ModelTimeout, RequestError
-from app.core.language import LanguageDetector
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.pipeline.detect import Detect
-from app.pipeline.keywords import Keywords, parse
-from app.pipeline.refine import Refine
+from app.models.openai import OpenAIModel
+from app.pipeline.steps.detect import Detect
+from app.pipeline.steps.keywords import Keywords, parse
+from app.pipeline.steps.refine import Refine
+from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import ModelError, ModelRateLimited
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
-from app.pipeline.helpful import Helpful, by_score, parse
+from app.models.openai import OpenAIModel
+from app.pipeline.steps.optional.helpful import Helpful, by_score, parse
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -10,15 +10,15 @@ import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
 from app.core.filters import Filters
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.store.join import joined
 from app.core.turn import Message
 from app.core.types import Boost, Candidate, Legs, Page, Query
-from app.pipeline.associate import Associate, sections
-from app.pipeline.associate import parse as picked
-from app.pipeline.hyde import HypotheticalAnswer
-from app.pipeline.multi_query import MultiQuery, parse
+from app.index.ranking.join import joined
+from app.models.openai import OpenAIModel
+from app.pipeline.steps.optional.associate import Associate, sections
+from app.pipeline.steps.optional.associate import parse as picked
+from app.pipeline.steps.optional.hyde import HypotheticalAnswer
+from app.pipeline.steps.optional.multi_query import MultiQuery, parse
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import FakeEmbedder

@@ -7,12 +7,12 @@ import datetime as dt
 import pytest
 
 from app.core.errors import ModelError
-from app.core.models.openai import OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.types import Boost, Recency
-from app.pipeline.period import AskedPeriod, parse
-from app.pipeline.periods import Period, open_rules
-from app.pipeline.step import run
+from app.models.openai import OpenAIModel
+from app.pipeline.runner import run
+from app.pipeline.steps.optional.period import AskedPeriod, parse
+from app.pipeline.steps.optional.period_rules import Period, open_rules
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from app.core.errors import SettingsError
-from app.core.language import LanguageDetector
-from app.core.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.core.prompts import load_prompts
+from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.pipeline.registry import STEPS as BOXES
 from app.pipeline.registry import Tools, make_plan, prove_order, unasked, upto
+from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 
 PROMPTS = load_prompts(("cs", "en"))

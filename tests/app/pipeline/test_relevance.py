@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from app.core.prompts import load_prompts
-from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe
-from app.pipeline.helpful import Helpful
-from app.pipeline.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
-from app.pipeline.step import run
-from app.pipeline.synthesize import Synthesize
+from app.index.embedded.store import EmbeddedStore
+from app.pipeline.runner import run
+from app.pipeline.steps.optional.helpful import Helpful
+from app.pipeline.steps.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
+from app.pipeline.steps.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, text_of, turn
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)

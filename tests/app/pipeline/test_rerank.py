@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.assembly import opened
+from app.assistants.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
-from app.core.models import open_reranker
-from app.core.models.openai import Endpoint
-from app.core.models.rerank import Reranker
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Boost, Candidate, Legs, Query
-from app.pipeline.rerank import Rerank
+from app.models import open_reranker
+from app.models.openai import Endpoint
+from app.models.rerank import Reranker
+from app.pipeline.steps.optional.rerank import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 
 PROMPTS = load_prompts(("cs", "en"))

@@ -8,12 +8,12 @@ import pytest
 
 from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.store.base import Generation
-from app.core.store.embedded import EmbeddedStore
 from app.core.turn import Turn
 from app.core.types import Chunk, Page, Recipe, Vector
-from app.pipeline.retrieve import Probe, Retrieve
-from app.pipeline.step import run
+from app.index.base import Generation
+from app.index.embedded.store import EmbeddedStore
+from app.pipeline.runner import run
+from app.pipeline.steps.retrieve import Probe, Retrieve
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fakes import DIMENSION, FakeEmbedder
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import SettingsError
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
-from app.core.store import Store
 from app.core.turn import Turn
 from app.core.types import Chunk, Page, Recipe
+from app.index import Store
+from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.registry import STEPS, Tools, make_plan
-from app.pipeline.step import run
+from app.pipeline.runner import run
 from tests.app.pipeline.test_registry import names, tools
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures

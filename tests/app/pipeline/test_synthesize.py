@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
-from app.core.models.openai import Endpoint, OpenAIModel
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
-from app.pipeline.synthesize import Synthesize, numbered
+from app.models.openai import Endpoint, OpenAIModel
+from app.pipeline.steps.synthesize import Synthesize, numbered
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from app import assistant
-from app.assembly import opened
-from app.assistant import Assistants
+from app.assistants import assistant
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request
 from app.pipeline import trace as tracing

@@ -3,7 +3,7 @@
 import pytest
 
 from ingestion.convert import ConversionError, Document, Source, convert
-from ingestion.raw import prefer_raw, with_anchors
+from ingestion.convert.raw import prefer_raw, with_anchors
 
 URL = "https://docs.example.org/docs/a/page.mdx"
 

@@ -1,0 +1,156 @@
+"""POST /v1/chat/completions: the question in, the answer out, as a stream or whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.conversation import to_request
+from app.api.door.requestlog import RequestInfo, info_of, log_error
+from app.api.door.stopping import stopping
+from app.api.inbox import Inbox
+from app.api.json_response import Json
+from app.api.openwebui.display import Display, display, numbers_taken
+from app.api.openwebui.tasks import done, task_of
+from app.api.service import Assistant, Service
+from app.api.stream import Envelope, Form, Said, Stream
+from app.api.wire import ChatRequest, read_chat
+from app.core import turn
+from app.core.errors import RequestError
+from app.core.turn import Done, Event, Failure, Source, Text, Usage
+
+log = logging.getLogger("app.api")
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The route's handler."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> Response:
+        """An answer to the last question of the conversation."""
+        admin = self.service.admins.shown(request) > 0
+        if not admin:
+            self.service.keys.check(request)
+        chat = read_chat(await read_body(request, self.service.settings.max_body))
+        if admin and not chat.trace:  # it opens the trace, and is no key for readers
+            self.service.keys.check(request)
+        info = info_of(request)
+        info.fields.update(model=chat.model, stream=bool(chat.stream))
+        assistant = self.service.assistants.get(chat.model)
+        stream = bool(chat.stream)
+        shown = display(request.headers, self._sources(request, assistant), stream=stream)
+        if task := task_of(chat, request.headers):
+            info.fields.update(task=task.key)
+            shown = Display()
+            events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
+        else:
+            trace = self._may_trace(request, chat)
+            events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
+        form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        return Answer(self.service, info, form, events, stream=stream, status=shown.status)
+
+    def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
+        asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
+        log.debug("question id=%s text=%r", info.id, asked.question)
+        first = numbers_taken(asked.attached) + 1 if shown.events else 1
+        return replace(asked, links=shown.links, first_number=first)
+
+    def _sources(self, request: Request, assistant: Assistant) -> str:
+        """How this client or this assistant wants sources; empty where nobody says."""
+        number = self.service.keys.shown(request)
+        return self.service.settings.key_sources.get(str(number), assistant.sources)
+
+    def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
+        """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
+        if not chat.trace:
+            return False
+        instead = ", or ask with `docs-assistant ask --trace`"
+        self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
+        return True
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body. Raises `RequestError` with the code `too_long` as soon as it is known to have over `limit` bytes."""
+    too_long = RequestError(f"The request has over {limit} bytes, more than is taken here.", code="too_long")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise too_long
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise too_long
+    return bytes(body)
+
+
+class Answer(Response):
+    """Sends the answer's events; the client hanging up closes them at once.
+
+    Only a server that stops, and has waited long enough, cancels it: then the answer ends with that error.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        info: RequestInfo,
+        form: Form,
+        events: AsyncIterator[Event],
+        *,
+        stream: bool,
+        status: bool = False,
+    ) -> None:
+        super().__init__()
+        self._service = service
+        self._info = info
+        self._stream = stream
+        self._status = status
+        self._form = form
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the answer. Raises what goes wrong before the headers are sent."""
+        async with Inbox(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
+            if self._stream:
+                await self._send_stream(inbox, send)
+            else:
+                try:
+                    response = await self._whole(inbox)
+                except asyncio.CancelledError as error:
+                    raise stopping() from error
+                await response(scope, receive, send)
+
+    async def _send_stream(self, inbox: Inbox, send: Send) -> None:
+        stream = Stream(inbox, send, self._form.encoder(), self._info.id)
+        try:
+            await stream.run(self._service.patience, self._service.keep_alive)
+        except asyncio.CancelledError as error:
+            if not stream.open:
+                raise stopping() from error
+            await stream.break_off(stopping())
+        if stream.error:
+            log_error(self._info, stream.error)
+
+    async def _whole(self, inbox: Inbox) -> Response:
+        texts, usage, sources = list[str](), Usage(), list[Source]()
+        while True:
+            for event in await inbox.take():
+                match event:
+                    case Text():
+                        texts.append(event.text)
+                    case Usage():
+                        usage += event
+                    case Failure():
+                        raise event.error
+                    case Source():
+                        sources.append(event)
+                    case Done():
+                        return Json(self._form.whole(Said("".join(texts), usage, sources, event)))

@@ -1,0 +1,218 @@
+"""The description of the API: /openapi.json and, to read and try it, Swagger UI at /api-docs from files of our own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from app.api.answer_models import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ErrorBody,
+    HealthBody,
+    IngestRun,
+    IngestRunList,
+    IngestRunReport,
+    ModelList,
+    ModelObject,
+    SearchResult,
+)
+from app.api.door.keys import Keys
+from app.api.json_response import Json
+from app.api.responses.objects import ResponseObject, ResponseStreamEvent
+from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
+
+KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"model": ErrorBody, "description": "No key, or a wrong one, where keys are needed."},
+    "default": {"model": ErrorBody, "description": "Any other error, as the OpenAI API writes them."},
+}
+FAILURES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The request can't be served as it is; `param` names the field."},
+    **ERRORS,
+    404: {"model": ErrorBody, "description": "There is no such model."},
+    413: {"model": ErrorBody, "description": "The request or the question is too long."},
+    502: {"model": ErrorBody, "description": "The language model or the index failed."},
+    503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index is away."},
+}
+ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
+    **FAILURES,
+    429: {"model": ErrorBody, "description": "The language model has too much to do; see Retry-After."},
+    504: {"model": ErrorBody, "description": "The language model took too long."},
+}
+
+
+def _body(model: str, *, required: bool = True) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def _stream(model: str, *ends: str) -> dict[str, Any]:
+    """Server-sent events with this model as JSON; `ends` are what else their data may be."""
+    event = {"$ref": f"#/components/schemas/{model}"}
+    data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
+    data = {"anyOf": [data, *({"const": end} for end in ends)]} if ends else data
+    schema = {"type": "object", "properties": {"event": {"type": "string"}, "data": data}, "required": ["data"]}
+    return {"text/event-stream": {"schema": schema}}
+
+
+CHAT: dict[str, Any] = {
+    "name": "chat",
+    "summary": "Ask a question",
+    "description": "The last message of the user is answered from the indexed pages, in the language it is in.",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {
+            "model": ChatCompletion,
+            "description": "The answer: whole, or with `stream` as server-sent events.",
+            "content": _stream("ChatCompletionChunk", "[DONE]"),
+        },
+        **ANSWER_FAILURES,
+    },
+    "openapi_extra": {**KEY, **_body("ChatRequest")},
+}
+RESPONSES: dict[str, Any] = {
+    "name": "responses",
+    "summary": "Ask a question, in the form of the Responses API",
+    "description": "As the chat API. Nothing is kept: send the whole conversation as `input`.",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {
+            "model": ResponseObject,
+            "description": "The answer: whole, or with `stream` as named server-sent events.",
+            "content": _stream("ResponseStreamEvent"),
+        },
+        **ANSWER_FAILURES,
+    },
+    "openapi_extra": {**KEY, **_body("ResponsesRequest")},
+}
+SEARCH: dict[str, Any] = {
+    "name": "search",
+    "summary": "Search without a language model",
+    "description": "The passages that an answer would be made from, with the scores of both searches.",
+    "tags": ["Search"],
+    "responses": {200: {"model": SearchResult, "description": "The passages, best first."}, **FAILURES},
+    "openapi_extra": {**KEY, **_body("SearchRequest")},
+}
+MODELS: dict[str, Any] = {
+    "name": "models",
+    "summary": "List the assistants",
+    "tags": ["OpenAI API"],
+    "responses": {200: {"model": ModelList, "description": "The assistants."}, **ERRORS},
+    "openapi_extra": KEY,
+}
+MODEL: dict[str, Any] = {
+    "name": "model",
+    "summary": "One assistant",
+    "tags": ["OpenAI API"],
+    "responses": {
+        200: {"model": ModelObject, "description": "The assistant."},
+        **ERRORS,
+        404: {"model": ErrorBody, "description": "There is no such model."},
+    },
+    "openapi_extra": KEY,
+}
+HEALTH: dict[str, Any] = {
+    "name": "health",
+    "summary": "Can questions be answered?",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": HealthBody, "description": "Yes."},
+        503: {"model": HealthBody, "description": "No: nothing is indexed yet, or the store is away."},
+    },
+}
+ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
+ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    401: {"model": ErrorBody, "description": "No admin key, or a wrong one."},
+    403: {"model": ErrorBody, "description": "No admin key is configured, so nobody may."},
+}
+INGEST: dict[str, Any] = {
+    "name": "ingest",
+    "summary": "Index the configured sites again",
+    "description": "Starts a run in a process of its own, one at a time. Call it after a deploy of the documentation.",
+    "tags": ["Operation"],
+    "status_code": 202,
+    "responses": {
+        202: {"model": IngestRun, "description": "The run is queued; `Location` is where it can be asked for."},
+        400: {"model": ErrorBody, "description": "A site that isn't configured, or none is."},
+        **ADMIN_ERRORS,
+        409: {"model": ErrorBody, "description": "A run is under way; the message says which, since when, by whom."},
+    },
+    "openapi_extra": {
+        **ADMIN,
+        **_body("IngestRequest", required=False),
+    },
+}
+RUNS: dict[str, Any] = {
+    "name": "ingest_runs",
+    "summary": "The last runs, newest first",
+    "tags": ["Operation"],
+    "responses": {200: {"model": IngestRunList, "description": "Since the service was started."}, **ADMIN_ERRORS},
+    "openapi_extra": ADMIN,
+}
+RUN: dict[str, Any] = {
+    "name": "ingest_run",
+    "summary": "One run with its report",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": IngestRunReport, "description": "The run as it is now."},
+        **ADMIN_ERRORS,
+        404: {"model": ErrorBody, "description": "There is no such run."},
+    },
+    "openapi_extra": ADMIN,
+}
+
+
+def add_to(app: FastAPI, keys: Keys) -> None:
+    """Serve the description to those who may ask; /openapi.json tells all that the routes take and give."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if not app.openapi_schema:
+            components = describe().setdefault("components", {})
+            components.setdefault("schemas", {}).update(_schemas())
+            components["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer"},
+                "adminKey": {"type": "http", "scheme": "bearer", "description": "A key of DOCS_ADMIN_KEYS."},
+            }
+        return describe()
+
+    async def description(request: Request) -> Response:
+        keys.check(request)
+        return Json(app.openapi())
+
+    async def page(request: Request) -> Response:
+        keys.check(request)
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title=app.title,
+            swagger_js_url="api-docs/files/swagger-ui-bundle.js",
+            swagger_css_url="api-docs/files/swagger-ui.css",
+            swagger_favicon_url="api-docs/files/favicon-32x32.png",
+            swagger_ui_parameters={"validatorUrl": None, "defaultModelsExpandDepth": 0},
+        )
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.add_api_route("/openapi.json", description, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/api-docs", page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.mount("/api-docs/files", StaticFiles(directory=str(files("fastapi_swagger") / "resources")))
+
+
+def _schemas() -> dict[str, Any]:
+    _, schema = models_json_schema(
+        [
+            *((model, "validation") for model in (ChatRequest, ResponsesRequest, SearchRequest, IngestRequest)),
+            *((model, "serialization") for model in (ChatCompletionChunk, ResponseStreamEvent)),
+        ],
+        ref_template="#/components/schemas/{model}",
+    )
+    definitions: dict[str, Any] = schema["$defs"]
+    return definitions

@@ -1,0 +1,111 @@
+"""Who may ask: keys compared in constant time, and who tries too many of them waits."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from typing import TypeVar
+
+from pydantic import SecretStr
+from starlette.requests import Request
+
+from app.api.door.clients import network
+from app.api.door.requestlog import info_of
+from app.core.errors import RequestError
+
+TRIES = 10
+SECONDS = 6.0
+"""An address may show this many wrong keys at once, and then one in so many seconds."""
+REMEMBERED = 4096
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Guesses:
+    """Which addresses showed too many wrong keys. Keys that an address showed rightly before stay good for it.
+
+    So guessing from behind a proxy that isn't in DOCS_TRUSTED_PROXIES doesn't shut the others behind it out.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._free_at: OrderedDict[str, float] = OrderedDict()
+        self._welcome: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def wrong(self, address: str) -> None:
+        """A wrong key came from this address."""
+        now = self._clock()
+        _remember(
+            self._free_at, address, min(max(self._free_at.get(address, 0.0), now) + SECONDS, now + TRIES * SECONDS)
+        )
+
+    def right(self, address: str, digest: bytes) -> bool:
+        """Whether a right key counts: False while its address must wait."""
+        if (address, digest) not in self._welcome and self.waits(address):
+            return False
+        _remember(self._welcome, (address, digest), None)
+        return True
+
+    def waits(self, address: str) -> bool:
+        """Whether this address showed too many."""
+        return self._free_at.get(address, 0.0) > self._clock() + (TRIES - 1) * SECONDS
+
+
+def _remember(values: OrderedDict[Key, Value], key: Key, value: Value) -> None:
+    values[key] = value
+    values.move_to_end(key)
+    if len(values) > REMEMBERED:
+        values.popitem(last=False)
+
+
+class Keys:
+    """The keys that clients may show as `Authorization: Bearer KEY`; none lets everybody in."""
+
+    def __init__(self, keys: Sequence[SecretStr], guesses: Guesses | None = None, name: str = "") -> None:
+        # digests, since compare_digest tells the length of what it compares
+        self._digests = tuple(sha256(key.get_secret_value().encode()).digest() for key in keys)
+        self._guesses = guesses or Guesses()
+        self._name = name
+
+    @property
+    def required(self) -> bool:
+        """True when a key must be shown."""
+        return bool(self._digests)
+
+    def fit(self, request: Request) -> bool:
+        """True when the request shows a right key, or none is needed."""
+        try:
+            self.check(request)
+        except RequestError:
+            return False
+        return True
+
+    def shown(self, request: Request) -> int:
+        """Which of the keys the request shows, counted from 1; 0 for none of them."""
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        # headers come decoded as Latin-1, keys are UTF-8
+        shown = sha256(key.strip().encode("latin-1")).digest()
+        found = [compare_digest(shown, digest) for digest in self._digests]
+        return found.index(True) + 1 if any(found) and scheme.lower() == "bearer" else 0
+
+    def check(self, request: Request) -> None:
+        """Raises `RequestError`, `invalid_api_key` without a right key or `wrong_keys` after too many wrong ones."""
+        if not self._digests:
+            return
+        if "authorization" not in request.headers:
+            raise RequestError(
+                "An API key is needed: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
+            )
+        address, number = network(request.scope), self.shown(request)
+        if number and self._guesses.right(address, self._digests[number - 1]):
+            info_of(request).fields["key"] = f"{self._name}{number}"
+            return
+        if self._guesses.waits(address):
+            raise RequestError(
+                f"Too many wrong API keys came from your address. Try again in {SECONDS:.0f} s.", code="wrong_keys"
+            )
+        self._guesses.wrong(address)
+        raise RequestError("This API key isn't known here.", code="invalid_api_key")

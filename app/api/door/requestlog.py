@@ -1,0 +1,129 @@
+"""The outermost layer: an id for each request, one log line about it, and a 500 for what nobody expected."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.door.clients import Shown, shown_address
+from app.api.errors import answered
+from app.core.errors import AssistantError, Overloaded, RequestError
+
+log = logging.getLogger("app.api")
+_SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_PLAIN = re.compile(r"[^\s\"'=]+")
+_KEY = "docs_assistant.request"
+HUNG_UP = 499
+LONGEST = 200
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """What is known of a request while it is served; `fields` are added to its log line."""
+
+    id: str
+    status: int = 0
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def info_of(request: Request) -> RequestInfo:
+    """The request's id and log fields."""
+    info: RequestInfo = request.scope[_KEY]
+    return info
+
+
+class RequestLog:
+    """ASGI middleware; the id is the client's own `x-request-id` where it sent a sane one.
+
+    `client` says how much of the client's address is logged.
+    """
+
+    def __init__(self, app: ASGIApp, client: Shown = "none") -> None:
+        self._app = app
+        self._client = client
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request and log it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        info = scope[_KEY] = RequestInfo(_request_id(scope))
+        if client := shown_address(scope, self._client):
+            info.fields["client"] = client
+        began = time.perf_counter()
+
+        async def sender(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                info.status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", info.id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sender)
+        except ClientDisconnect:
+            info.status = HUNG_UP
+        except Exception as error:
+            if info.status:
+                raise  # too late to say it in a status: the server cuts the connection
+            log_error(info, error)
+            await answered(error, info.id).response()(scope, receive, sender)
+        finally:
+            _log_line(scope, info, (time.perf_counter() - began) * 1000)
+
+
+async def error_response(request: Request, error: Exception) -> Response:
+    """Exception handler: an OpenAI error body with the status of the error."""
+    info = info_of(request)
+    log_error(info, error)
+    return answered(error, info.id).response()
+
+
+def log_error(info: RequestInfo, error: Exception) -> None:
+    """Log what clients aren't told: the whole message, and a traceback of what nobody expected."""
+    if isinstance(error, RequestError | HTTPException):
+        return
+    info.fields["error"] = type(error).__name__
+    if isinstance(error, Overloaded):
+        return  # the gate says it once for many
+    expected = isinstance(error, AssistantError)
+    log.log(
+        logging.WARNING if expected else logging.ERROR,
+        "failed id=%s error=%s message=%s",
+        info.id,
+        type(error).__name__,
+        _printable(str(error), 10 * LONGEST),
+        exc_info=None if expected else error,
+    )
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _SANE_ID.fullmatch(text := value.decode("latin-1")):
+            return str(text)
+    return secrets.token_hex(12)
+
+
+def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
+    if not log.isEnabledFor(logging.INFO):
+        return
+    more = "".join(f" {name}={_printable(value)}" for name, value in info.fields.items())
+    path = _printable(scope["path"])
+    log.info(
+        "request id=%s method=%s path=%s status=%d ms=%.1f%s", info.id, scope["method"], path, info.status, ms, more
+    )
+
+
+def _printable(value: object, most: int = LONGEST) -> str:
+    """One word or a quoted text: what a client sent must not make up log lines or fields."""
+    text = str(value)
+    text = text if len(text) <= most else f"{text[:most]}…"
+    return text if _PLAIN.fullmatch(text) and text.isprintable() else repr(text)

@@ -1,0 +1,1 @@
+"""What Open WebUI sends and shows beyond the OpenAI API."""

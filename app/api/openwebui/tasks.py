@@ -1,0 +1,165 @@
+"""Open WebUI's own small tasks (a title, tags, next questions ...): by the language model without retrieval, or by rule.
+
+A prompt of the client's reaches the model only here. What comes back is held to the JSON that the task asks for, and to
+300 tokens, so that nobody can talk to the model through this door.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+from starlette.datastructures import Headers
+
+from app.api.wire import ChatRequest
+from app.core.errors import ModelError
+from app.core.settings import Settings
+from app.core.turn import Done, Events, Message, Text, Usage
+from app.models.base import CallOptions, Model
+from app.pipeline.replies import braced
+
+log = logging.getLogger("app.api")
+
+MOST_TOKENS = 300
+LONGEST_TEXT = 200
+MOST_TEXTS = 5
+CHARACTERS_PER_TOKEN = 3
+HEADER = "x-owui-task"
+# by Open WebUI's name: the one key of the JSON that is wanted
+BY_NAME: Mapping[str, str] = MappingProxyType(
+    {
+        "title_generation": "title",
+        "tags_generation": "tags",
+        "follow_up_generation": "follow_ups",
+        "query_generation": "queries",
+        "autocomplete_generation": "text",
+        "image_prompt_generation": "prompt",
+    }
+)
+LISTS = frozenset({"tags", "follow_ups", "queries"})
+BY_BEGINNING: Mapping[str, str] = MappingProxyType(
+    {
+        "Generate a concise title": "title",
+        "Generate 1-3 broad tags": "tags",
+        "Predict 3-5 useful messages": "follow_ups",
+        "Suggest 3-5 relevant follow-up": "follow_ups",
+        "Analyze the chat history to determine the necessity of generating search queries": "queries",
+        "You are an autocompletion system.": "text",
+        "Generate a detailed prompt for a": "prompt",
+    }
+)
+_ENDS = ("</chat_history>", "#### Output:")
+_TURN = re.compile(r"^(USER|ASSISTANT): ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What Open WebUI wants done: a JSON object with this key. `trusted`: its header says so, not only the text."""
+
+    key: str
+    prompt: str
+    trusted: bool
+
+    @property
+    def questions(self) -> list[str]:
+        """What the user said in the conversation that the task is about."""
+        history = self.prompt.partition("<chat_history>\n")[2].rpartition("\n</chat_history>")[0]
+        parts = _TURN.split(history)[1:]
+        return [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "USER"]
+
+    def fallback(self) -> str:
+        """The answer without a model: a title and a search from the user's own words, else nothing."""
+        first, last = (self.questions[0], self.questions[-1]) if self.questions else ("", "")
+        plain: Mapping[str, Any] = {
+            "title": _shortened(first) or "Chat",
+            "queries": [_shortened(last)] if last else [],
+            "prompt": _shortened(last),
+            "text": "",
+        }
+        return _json(self.key, plain.get(self.key, []))
+
+    def checked(self, text: str) -> str | None:
+        """The JSON in what a model wrote, reduced to what was asked for; None where it isn't that."""
+        try:
+            found = orjson.loads(braced(text))
+        except orjson.JSONDecodeError:
+            return None
+        value = found.get(self.key) if isinstance(found, dict) else None
+        if self.key in LISTS:
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                return None
+            return _json(self.key, [item[:LONGEST_TEXT] for item in value[:MOST_TEXTS]])
+        if not isinstance(value, str) or not (value.strip() or self.key == "text"):
+            return None
+        return _json(self.key, value[:LONGEST_TEXT])
+
+
+def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
+    """The task that this request is; None for a question.
+
+    Open WebUI says it in a header where it is set up so. The text alone makes a task only where all of it is
+    one of its templates: a question that quotes one goes on behind it, and is streamed.
+    """
+    prompt = chat.messages[-1].content
+    if chat.messages[-1].role != "user" or not isinstance(prompt, str):
+        return None
+    if HEADER in headers:
+        key = BY_NAME.get(headers[HEADER].strip())
+        return Task(key, prompt, trusted=True) if key else None
+    if chat.stream or len(chat.messages) > 1:
+        return None
+    key = _template(prompt)
+    return Task(key, prompt, trusted=False) if key else None
+
+
+def is_task(text: str) -> bool:
+    """Whether all of the text is one of Open WebUI's templates."""
+    return bool(_template(text))
+
+
+def _template(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    if first.strip() != "### Task:" or not rest.endswith(_ENDS):
+        return ""
+    return next((key for beginning, key in BY_BEGINNING.items() if rest.startswith(beginning)), "")
+
+
+async def done(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
+    """The task's answer as events."""
+    text, usage = None, Usage()
+    if model and (task.trusted or settings.openwebui_tasks):
+        wanted = chat.max_completion_tokens or chat.max_tokens or MOST_TOKENS
+        options = CallOptions(
+            temperature=settings.helper_temperature,
+            max_tokens=min(wanted, MOST_TOKENS),
+            timeout=settings.helper_timeout,
+        )
+        room = (settings.llm_context_window - MOST_TOKENS) * CHARACTERS_PER_TOKEN
+        try:
+            completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
+            text, usage = task.checked(completion.text), completion.usage
+        except ModelError as error:
+            log.warning("task not done by the language model task=%s error=%s", task.key, error)
+    yield Text(text or task.fallback())
+    yield usage
+    yield Done()
+
+
+def _cut(text: str, room: int) -> str:
+    """The text; of a longer one beginning and end, which say what to do and what about."""
+    return text if len(text) <= room else f"{text[: room // 2]}\n…\n{text[-(room // 2) :]}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "…"
+
+
+def _json(key: str, value: object) -> str:
+    return json.dumps({key: value}, ensure_ascii=False)  # takes the half surrogate pairs that some models write

@@ -1,0 +1,201 @@
+"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Nothing is kept."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.chat.route import Answer, read_body
+from app.api.conversation import from_responses
+from app.api.door.requestlog import info_of
+from app.api.errors import answered
+from app.api.json_response import json_text
+from app.api.service import Service
+from app.api.stream import Said
+from app.api.wire import ResponsesRequest, read_responses
+from app.core.turn import Done, Source, Status, Usage
+
+log = logging.getLogger("app.api")
+
+
+@dataclass(frozen=True)
+class Responses:
+    """The route's handler."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> Response:
+        """An answer to the last question of the input."""
+        self.service.keys.check(request)
+        body = read_responses(await read_body(request, self.service.settings.max_body))
+        info, stream = info_of(request), bool(body.stream)
+        info.fields.update(model=body.model, stream=stream)
+        asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
+        log.debug("question id=%s text=%r", info.id, asked.question)
+        assistant = self.service.assistants.get(body.model)
+        form = ResponsesForm(info.id, int(time.time()), assistant.id, body)
+        return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesForm:
+    """What all events of one answer have in common; `created` in Unix seconds."""
+
+    id: str
+    created: int
+    model: str
+    asked: ResponsesRequest
+
+    def encoder(self) -> ResponsesEncoder:
+        """For a stream."""
+        return ResponsesEncoder(self)
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The response object of a whole answer."""
+        cut = said.done.finish_reason == "length"
+        body = self.response("incomplete" if cut else "completed", [self.item(said.text, said.sources)])
+        body |= {
+            "usage": _usage(said.usage),
+            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "sources": said.sources,
+        }
+        return body | {"extractive": True} if said.done.extractive else body
+
+    def response(self, status: str, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The response object as it is at some moment."""
+        return {
+            "id": f"resp_{self.id}",
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": self.asked.instructions,
+            "max_output_tokens": self.asked.max_output_tokens,
+            "metadata": self.asked.metadata or {},
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": False,
+            "previous_response_id": None,
+            "reasoning": None,
+            "store": False,
+            "temperature": self.asked.temperature,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "none",
+            "tools": [],
+            "top_p": None,
+            "truncation": "disabled",
+            "usage": None,
+        }
+
+    @property
+    def item_id(self) -> str:
+        """Of the one message."""
+        return f"msg_{self.id}"
+
+    def item(self, text: str, sources: Sequence[Source]) -> dict[str, Any]:
+        """The message with the whole text."""
+        content = [part(text, sources)]
+        return {"id": self.item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
+
+
+def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
+    """The text; each place where it cites a source is an annotation."""
+    by_number = {source.number: source for source in sources}
+    places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
+    annotations = [
+        {
+            "type": "url_citation",
+            "start_index": match.start(),
+            "end_index": match.end(),
+            "url": source.url,
+            "title": source.name,
+        }
+        for match, source in places
+        if source
+    ]
+    fragment = orjson.Fragment(json_text(text))
+    return {"type": "output_text", "text": fragment, "annotations": annotations, "logprobs": []}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+@dataclass
+class ResponsesEncoder:
+    """Events in, named server-sent events out, numbered from 0."""
+
+    form: ResponsesForm
+    _texts: list[str] = field(default_factory=list)
+    _number: int = -1
+
+    def text(self, text: str) -> bytes:
+        """A piece of the answer, the first one after the events that open the response."""
+        begin = b"" if self._texts else self._begin()
+        self._texts.append(text)
+        return begin + self._event(
+            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_text(text)), logprobs=[]
+        )
+
+    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # as every encoding takes it
+        """Nothing: sources come with the whole text, and status lines have no place here."""
+        return b""
+
+    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
+        """The whole text, and the whole response."""
+        said = Said("".join(self._texts), usage, sources, event)
+        written = part(said.text, sources)
+        body = self.form.whole(said)
+        return b"".join(
+            (
+                self._event("response.output_text.done", **self._place, text=written["text"], logprobs=[]),
+                self._event("response.content_part.done", **self._place, part=written),
+                self._event("response.output_item.done", output_index=0, item=body["output"][0]),
+                self._event(f"response.{body['status']}", response=body),
+            )
+        )
+
+    def failure(self, error: Exception, request_id: str) -> bytes:
+        """The response as failed, with the text so far."""
+        begin = b"" if self._texts else self._begin()
+        found = answered(error, request_id).error
+        body = self.form.response("failed", [self.form.item("".join(self._texts), ())] if self._texts else [])
+        body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}
+        return begin + self._event("response.failed", response=body)
+
+    def _begin(self) -> bytes:
+        opened = self.form.response("in_progress")
+        item = {"id": self.form.item_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+        return b"".join(
+            (
+                self._event("response.created", response=opened),
+                self._event("response.in_progress", response=opened),
+                self._event("response.output_item.added", output_index=0, item=item),
+                self._event("response.content_part.added", **self._place, part=part("", ())),
+            )
+        )
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self.form.item_id, "output_index": 0, "content_index": 0}
+
+    def _event(self, kind: str, **more: Any) -> bytes:
+        self._number += 1
+        data = orjson.dumps({"type": kind, "sequence_number": self._number, **more})
+        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"

@@ -1,0 +1,1 @@
+"""Runs of ingestion over HTTP: the routes and the processes behind them."""

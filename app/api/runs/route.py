@@ -1,0 +1,86 @@
+"""POST and GET /v1/ingest: a documentation site that was just deployed asks for its pages to be indexed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.chat.route import read_body
+from app.api.json_response import Json
+from app.api.runs.processes import Run, Runs
+from app.api.service import Service
+from app.api.wire import read_ingest
+from app.core.errors import RequestError, quoted
+from app.core.masking import masked
+
+SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """The handlers of the routes; all of them need an admin key."""
+
+    service: Service
+    runs: Runs
+
+    async def start(self, request: Request) -> Response:
+        """202 with the new run."""
+        by = self._admin(request)
+        wanted = read_ingest(await read_body(request, self.service.settings.max_body))
+        sites = self._sites(wanted.sites)
+        options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
+        run = self.runs.start(sites, by, self._environment(sites), options)
+        place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
+        return Json(_object(run), 202, {"location": place})
+
+    async def listed(self, request: Request) -> Response:
+        """The last runs, newest first, without their reports."""
+        self._admin(request)
+        return Json({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
+
+    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
+        """One run with its report."""
+        self._admin(request)
+        run = self.runs.get(id)
+        return Json({**_object(run), "report": run.report}, headers=NOT_KEPT)
+
+    def _admin(self, request: Request) -> str:
+        """Who asks, without the key itself."""
+        self.service.check_admin(request, "Runs can't be started")
+        return f"key {self.service.admins.shown(request)} from {request.client.host if request.client else 'unknown'}"
+
+    def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
+        """Only what is configured is ever fetched, whoever has the key."""
+        configured = (*self.service.settings.sites, *self._files())
+        if not configured:
+            raise RequestError("No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES.", code="no_sites")
+        for i, site in enumerate(wanted or ()):
+            if site not in configured:
+                known = ", ".join(map(masked, configured))
+                raise RequestError(
+                    f"sites[{i}]: {quoted(site)} is not configured. Write it as DOCS_SITES and DOCS_SOURCES have it: {known}.",
+                    param=f"sites[{i}]",
+                )
+        return tuple(site for site in configured if wanted is None or site in wanted)
+
+    def _files(self) -> tuple[str, ...]:
+        """The file of sources, which is named as a whole."""
+        return (self.service.settings.sources,) if self.service.settings.sources else ()
+
+    def _environment(self, sites: tuple[str, ...]) -> dict[str, str]:
+        """The settings by which the command knows these sites."""
+        files = self._files()
+        addresses = " ".join(site for site in sites if site not in files)
+        return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}
+
+
+NOT_KEPT = {"cache-control": "no-store"}
+
+
+def _object(run: Run) -> dict[str, Any]:
+    counts = run.report.get("counts") if run.report else None
+    shown = {name: getattr(run, name) for name in SHOWN}
+    return {"object": "ingest.run", **shown, "sites": [masked(site) for site in run.sites], "counts": counts}

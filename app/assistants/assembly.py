@@ -1,0 +1,175 @@
+"""Puts the service together: settings -> store, models, prompts, and the assistants of assistants.toml."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from app.assistants.assistant import Assistant, Assistants, Closable
+from app.assistants.file import AssistantsFile, AssistantTable, read_assistants, told_of
+from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
+from app.core.errors import SettingsError
+from app.core.filters import Filters
+from app.core.prompts import Prompts, load_prompts
+from app.core.settings import Settings
+from app.index import Store, open_store
+from app.index.guarded import GuardedStore
+from app.models import Model, open_embedder, open_model, open_reranker
+from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
+from app.pipeline.registry import Tools, flat, make_plan, unasked
+from app.text.language import LanguageDetector
+
+
+def build(settings: Settings, *, model: Model | None = None) -> Assistants:
+    """Everything from settings; `model` stands in for the configured language model. Wrong ones raise `SettingsError`."""
+    if settings.default_language not in settings.languages:
+        raise SettingsError(
+            f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
+        )
+    prompts = load_prompts(settings.languages, settings.prompts)
+    stand_in = model
+    own = model or open_model(settings)
+    model = GuardedModel(own) if own else None
+    embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
+    store = GuardedStore(open_store(settings), "the store")
+    detector = LanguageDetector(prompts.languages, settings.default_language)
+    reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
+    tools = Tools(settings, prompts, detector, model, embedder, reranker)
+    file = read_assistants(settings)
+    with told_of(settings):
+        models = {
+            id_: replace(one, model=GuardedModel(stand_in or one.model))
+            for id_, one in open_models([table.written() for table in file.models], settings).items()
+        }
+        indices = {
+            id_: _guarded(id_, one)
+            for id_, one in open_indices([table.written() for table in file.indices], settings).items()
+        }
+        by_id = _by_id(file, tools, store, _Named(models, indices))
+    others: list[Closable] = [one.model for one in models.values()]
+    others += [part for one in indices.values() for part in (one.store, one.embedder)]
+    timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
+    guards = (store, model, embedder, reranker, *others)
+    return Assistants(
+        by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
+        tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())),
+    )  # fmt: skip
+
+
+def _guarded(name: str, index: NamedIndex) -> NamedIndex:
+    embedder = GuardedEmbedder(index.embedder, index.settings.embedding_timeout)
+    return replace(index, store=GuardedStore(index.store, f"the store of {name}"), embedder=embedder)
+
+
+def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> dict[str, Assistant]:
+    """The assistants and their personas."""
+    found: dict[str, Assistant] = {}
+    for entry in file.assistants:
+        try:
+            several = list(_with_personas(_assistant(entry, tools, store, named), entry, tools.prompts))
+        except SettingsError as error:
+            raise SettingsError(f"assistant {entry.id!r}: {error}") from error
+        for one in several:
+            if one.id in found:
+                raise SettingsError(f"assistant {one.id!r}: another with its persona has this id.")
+            found[one.id] = one
+    return found
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
+    """`build`, closed at the end."""
+    assistants = build(settings, model=model)
+    try:
+        await assistants.prove()
+        yield assistants
+    finally:
+        await assistants.close()
+
+
+def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts) -> Iterator[Assistant]:
+    """The assistant, and those tones of it that have a name of their own or are listed."""
+    yield assistant
+    for tone in entry.persona:
+        if tone.id not in prompts.personas:
+            raise SettingsError(
+                f"it has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
+            )
+        names = tone.names or {code: f"{name} ({tone.id})" for code, name in assistant.names.items()}
+        yield replace(assistant, id=f"{assistant.id}:{tone.id}", names=names, listed=tone.listed, persona=tone.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What assistants and steps can be made of besides the configured model and index."""
+
+    models: Mapping[str, NamedModel]
+    indices: Mapping[str, NamedIndex]
+
+    def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
+        """Those of an assistant."""
+        if entry.index:
+            found = _chosen(self.indices, entry.index, "index")
+            tools = replace(tools, embedder=found.embedder, settings=found.settings)
+        return self._asking(entry.model, tools) if entry.model else tools
+
+    def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
+        """Those of its steps that ask another model."""
+        return {step: self._asking(name, tools) for step, name in entry.models.items()}
+
+    def _asking(self, name: str, tools: Tools) -> Tools:
+        found = _chosen(self.models, name, "model")
+        limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
+        own = {limit: getattr(found.settings, limit) for limit in limits}
+        return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
+
+
+T = TypeVar("T")
+
+
+def _chosen(known: Mapping[str, T], name: str, kind: str) -> T:
+    if name not in known:
+        there = ", ".join(known) or "none"
+        raise SettingsError(f"it uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}.")
+    return known[name]
+
+
+def _speaking(entry: AssistantTable, tools: Tools) -> Tools:
+    """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
+    languages, default = tools.prompts.languages, tools.settings.default_language
+    own = [code for code in entry.languages if code in languages]
+    if not own or default in own:
+        return tools
+    return replace(tools, detector=LanguageDetector(languages, own[0]))
+
+
+def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named) -> Assistant:
+    own = _speaking(entry, named.tools(entry, tools))
+    plan = make_plan(entry.steps, own, named.by_step(entry, own))
+    running = {step.name for group in plan for step in group}
+    return Assistant(
+        id=entry.id,
+        names=entry.names,
+        plan=plan,
+        left_out=tuple(name for name in flat(entry.steps) if name not in running),
+        unasked=unasked(plan, own.settings.helper_calls),
+        store=named.indices[entry.index].store if entry.index else store,
+        collections=tuple(entry.collections),
+        listed=entry.listed,
+        lookup=make_plan(entry.steps, replace(own, model=None)),
+        languages=tools.prompts.languages,
+        personas=frozenset(tools.prompts.personas),
+        descriptions=entry.descriptions,
+        suggestions=entry.suggestions,
+        sources=entry.sources,
+        index=entry.index,
+        limits=Filters(
+            languages=tuple(entry.languages),
+            url_prefixes=tuple(entry.sites),
+            sections=tuple(entry.sections),
+            versions=tuple(entry.versions),
+        ),
+    )

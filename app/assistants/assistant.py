@@ -1,0 +1,256 @@
+"""What answers: an assistant is one pipeline on one index; all of them share what they are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from app.assistants.named import NamedIndex
+from app.core.breaker import Breaker
+from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
+from app.core.filters import Filters
+from app.core.prompts import Language, Prompts
+from app.core.turn import Events, Request, Status, Turn
+from app.core.types import GenerationInfo, Page
+from app.index import Store
+from app.index.checkup import Checkup, damaged
+from app.models import Embedder, Model
+from app.models.rerank import Reranker
+from app.pipeline.registry import upto
+from app.pipeline.runner import Plan, answer, run
+from app.pipeline.steps.optional.rerank import Rerank
+from app.pipeline.trace import traced
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """One pipeline under the name of a model; `limits`, as `collections`, are what it never answers from beyond.
+
+    `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
+    readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
+    steps that need a language model and have none; `unasked` tells where a question has too few helper calls for them.
+    `index` is the name of its index, empty for the configured one.
+    """
+
+    id: str
+    names: Mapping[str, str]
+    plan: Plan
+    store: Store
+    collections: tuple[str, ...] = ()
+    listed: bool = True
+    persona: str = ""
+    lookup: Plan = ()
+    languages: Mapping[str, Language] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sources: str = ""
+    limits: Filters = field(default_factory=Filters)
+    personas: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
+    unasked: str = ""
+    index: str = ""
+
+    async def answer(self, request: Request) -> Events:
+        """The answer's events, on the index as it is now.
+
+        Raises an `AssistantError` before the first text when it can't answer; later failures are a
+        `Failure` event. Closing the iterator cancels the work upstream.
+        """
+        turn, texts = await self.begin(request), None
+        for group in self.plan:
+            if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
+                yield Status(texts.searching)
+            turn = await run((group,), turn)
+        if texts:
+            yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
+        said = answer(turn)
+        async with aclosing(traced(said, turn, self.plan) if request.trace else said) as events:
+            async for event in events:
+                yield event
+
+    async def find(self, request: Request) -> Turn:
+        """The turn as it is once the passages are found and fused; nothing is reranked, judged or synthesized."""
+        return await run(upto(self.plan, "search"), await self.begin(request), search=True)
+
+    async def weigh(self, request: Request) -> Turn:
+        """The turn as it is once it was judged whether the passages say anything of the question."""
+        return await run(upto(self.plan, "evidence"), await self.begin(request))
+
+    async def search(self, request: Request) -> Turn:
+        """As `find`, but reranked where its steps do so, and without asking a language model."""
+        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
+
+    async def page(self, url: str) -> Page | None:
+        """The page with its Markdown; None where there is none within this assistant's limits."""
+        live = await self.store.live()
+        page = await live.page(url)
+        if page is None:
+            return None
+        # a page is found in its translations' languages, too
+        languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
+        limits = self.limits.within(self.collections)
+        return page if limits.admits(page.url, page.collection, languages, page.versions) else None
+
+    async def begin(self, request: Request) -> Turn:
+        """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
+        if request.persona and request.persona not in self.personas:
+            raise RequestError(
+                f"There is no persona {quoted(request.persona)} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                param="persona",
+            )
+        filters = request.filters.within(self.collections).narrowed(self.limits)
+        request = replace(request, filters=filters, persona=request.persona or self.persona)
+        return Turn(request=request, generation=await self.store.live())
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Whether an index can be searched: what its store and the index itself lack, where they lack something."""
+
+    embedder: str
+    info: GenerationInfo | None = None
+    store_problem: str = ""
+    problem: str = ""
+
+    def told(self) -> Mapping[str, Any]:
+        """For operators, ready for JSON."""
+        if problem := self.store_problem or self.problem:
+            return {"ok": False, "problem": problem}
+        assert self.info is not None
+        known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
+        return {"ok": True, "generation": self.info.id, **known}
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether questions can be answered, and what with: the index is that of the first assistant, others that assistants
+    use are told under `indices` of the details.
+    """
+
+    ok: bool
+    store: str
+    index: GenerationInfo | None
+    model: str
+    embedder: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Closable(Protocol):
+    """What holds connections."""
+
+    async def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Assistants:
+    """All assistants and what they share; `llm_timeout` is the longest of their models'. Close it when done."""
+
+    by_id: Mapping[str, Assistant]
+    store: Store
+    model: Model | None
+    embedder: Embedder
+    reranker: Reranker | None
+    prompts: Prompts
+    created: int
+    others: tuple[Closable, ...] = ()
+    indices: Mapping[str, NamedIndex] = field(default_factory=dict)
+    llm_timeout: float = 60.0
+    breakers: tuple[Breaker, ...] = ()
+    checkups: dict[str, Checkup] = field(default_factory=dict)
+
+    def get(self, name: str) -> Assistant:
+        """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
+        if not name:
+            return next(iter(self.by_id.values()))
+        base, _, persona = name.rpartition(":")  # ids may have colons, personas are names of files
+        if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
+            return replace(self.by_id[base], id=name, persona=persona, listed=False)
+        if name not in self.by_id:
+            known = ", ".join(self.by_id)
+            raise RequestError(
+                f"There is no model {quoted(name)} here. There is: {known}. {self._tones(base)}".rstrip(),
+                param="model",
+                code="model_not_found",
+            )
+        return self.by_id[name]
+
+    def _tones(self, base: str) -> str:
+        tones = ", ".join(self.prompts.personas)
+        return f"Tones of {base}, as {base}:name, are: {tones}." if base in self.by_id and tones else ""
+
+    def listed(self) -> tuple[Assistant, ...]:
+        """Those that are shown to clients."""
+        return tuple(assistant for assistant in self.by_id.values() if assistant.listed)
+
+    def used(self) -> Mapping[str, tuple[Store, Embedder]]:
+        """The indices that assistants answer from, by name; that of the first one first, the configured one as ""."""
+        names = dict.fromkeys(assistant.index for assistant in self.by_id.values())
+        own = {name: self.indices[name] for name in names if name}
+        return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
+
+    async def health(self) -> Health:
+        """What can be said without asking a model."""
+        used = self.used()
+        checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
+        found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
+        first, *others = found
+        details: dict[str, Any] = {"index": first.problem} if first.problem else {}
+        if others:
+            named = zip(list(used)[1:], others, strict=True)
+            details["indices"] = {name or "DOCS_STORE": state.told() for name, state in named}
+        if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
+            details["failing"] = failing
+        return Health(
+            ok=not (first.store_problem or first.problem),
+            store=first.store_problem or "ok",
+            index=first.info,
+            model=self.model.name if self.model else "none: answers are extractive",
+            embedder=first.embedder,
+            details=details,
+        )
+
+    async def prove(self) -> None:
+        """Ask what only a server can tell. Raises `SettingsError` where a step couldn't work with what it says."""
+        steps = [step for one in self.by_id.values() for group in one.plan for step in group]
+        if first := next((step for step in steps if isinstance(step, Rerank)), None):
+            await first.prove()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self.store.close()
+        await self.embedder.close()
+        if self.model:
+            await self.model.close()
+        if self.reranker:
+            await self.reranker.close()
+        for other in self.others:
+            await other.close()
+
+
+def nothing_in(index: str, error: NoIndex) -> str:
+    """How it is filled; `error` is that of the configured one."""
+    return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
+
+
+def unfit(info: GenerationInfo, embedder: Embedder) -> str:
+    """Why the index can't be searched with the embedder; empty where it can."""
+    built = info.recipe.embedder
+    return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
+
+
+async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
+    try:
+        live = await store.live()
+    except NoIndex as error:
+        return IndexState(embedder.name, problem=nothing_in(name, error))
+    except IndexDamaged as error:
+        return IndexState(embedder.name, store_problem=damaged(error, name))
+    except AssistantError as error:
+        return IndexState(embedder.name, store_problem=str(error))
+    problem = unfit(live.info, embedder)
+    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)

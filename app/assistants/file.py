@@ -1,0 +1,221 @@
+"""What stands in assistants.toml, read and checked; nothing is opened here."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from app.assistants.named import settings_of_index
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+
+
+def _once(names: list[str]) -> list[str]:
+    if doubled := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"it names {doubled[0]!r} twice")
+    return names
+
+
+Name = Annotated[str, Field(pattern=r"\S")]
+# a lone string would pass for a list of letters, and an empty list for no limit
+Limit = Annotated[list[Name], AfterValidator(_once), Field(min_length=1)]
+Group = Annotated[list[Name], Field(min_length=1)]
+TEXT = "a text"
+NAMES = 'a list of names, as ["docs", "blog"]; leave it out to answer from all'
+TEXTS = 'texts by language, as { en = "Docs" }'
+YES_NO = "true or false"
+NUMBER = "a whole number"
+TABLE = "a table, as { key = 1 }"
+
+
+class Table(BaseModel):
+    """A table of the file. The description of a key says what it must be."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def written(self) -> Mapping[str, Any]:
+        """The keys that stand in the file, with their values."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class TableWithID(Table):
+    """One of several tables."""
+
+    id: Name = Field(description='a name of its own, as "docs"')
+
+
+T = TypeVar("T", bound=TableWithID)
+
+
+def _own_ids(tables: list[T]) -> list[T]:
+    try:
+        _once([table.id for table in tables])
+    except ValueError as error:
+        raise ValueError(f"each needs an id of its own, but {error}") from error
+    return tables
+
+
+class Persona(TableWithID):
+    """A tone that is a model of its own."""
+
+    names: dict[str, str] = Field({}, description=TEXTS)
+    listed: bool = Field(default=False, description=YES_NO)
+
+
+class AssistantTable(TableWithID):
+    """One assistant."""
+
+    steps: list[Name | Group] = Field(
+        min_length=1,
+        description='a list of steps, those of an inner list run together, as ["detect", ["keywords", "probe"], "retrieve"]',
+    )
+    names: dict[str, str] = Field({}, description=TEXTS)
+    descriptions: dict[str, str] = Field({}, description=TEXTS)
+    suggestions: dict[str, list[Name]] = Field(
+        {}, description='lists of questions by language, as { en = ["How do I start?"] }'
+    )
+    sources: Literal["", "events", "links", "both"] = Field(
+        "", description='"events", "links" or "both"; leave it out to let it depend on the client'
+    )
+    listed: bool = Field(default=True, description=YES_NO)
+    model: str = Field("", description="the id of a [[model]]")
+    models: dict[str, str] = Field({}, description='ids of models by step, as { keywords = "small" }')
+    index: str = Field("", description="the id of an [[index]]")
+    collections: Limit = Field([], description=NAMES)
+    languages: Limit = Field([], description=NAMES)
+    sites: Limit = Field([], description=NAMES)
+    sections: Limit = Field([], description=NAMES)
+    versions: Limit = Field([], description=NAMES)
+    persona: Annotated[list[Persona], AfterValidator(_own_ids)] = Field(
+        [], description="written as [[assistant.persona]]"
+    )
+
+
+class ModelTable(TableWithID):
+    """A language model besides the configured one; what isn't written is as in the settings."""
+
+    key_env: str = Field("", description="the name of an environment variable")
+    url: str = Field("", description="an address")
+    model: str = Field("", description=TEXT)
+    extra_body: dict[str, Any] = Field({}, description=TABLE)
+    timeout: float = Field(0, description="a number of seconds")
+    context_window: int = Field(0, description=NUMBER)
+    max_tokens: int = Field(0, description=NUMBER)
+    class_: str = Field("", alias="class", description='a class, as "module:Class"')
+    args: dict[str, Any] = Field({}, description=TABLE)
+
+
+class IndexTable(TableWithID):
+    """A store with the embedder that it is indexed with; what isn't written is that setting's default."""
+
+    key_env: str = Field("", description="the name of an environment variable")
+    store: Name = Field(description="a directory or an address, as DOCS_STORE")
+    embedding_url: str = Field("", description="an address")
+    embedding_model: str = Field("", description=TEXT)
+    embedding_extra_body: dict[str, Any] = Field({}, description=TABLE)
+    embedding_timeout: float = Field(0, description="a number of seconds")
+    embedding_batch: int = Field(0, description=NUMBER)
+    embedding_parallel: int = Field(0, description=NUMBER)
+    embedding_max_chars: int = Field(0, description=NUMBER)
+    embedding_query_prefix: str = Field("", description=TEXT)
+    embedding_passage_prefix: str = Field("", description=TEXT)
+    embedding_class: str = Field("", description='a class, as "module:Class"')
+    embedding_args: dict[str, Any] = Field({}, description=TABLE)
+
+
+class AssistantsFile(Table):
+    """Its tables: assistants, and what they may be made of besides what is configured."""
+
+    assistants: Annotated[list[AssistantTable], AfterValidator(_own_ids)] = Field(
+        alias="assistant", min_length=1, description="written as [[assistant]]"
+    )
+    models: Annotated[list[ModelTable], AfterValidator(_own_ids)] = Field(
+        [], alias="model", description="written as [[model]]"
+    )
+    indices: Annotated[list[IndexTable], AfterValidator(_own_ids)] = Field(
+        [], alias="index", description="written as [[index]]"
+    )
+
+
+@contextmanager
+def told_of(settings: Settings) -> Iterator[str]:
+    """Errors in there begin with the name of the file, which is given."""
+    name = settings.assistants or "the shipped assistants.toml"
+    try:
+        yield name
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from error
+
+
+def index_settings(settings: Settings, id_: str) -> Settings:
+    """The settings for one `[[index]]` of the file. Raises `SettingsError` where there is none of this id."""
+    tables = {table.id: table for table in read_assistants(settings).indices}
+    with told_of(settings):
+        if id_ not in tables:
+            raise SettingsError(f"there is no [[index]] {id_!r}. There is: {', '.join(tables) or 'none'}.")
+        return settings_of_index(tables[id_].written(), settings)
+
+
+def read_assistants(settings: Settings) -> AssistantsFile:
+    """The file that is configured, or the shipped one. Raises `SettingsError` that names what is wrong in it."""
+    name = settings.assistants or "the shipped assistants.toml"
+    try:
+        if settings.assistants:
+            text = Path(settings.assistants).read_text(encoding="utf-8")
+        else:
+            text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: it isn't written in UTF-8.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{name} is no valid TOML: {error}") from error
+    try:
+        return AssistantsFile.model_validate(document)
+    except ValidationError as error:
+        # a value that fits none of two forms has an error for each
+        told = dict.fromkeys(_told(one, document) for one in error.errors())
+        raise SettingsError("\n".join(f"{name}: {text}" for text in told)) from error
+
+
+def _told(error: ErrorDetails, document: Mapping[str, Any]) -> str:
+    """The table and its key, what is there and what must be."""
+    table: type[Table] = AssistantsFile
+    where, found, path = "", document, list(error["loc"])
+    while len(path) > 2 and (inner := _TABLES.get(str(path[0]))):
+        kind, number, *path = path
+        found, table = found[str(kind)][int(number)], inner
+        id_ = found.get("id")
+        where += f"{kind} {id_!r}: " if isinstance(id_, str) and id_ else f"{kind} {int(number) + 1}: "
+    key = str(path[0])
+    keys = {field.alias or name: field.description for name, field in table.model_fields.items()}
+    if error["type"] == "extra_forbidden":
+        return f"{where}unknown {key}. Known: {', '.join(keys)}."
+    if error["type"] == "missing":
+        return f"{where}{key} is missing. It must be {keys[key]}."
+    if error["type"] == "value_error" and len(path) == 1:
+        return f"{where}{key}: {error['ctx']['error']}."
+    return f"{where}{key} = {_shown(found[key])} must be {keys[key]}."
+
+
+_TABLES: Mapping[str, type[Table]] = {
+    "assistant": AssistantTable,
+    "model": ModelTable,
+    "index": IndexTable,
+    "persona": Persona,
+}
+LONGEST = 100
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

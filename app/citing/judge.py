@@ -1,0 +1,289 @@
+"""What a reader's client may make of a Markdown text: no link or picture to where none may lead, no HTML but a little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from html import unescape
+from typing import NamedTuple
+
+from app.citing.citations import Citations
+from app.citing.links import ADDRESS, Addresses, address_in
+from app.citing.markdown import Reading, Span, Words, read
+
+LONGEST = 20_000  # characters that are judged together
+_MOST_BRACKETS = 300  # in them: finding their ends takes the parser the square of their number
+_ROUNDS = 8  # what is taken off may bare something else
+TAG = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
+SCHEME = re.compile(r"https?://|ftps?://|www\.", re.IGNORECASE)
+_RUN = re.compile(r"[^\s<]*")
+_CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
+_BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
+_VALUES = re.compile(r"[\[\]\d\s,;.-]+")
+_HOST = re.compile(r"(?<![:/])//(?=[^\s<>/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
+_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
+_LEADS_OUT = re.compile(
+    r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
+)
+_LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
+_WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
+_MAIL = re.compile(r"<[^:<>]*>")
+_ENTITY_SIGNS = frozenset("<>&\"'|*_#`[]{}()!~\\ $^+")
+_TITLE = re.compile(r"[<>\[\]`&\\]|//|www\.", re.IGNORECASE)
+_SWALLOWED = re.compile(r"[`\\\[\]!&]")
+_LINE_END = re.compile(r"\n[ \t>]*")
+_DEFINES = re.compile(r"(?<=\]):")
+_BRACKET = re.compile(r"[\[\]]")
+_AROUND = frozenset({"()", "<>"})
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
+
+
+class Edit(NamedTuple):
+    """Other text for a part of the source."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+class Judge:
+    """Rewrites whole blocks; without `citations` their numbers are left alone."""
+
+    def __init__(self, addresses: Addresses, citations: Citations | None = None) -> None:
+        self.addresses, self._citations = addresses, citations
+        self._rules: dict[str, Callable[[str, Span], Iterator[Edit]]] = {
+            "link": self._link, "image": self._image, "autolink": self._autolink, "html_inline": self._tag,
+            "entity": self._entity, "backticks": self._span,
+        }  # fmt: skip
+
+    def safe(self, text: str, before: str = "") -> str:
+        """The text as readers may get it. `before` is what they got of the same blocks."""
+        if not text.strip():
+            return text
+        shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
+        if shown is not None:
+            return shown
+        apart = "" if not before or before[-1].isspace() else " "
+        return f"{apart}{neutral(text)}"
+
+    def _judged(self, text: str, before: str) -> str | None:
+        """The text without what must not be; None where it would not do."""
+        for _ in range(_ROUNDS):
+            whole = before + text
+            reading = read(whole)
+            edits = _kept(whole, reading, self._edits(whole, reading))
+            if reading.odd or (edits and edits[0].start < len(before)):
+                return None
+            if not edits:
+                return self._numbered(whole, reading, len(before))
+            text = _applied(whole, edits)[len(before) :]
+        return None
+
+    def code(self, text: str) -> str:
+        """Text of a block of code, without addresses that no passage has."""
+        return _applied(text, sorted(self.in_code(text, 0, len(text))))
+
+    def _numbered(self, whole: str, reading: Reading, start: int) -> str | None:
+        if self._citations is None:
+            return whole[start:]
+        ranges = sorted(words for words in reading.texts if words.end > start)
+        edits = [edit for words in ranges for edit in self._cited(whole, max(words.start, start), words.end)]
+        text = _applied(whole, _kept(whole, reading, edits))
+        if any(not edit.text for edit in edits):  # what stood apart may now be one
+            reading = read(text)
+            if reading.odd or next(self._edits(text, reading), None):
+                return None
+        return text[start:]
+
+    def _cited(self, whole: str, start: int, end: int) -> Iterator[Edit]:
+        at = start
+        while found := _BRACKETS.search(whole, at, end):
+            at = found.end()
+            joined = is_joined(whole, found.start())
+            written = self.bracket(found[0], joined=joined)
+            if written is None:
+                if not _VALUES.fullmatch(found[0]):
+                    at = found.start() + 1
+            elif written != found[0]:
+                yield Edit(found.start(), at, written)
+
+    def bracket(self, bracket: str, *, joined: bool = False) -> str | None:
+        """What readers see for brackets and what is in them; None where that is no citation."""
+        if self._citations is None or joined:
+            return None
+        words = bracket[1:-1]
+        if (cited := self._citations.cited(words)) is None and words[:1] + words[-1:] == "[]":
+            cited = self._citations.cited(words[1:-1])
+        return cited
+
+    # ---- what must not be -----------------------------------------------------------------------
+
+    def _edits(self, text: str, reading: Reading) -> Iterator[Edit]:
+        for span in reading.spans:
+            if span.kind == "html_inline" and span.start in reading.line_starts:
+                yield Edit(span.start, span.start, "\\")  # it might begin a block of HTML
+            elif rule := self._rules.get(span.kind):
+                yield from rule(text, span)
+        last_code = max((span.start for span in reading.spans if span.kind == "backticks"), default=0)
+        for words in reading.texts:
+            yield from self._plain(text, words, code_follows=words.start < last_code)
+        for start, end in reading.code:
+            yield from self.in_code(text, start, end)
+        yield from (Edit(start, end) for start, end in reading.surplus)
+
+    def _link(self, text: str, span: Span) -> Iterator[Edit]:
+        words = text[span.inner[0] : span.inner[1]]
+        call = is_joined(text, span.start) and _CALL.fullmatch(span.target)
+        cited = self.bracket(f"[{words}]") is not None and not call
+        if cited:
+            yield Edit(span.inner[1] + 1, span.end)
+        elif not call and not self._leads(span, words, span.target in self.addresses):
+            yield Edit(span.start, span.inner[0])
+            yield Edit(span.inner[1], span.end)
+
+    def _image(self, text: str, span: Span) -> Iterator[Edit]:
+        if not self._leads(span, text[slice(*span.inner)], self.addresses.shows(span.target)):
+            yield Edit(span.start, span.inner[0])
+            yield Edit(span.inner[1], span.end)
+
+    @staticmethod
+    def _leads(span: Span, words: str, allowed: bool) -> bool:
+        """Whether it may stay: all clients have to read it as we do."""
+        return allowed and words.count("`") % 2 == 0 and not _TITLE.search(span.title)
+
+    def _autolink(self, text: str, span: Span) -> Iterator[Edit]:
+        written = text[span.start : span.end]
+        if not _WEB.match(written):
+            if not _MAIL.fullmatch(written):
+                yield Edit(span.start, span.start, "\\")
+        elif written[1:-1] not in self.addresses:
+            yield Edit(span.start, span.end)
+
+    def _tag(self, text: str, span: Span) -> Iterator[Edit]:
+        if not TAG.fullmatch(text, span.start, span.end):
+            yield Edit(span.start, span.start, "\\")
+
+    def _entity(self, text: str, span: Span) -> Iterator[Edit]:
+        if not harmless(text[span.start : span.end]):
+            yield Edit(span.start, span.start, "\\")
+
+    def _span(self, text: str, span: Span) -> Iterator[Edit]:
+        for found in _LINE_END.finditer(text, span.start, span.end):  # others may see a block's beginning in it
+            yield Edit(found.start(), found.end(), " ")
+        yield from self.in_code(text, span.start, span.end)
+
+    def in_code(self, text: str, start: int, end: int) -> Iterator[Edit]:
+        """Addresses that no passage has: who reads the text otherwise than we do finds none, either."""
+        for found in ADDRESS.finditer(text, start, end):
+            address = address_in(found[0])
+            if address not in self.addresses:
+                yield Edit(found.start(), found.start() + len(address))
+        for found in _TARGET.finditer(text, start, end):
+            if (
+                _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
+                and address_in(found[0].strip()) not in self.addresses
+            ):
+                yield Edit(found.start(), found.end())
+
+    def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
+        """Text outside of all: bare addresses, which clients make links of, and signs that others read otherwise."""
+        start, end, bracketed = words
+        at = start
+        while found := SCHEME.search(text, at, end):
+            edit, at = self.bare(text, found.start(), end)
+            if edit:
+                yield edit
+        for found in _HOST.finditer(text, start, end):
+            yield Edit(found.start(), found.end())
+        yield from _escaping(_LIVE, text, start, end)
+        if bracketed:  # it would be a definition
+            yield from _escaping(_DEFINES, text, start, end)
+        if code_follows or bracketed:
+            yield from _open_brackets(text, start, end)
+
+    def bare(self, text: str, at: int, end: int) -> tuple[Edit | None, int]:
+        """What is to be done about the address here, and where it ends; clients may find it longer than it is."""
+        scheme = SCHEME.match(text, at)
+        run = _RUN.match(text, at)
+        assert scheme is not None
+        assert run is not None
+        found = ADDRESS.match(text, at, end)
+        if found is None:
+            behind = text[scheme.end() : run.end()]
+            if behind[:1].isalnum() or (behind and ":" not in scheme[0]):  # within a word, where some clients see one
+                sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
+                return Edit(sign, sign, "\\"), scheme.end()
+            return None, scheme.end()
+        address = address_in(found[0])
+        stop = at + max(len(address), len(scheme[0]))
+        behind = text[at + len(address) : run.end()]
+        if address in self.addresses and "@" not in behind:
+            # some clients' links go up to a blank, and take in the sign that would begin code or an escape
+            swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
+            return (Edit(stop, stop, " ") if swallows else None), stop
+        if len(address) <= len(scheme[0]):
+            return None, stop
+        around = text[at - 1 : at] + text[stop : stop + 1] in _AROUND
+        return Edit(at - around, stop + around), stop + around
+
+
+def _escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:
+    for found in signs.finditer(text, start, end):
+        yield Edit(found.start(), found.start(), "\\")
+
+
+def _kept(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
+    """The edits, with a mark where without one the rest of a line might begin another block."""
+    kept: list[Edit] = []
+    for edit in sorted(set(edits), reverse=True):
+        bares = not edit.text and edit.start in reading.line_starts
+        kept.append(edit._replace(text="…") if bares and _may_begin(text, edit.end, kept) else edit)
+    return kept[::-1]
+
+
+def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
+    """Whether what is left from here may begin a block."""
+    if behind and behind[-1].start == at and not behind[-1].text:
+        at = behind[-1].end
+    return not text[at : at + 1].isalpha() and bool(text[at:].strip())
+
+
+def _open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
+    """Backslashes for brackets that nothing closes, where some clients take code behind them for an end."""
+    open_at: list[int] = []
+    for found in _BRACKET.finditer(text, start, end):
+        if found[0] == "[":
+            open_at.append(found.start())
+        elif open_at:
+            open_at.pop()
+    yield from (Edit(at, at, "\\") for at in open_at)
+
+
+def is_joined(text: str, at: int) -> bool:
+    """Whether brackets here are those of an index: right behind a word, or behind such brackets."""
+    while text[at - 1 : at] == "]" and (opening := text.rfind("[", 0, at)) >= 0:
+        at = opening
+    before = text[at - 1 : at] if at else ""
+    return before.isalnum() or before == "_"
+
+
+def harmless(entity: str) -> bool:
+    """Whether it stands for a sign that needs one, and not for a part of an address."""
+    sign = unescape(entity)
+    return sign in _ENTITY_SIGNS or not sign.isascii()
+
+
+def neutral(text: str) -> str:
+    """The text with all its signs shown as they are."""
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")
+
+
+def _applied(text: str, edits: list[Edit]) -> str:
+    parts, at = [], 0
+    for edit in sorted(set(edits)):
+        if edit.start < at:
+            continue  # within what another one took out
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])

@@ -1,0 +1,301 @@
+"""A model's Markdown as it streams, as readers may get it: with our numbers, without addresses that no passage has.
+
+Text goes on at once where it can be nothing else. What is simple (a number, code or a link on one line of a paragraph)
+is decided when it has come; all else waits for the end of its block, which a parser tells and `judge.py` rewrites. Every
+decision rests on the text alone and never on where it was cut into pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from app.citing.citations import Citations
+from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, neutral
+from app.citing.links import Addresses
+from app.citing.markdown import begins_anew
+from app.citing.own_list import OwnList
+
+Where = Literal["start", "line", "fence", "block"]
+_AHEAD = 64  # characters of a line tell how it begins
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | dict.fromkeys((0x85, 0x2028, 0x2029), " ")
+_MARKER = r"(?:[-*+]|\d{1,9}[.)])"
+_WORDS = re.compile(
+    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_]|[^\x00-\x7f\s【]|`{{1,2}}[^`])(?!\d{{1,9}}(?:[.)]|\Z))"
+)
+_WORDS_UNSURE = re.compile(
+    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}}|`{{1,2}})?\Z"
+)
+_ITEM = re.compile(rf"({_MARKER}) ")
+_BLANK = re.compile(r"[ \t]*\n")
+_FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
+_FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
+_ANY_FENCE = re.compile(r"`{3,}|~{3,}")
+_ANEW = re.compile(
+    rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
+)
+_SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
+_TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
+_MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # what is simple, and what may become it
+    "`": (re.compile(r"(`+)(?!`)[^`\n]+(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`+(?:[^`\n]{0,300}`*)?\Z")),
+    "[": (
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])+(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【]*\)(?=.|\n)"),
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])*(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【]{0,2000}\)?)?\Z"),
+    ),
+    "<": (re.compile(r"<(?=[^a-z/!?])|</?[a-z][a-z\d-]{0,30} ?/?>", re.IGNORECASE), re.compile(r"<(?:/?[a-z][a-z\d-]{0,30})? ?/?\Z", re.IGNORECASE)),
+    "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
+    "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
+    "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
+    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
+    "|": (re.compile(r"\|(?=[^\n]*\n[ \t]*[^\s|:>+*-])|\|(?=[^\n]*\n[ \t]*\n)"), re.compile(r"\|[^\n]*(?:\n[ \t]*)?\Z")),
+}  # fmt: skip
+_ADDRESS = re.compile(r"[^\s<]{1,2000}(?=[\s<])")
+_ADDRESS_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
+
+
+class Rewriter:
+    """Rewrites a text as it goes by; without `citations` their numbers are left alone."""
+
+    def __init__(
+        self, addresses: Addresses, citations: Citations | None = None, headings: frozenset[str] = frozenset()
+    ) -> None:
+        self._citations, self._judge = citations, Judge(addresses, citations)
+        self._own_list = OwnList(headings)
+        self._begin()
+        self._steps: dict[Where, Callable[[], str | None]] = {
+            "start": self._start, "line": self._line, "fence": self._fenced, "block": self._block,
+        }  # fmt: skip
+
+    def _begin(self) -> None:
+        self._held = self._return = ""
+        self._said = ""  # of the block that is open
+        self._where: Where = "start"
+        self._blank = True  # the line before is
+        self._begun = 0  # where the words of the line begin in it
+        self._fence = ""
+        self._final = False
+        self._looked, self._next_look = 0, 0  # how far a block's end was looked for, and from where on it is again
+
+    def feed(self, text: str) -> str:
+        """The text that is certain by now."""
+        return self._read(self._own_list.feed(self._clean(text)))
+
+    def rest(self) -> str:
+        """What was still held back, at the end; what is fed after it begins anew."""
+        rest, listed = self._own_list.rest()
+        self._final = True
+        text = self._read(rest)
+        if self._where == "fence":
+            text += self._code(self._held)
+            text += "" if text[-1:] == "\n" or not (self._held or text) else "\n"
+            text += self._fence
+        elif self._held:
+            text += self._closed(self._judge.safe(self._held, self._said))
+        if listed and self._citations and not self._citations.any:
+            self._judge.safe(listed)  # all that it tells of what was used
+        self._begin()
+        return text
+
+    def _closed(self, text: str) -> str:
+        """The end of a text, with what closes a fence that it leaves open."""
+        fences = _ANY_FENCE.findall(text)
+        if not fences or begins_anew(f"{self._said}{text}\n\n", ""):
+            return text
+        return f"{text}\n{fences[-1]}"
+
+    def _clean(self, text: str) -> str:
+        """Without control characters, and with one kind of line ends."""
+        if text.isprintable() and not self._return:
+            return text
+        text, self._return = self._return + text, ""
+        if text.endswith("\r"):
+            text, self._return = text[:-1], "\r"
+        return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROLS)
+
+    def _read(self, text: str) -> str:
+        self._held += text
+        parts = []
+        while self._held and (part := self._steps[self._where]()) is not None:
+            parts.append(part)
+        return "".join(parts)
+
+    def _take(self, end: int, written: str | None = None) -> str:
+        """Lets go of what is held up to there."""
+        text, self._held = self._held[:end], self._held[end:]
+        self._said += (said := text if written is None else written)
+        return said
+
+    # ---- the beginning of a line -----------------------------------------------------------------
+
+    def _start(self) -> str | None:
+        held = self._held
+        if blank := _BLANK.match(held):
+            self._blank = True
+            return self._take(blank.end())
+        if self._fences(held):
+            return None if self._where == "start" else ""
+        if found := _WORDS.match(held):
+            if not found[1] and self._anew(found[2] or ""):
+                self._said = ""
+            self._where, self._blank = "line", False
+            begun = self._take(found.end())
+            self._begun = len(self._said)
+            return begun
+        if len(held) < _AHEAD and (_WORDS_UNSURE.match(held) or not held.strip(" \t")):
+            return None
+        return self._wait_for_block()
+
+    def _fences(self, held: str) -> bool:
+        """Whether a fence begins here, or may."""
+        if held[0] not in "`~":
+            return False
+        if found := _FENCE.match(held):
+            self._said = ""
+            self._fence, self._where = found[1] or found[2], "fence"
+            return True
+        return bool(_FENCE_UNSURE.match(held))
+
+    def _anew(self, marker: str) -> bool:
+        """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""
+        if self._blank or marker[:1] in {"#", "-", "*", "+"}:
+            return bool(marker or self._blank)
+        return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(_ITEM.match(self._said)))
+
+    def _wait_for_block(self) -> str:
+        self._where, self._looked, self._next_look = "block", 0, 0
+        return ""
+
+    # ---- within a line of words ------------------------------------------------------------------
+
+    def _line(self) -> str | None:
+        held = self._held
+        found = _SIGN.search(held)
+        if found is None:
+            tail = _TAIL.search(held, max(0, len(held) - 8))
+            end = tail.start() if tail else len(held)
+            return self._take(end) if end else None
+        if found.start():
+            return self._take(found.start())
+        sign = found[0]
+        if sign == "\n":
+            self._where, self._blank = "start", False
+            return self._take(1)
+        if sign == "//":
+            return self._host()
+        return self._sign(sign) if sign in _MORE else self._address()
+
+    def _sign(self, sign: str) -> str | None:
+        held = self._held
+        simple, unsure = _MORE[sign]
+        if match := simple.match(held):
+            return self._simple(sign, match[0])
+        return None if unsure.match(held) else self._wait_for_block()
+
+    def _simple(self, sign: str, text: str) -> str:
+        written: str | None = text
+        if sign == "`":
+            coded = next(self._judge.in_code(text, 0, len(text)), None)
+            written = None if coded or ("|" in text) else text
+        elif sign == "<":
+            written = text if text == "<" or TAG.fullmatch(text) else f"\\{text}"
+        elif sign == "&":
+            written = text if text[-1] != ";" or harmless(text) else None
+        elif sign in "[【":
+            written = self._brackets(text)
+        return self._wait_for_block() if written is None else self._take(len(text), written)
+
+    def _brackets(self, text: str) -> str | None:
+        """Brackets with our numbers; None where that takes a look at what is around them."""
+        if text[-1] == ")":
+            words, target = text[1:-1].split("](", 1)
+            plain = not SCHEME.search(words) and "//" not in words and self._judge.bracket(f"[{words}]") is None
+            return (
+                text
+                if plain and not is_joined(self._said, len(self._said)) and target in self._judge.addresses
+                else None
+            )
+        if SCHEME.search(text) or "//" in text:
+            return None
+        joined = is_joined(self._said, len(self._said))
+        parts = [text] if text[0] == "【" else [f"[{part}" for part in text.split("[")[1:]]
+        cited = [self._judge.bracket(part, joined=joined) for part in parts]
+        written = "".join(part if one is None else one for part, one in zip(parts, cited, strict=True))
+        apart = self._said[-1:].isspace() or self._held[len(text)].isspace()
+        return written if all(one != "" for one in cited) or apart else None
+
+    def _address(self) -> str | None:
+        if not _ADDRESS.match(self._held):
+            return None if _ADDRESS_UNSURE.match(self._held) else self._wait_for_block()
+        last = self._said[-1:]
+        text = last + self._held
+        edit, end = self._judge.bare(text, len(last) + (self._held[0] == "("), len(text))
+        end -= len(last)
+        if edit is None:
+            return self._take(end)
+        if edit.text == " ":
+            return self._take(end, f"{self._held[:end]} ")
+        if edit.start == edit.end:
+            return self._wait_for_block()
+        apart = last.isspace() or self._held[end].isspace()
+        return self._take(end, "") if apart and len(self._said) > self._begun else self._wait_for_block()
+
+    def _host(self) -> str | None:
+        if len(self._held) == 2:
+            return None
+        return self._wait_for_block() if self._held[2].isalnum() else self._take(2)
+
+    # ---- a fence, and a block that waits -----------------------------------------------------------
+
+    def _fenced(self) -> str | None:
+        """Whole lines, up to the one that closes the fence."""
+        end = self._held.find("\n") + 1
+        if not end:
+            return None
+        line = self._held[:end]
+        if self._said and re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line):
+            line, self._where, self._blank = f"{self._fence}\n", "start", True
+            self._take(end, line)
+            self._said = ""
+            return line
+        return self._take(end, self._code(line))
+
+    def _code(self, text: str) -> str:
+        return self._judge.code(text)
+
+    def _block(self) -> str | None:
+        """The block that ends before a line which begins anew."""
+        held = self._held
+        for found in _ANEW.finditer(held, self._looked):
+            at = found.start()
+            if at > LONGEST or not (self._final or _known(held, at)):
+                break
+            if not at:
+                continue
+            self._looked = at + 1
+            if at >= self._next_look:
+                if self._ends(held[:at], found[0]):
+                    return self._ended(at, self._judge.safe(held[:at], self._said))
+                self._next_look = 2 * (at + len(self._said))
+        if len(held) >= LONGEST + _AHEAD:
+            return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n")
+        return None
+
+    def _ends(self, text: str, line: str) -> bool:
+        """Whether the line after the text ends its block; only what a fence or a number makes of it takes a parser."""
+        before = self._said + text
+        if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
+            return False  # no blank line goes before
+        if line[:1].isdigit() or _ANY_FENCE.search(before):
+            return begins_anew(before, line)
+        return True
+
+    def _ended(self, end: int, written: str) -> str:
+        self._take(end)
+        self._said, self._where, self._blank = "", "start", True
+        return written
+
+
+def _known(text: str, at: int) -> bool:
+    """Whether all has come that tells how the line here begins."""
+    return text[at : at + 1].isalpha() or "\n" in text[at : at + _AHEAD] or len(text) >= at + _AHEAD

@@ -1,0 +1,84 @@
+"""Stores: opened by their address, each behind the protocols of `base`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from app.core.errors import SettingsError
+from app.core.masking import masked
+from app.core.settings import Settings
+from app.index.base import Draft, Generation, Store
+
+__all__ = ["Draft", "Generation", "Store", "open_store"]
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that DOCS_STORE names: a directory, an OpenSearch address, or your own class as package.module:Class.
+
+    Nothing is connected to yet. Raises `SettingsError` for an address that can't be one.
+    """
+    address = settings.store
+    if not address:
+        raise SettingsError("DOCS_STORE is empty: name a directory, or opensearch://host:9200/index.")
+    parts = urlsplit(address)
+    if parts.scheme in STORES:
+        return STORES[parts.scheme](parts, settings)
+    if "://" in address:
+        raise SettingsError(
+            f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Known: a directory, {', '.join(STORES)}."
+        )
+    module, colon, name = address.partition(":")
+    if colon and name.isidentifier() and "/" not in module:
+        return _own(module, name, settings)
+    from app.index.embedded.clusters import Clusters
+    from app.index.embedded.store import EmbeddedStore
+
+    clusters = Clusters(settings.clusters, settings.clusters_searched)
+    return EmbeddedStore(address, keep=settings.generations, clusters=clusters)
+
+
+def _opensearch(parts: SplitResult, settings: Settings) -> Store:
+    from app.index.opensearch.store import OpenSearchStore
+
+    index = parts.path.strip("/")
+    if not parts.hostname or not index or "/" in index:
+        raise SettingsError(
+            f"DOCS_STORE={masked(parts.geturl())}: write it as opensearch://user:password@host:9200/index."
+        )
+    if index != index.lower() or index.startswith(("_", "-", "+", ".")):
+        raise SettingsError(
+            f"DOCS_STORE={masked(parts.geturl())}: an OpenSearch index name is lower case and starts with a letter."
+        )
+    scheme = "https" if parts.scheme == "opensearchs" else "http"
+    try:
+        port = parts.port or 9200
+    except ValueError as error:
+        raise SettingsError(f"DOCS_STORE={masked(parts.geturl())}: the port is no number from 1 to 65535.") from error
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return OpenSearchStore(
+        f"{scheme}://{host}:{port}",
+        index=index,
+        keep=settings.generations,
+        ca=settings.store_ca,
+        timeout=settings.store_timeout,
+        auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
+        notice_seconds=NOTICE_SECONDS,
+    )
+
+
+def _own(module: str, name: str, settings: Settings) -> Store:
+    try:
+        made: Store = getattr(import_module(module), name)(settings)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"DOCS_STORE={module}:{name} can't be loaded: {error}") from error
+    return made
+
+
+NOTICE_SECONDS = 1.0  # how long a service may go on with an index after another process published a newer one
+
+STORES: Mapping[str, Callable[[SplitResult, Settings], Store]] = MappingProxyType(
+    {"opensearch": _opensearch, "opensearchs": _opensearch}
+)

@@ -1,0 +1,84 @@
+"""Whether an index can be read: a small search of each kind, and a page, as answers need them. No model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.types import LexicalText, Query
+from app.index.base import Generation
+from app.text.analysis import analyse
+
+FRESH = 5.0  # seconds that a result is good for
+PATIENCE = 5.0  # seconds that the first result is waited for ...
+IMPATIENCE = 0.5  # ... and a later one: until it is there, the one before is told
+
+
+async def read_through(generation: Generation) -> None:
+    """Raises `StoreError` naming what can't be read of it."""
+    try:
+        lacking = await _lacking(generation)
+    except StoreError:
+        raise
+    except Exception as error:  # rows that aren't what was written may fail anywhere
+        raise IndexDamaged(f"What the index has isn't what was written to it: {error!r}.") from error
+    if lacking:
+        raise IndexDamaged(lacking)
+
+
+async def _lacking(generation: Generation) -> str:
+    info = generation.info
+    if not info.chunks:
+        return ""
+    near = (await generation.search(Query((), [1.0] * info.recipe.dimension, depth=1))).vector
+    chunks = await generation.fetch([candidate.id for candidate in near])
+    if not chunks:
+        return f"The index should have {info.chunks} chunks, but a search finds none of them."
+    text, language = chunks[0].embedded_text[:500], chunks[0].language
+    words = Query((LexicalText(language, text),), depth=1)
+    if analyse(text, language) and not (await generation.search(words)).lexical:
+        return "A search for a chunk's own words finds nothing."
+    page = await generation.page(chunks[0].url)
+    return "" if page else f"The page {chunks[0].url} has chunks, but no record."
+
+
+class Checkup:
+    """What is wrong with one store's live generation, looked at again every few seconds while somebody asks.
+
+    `index` is its name where it isn't the configured one.
+    """
+
+    def __init__(self, index: str = "") -> None:
+        self._index = index
+        self._of: Generation | None = None
+        self._known: str | None = None
+        self._until = 0.0
+        self._looking: asyncio.Task[None] | None = None
+
+    async def problem(self, generation: Generation) -> str:
+        """Empty where all can be read. Never waits long: what takes longer is told the next time."""
+        if generation is not self._of:
+            self._of, self._known, self._until, self._looking = generation, None, 0.0, None
+        if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look(generation))
+        if self._looking is not None:
+            await asyncio.wait({self._looking}, timeout=PATIENCE if self._known is None else IMPATIENCE)
+        return self._known or ""
+
+    async def _look(self, generation: Generation) -> None:
+        found = ""
+        try:
+            await read_through(generation)
+        except StoreUnavailable as error:
+            found = str(error)
+        except StoreError as error:
+            found = damaged(error, self._index)
+        if generation is self._of:
+            self._known, self._until = found, time.monotonic() + FRESH
+
+
+def damaged(error: StoreError, index: str = "") -> str:
+    """What an operator is told of it, with the command that mends it."""
+    option = f" --index {index}" if index else ""
+    return f"{error} `docs-assistant ingest --rebuild{option}` builds it anew."

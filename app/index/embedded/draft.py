@@ -1,0 +1,247 @@
+"""The next generation of the embedded store while it is written: only what differs from the live one is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from io import BufferedWriter
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import StoreError
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.index.embedded import pointer as embedded_pointer
+from app.index.embedded.draft_table import DraftTable
+from app.index.embedded.generation import EmbeddedGeneration
+from app.index.embedded.pointer import Entry, Pinned, Pointer
+from app.index.embedded.rows import (
+    ChunkRow,
+    SummaryRow,
+    chunk_schema,
+    chunk_table,
+    digest,
+    page_table,
+    summary_schema,
+    summary_table,
+    text_schema,
+    text_table,
+)
+from app.index.embedded.rows import unit as unit_vector
+from app.index.embedded.tables import Tables, index_chunks, lance_errors
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000  # rows kept back, because every write is a file and a version more
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a draft starts from: the pointer, the live generation where it can be shared, and the write lock."""
+
+    pointer: Pointer
+    base: EmbeddedGeneration | None
+    lock: BufferedWriter
+    keep: int
+    grace: float
+
+
+class EmbeddedDraft:
+    """A draft that holds the write lock until its context is left."""
+
+    def __init__(self, tables: Tables, recipe: Recipe, start: Start) -> None:
+        self._tables = tables
+        self._recipe = recipe
+        self._start = start
+        self._writing = asyncio.Lock()
+        self._began = time.time()
+        self._open = True
+        self._base_pages: dict[str, Page] = {}
+        self._pages: dict[str, Page] = {}
+        self._base_chunks: frozenset[str] = frozenset()
+        self._changed = self._touched = False
+        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[Pinned]())
+        self._chunks = DraftTable(
+            tables, "chunks", chunk_schema(recipe.dimension), live.chunks if live else None, named
+        )
+        self._texts = DraftTable(tables, "texts", text_schema(), live.texts if live else None, named)
+        summaries = live.summaries if live else None
+        self._summaries = DraftTable(tables, "summaries", summary_schema(recipe.dimension), summaries, named)
+
+    async def load(self) -> Self:
+        """Read what the draft starts from."""
+        base = self._start.base
+        if base is not None:
+            self._base_pages = {page.url: page for page in await base.pages()}
+            self._pages = dict(self._base_pages)
+            self._chunks.rows = await base.column("digest")
+            self._base_chunks = frozenset(self._chunks.rows)
+            self._texts.rows = dict.fromkeys(self._pages, b"")
+            self._summaries.rows = await base.summary_digests()
+        return self
+
+    @property
+    def rebuilds(self) -> bool:
+        """True when nothing can be shared with the live generation (other recipe, or none is live)."""
+        return self._start.base is None
+
+    async def page_states(self) -> Mapping[str, Page]:
+        """The pages that the draft starts from, by address, without Markdown; empty when it rebuilds."""
+        return dict(self._base_pages)
+
+    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+        """Those whose id the draft's base lacks: the ones that `put` needs vectors for."""
+        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
+
+    async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Make these the page's chunks, in this order; `vectors` by chunk id, for those `missing` named."""
+        self._check_open()
+        rows = [ChunkRow(chunk, self._vector(chunk, vectors)) for chunk in chunks]
+        summary = self._summary(page, vectors)
+        ids = tuple(dict.fromkeys(chunk.id for chunk in chunks))
+        async with self._writing, self._in_place():
+            for id_ in self._chunk_ids(page.url) - set(ids):
+                self._chunks.drop(id_)
+            for row in rows:
+                self._chunks.set(row.chunk.id, digest(row.chunk), row)
+            markdown = page.markdown
+            self._texts.set(page.url, hashlib.blake2b(markdown.encode(), digest_size=16).digest(), (page.url, markdown))
+            if summary is None:
+                self._summaries.drop(page.url)
+            else:
+                self._summaries.set(page.url, summary.digest, summary)
+            self._pages[page.url] = replace(page, markdown="", chunk_ids=ids)
+            self._changed = True
+            if self._chunks.waiting >= BATCH:
+                await self._flush()
+
+    async def remove(self, url: str) -> None:
+        """The page and its chunks leave the draft; an unknown address is no error."""
+        self._check_open()
+        async with self._writing:
+            for id_ in self._chunk_ids(url):
+                self._chunks.drop(id_)
+            self._texts.drop(url)
+            self._summaries.drop(url)
+            self._changed |= self._pages.pop(url, None) is not None
+
+    async def touch(self, pages: Iterable[Page]) -> None:
+        """Replace the records of these pages and write no chunk; unknown pages are left out."""
+        self._check_open()
+        for page in pages:
+            known = self._pages.get(page.url)
+            if known is not None:
+                self._pages[page.url] = replace(page, markdown="", chunk_ids=known.chunk_ids)
+                self._touched |= self._pages[page.url] != known
+
+    async def publish(self) -> GenerationInfo:
+        """Make the draft live in one atomic step, and drop generations that are no longer kept."""
+        self._check_open()
+        async with self._writing, self._in_place():
+            pointer = await (self._next_generation() if self._changed else self._same_generation())
+            if pointer != self._start.pointer:
+                await self._tables.protect(pointer.live.tables)
+                await self._tables.settle(self._began)
+                embedded_pointer.confirm(self._tables.directory, self._start.lock)
+                embedded_pointer.write(self._tables.directory, pointer)
+                await self._tidy(pointer)
+            self._close()
+        return pointer.live.info
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    async def _tidy(self, pointer: Pointer) -> None:
+        """Clean up while the lock is still held; what is published stays so, whatever happens here."""
+        try:
+            await self._tables.tidy(pointer.forgetting(time.time() - self._start.grace).tables)
+        except StoreError as error:
+            log.warning("index published, but not cleaned up: %s", error)
+
+    @asynccontextmanager
+    async def _in_place(self) -> AsyncIterator[None]:
+        """Name the cause where the directory went away under the run: what LanceDB says then doesn't."""
+        try:
+            yield
+        except StoreError:
+            embedded_pointer.confirm(self._tables.directory, self._start.lock)
+            raise
+
+    def _close(self) -> None:
+        self._open = False
+        self._start.lock.close()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreError("This draft was published or left already: begin another one with `store.draft`.")
+
+    def _chunk_ids(self, url: str) -> set[str]:
+        return set(self._pages[url].chunk_ids) if url in self._pages else set()
+
+    def _vector(self, chunk: Chunk, vectors: Mapping[str, Vector]) -> Sequence[float]:
+        """A chunk's own vector, or an empty one: the base's is read when the row is written."""
+        if chunk.id in self._base_chunks:
+            return ()
+        if chunk.id not in vectors:
+            raise StoreError(f"Chunk {chunk.id} of {chunk.url} is new and has no vector: embed what `missing` names.")
+        return unit_vector(vectors[chunk.id], self._recipe.dimension, f"chunk {chunk.id} of {chunk.url}")
+
+    def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> SummaryRow | None:
+        if not (self._recipe.summaries and page.summary_text):
+            return None
+        if page.url not in vectors:
+            raise StoreError(f"The summary of {page.url} has no vector: embed the page's summary_text too.")
+        return SummaryRow(page, unit_vector(vectors[page.url], self._recipe.dimension, f"the summary of {page.url}"))
+
+    async def _flush(self) -> None:
+        rows: list[ChunkRow] = list(self._chunks.pending.values())
+        without = [row.chunk.id for row in rows if not row.vector]
+        base = self._start.base
+        kept = await base.column("vector", without) if base and without else {}
+        rows = [row if row.vector else replace(row, vector=kept[row.chunk.id]) for row in rows]
+        await self._chunks.flush(await asyncio.to_thread(chunk_table, rows, self._recipe.dimension))
+        await self._texts.flush(text_table(list(self._texts.pending.values())))
+        summaries = list(self._summaries.pending.values())
+        await self._summaries.flush(summary_table(summaries, self._recipe.dimension))
+
+    async def _same_generation(self) -> Pointer:
+        """The pointer as it is, but for touched records."""
+        live = self._start.pointer.live
+        if not self._touched:
+            return self._start.pointer
+        return self._start.pointer.with_live(replace(live, pages=await self._write_pages()), time.time())
+
+    async def _next_generation(self) -> Pointer:
+        await self._flush()
+        chunks, texts = (
+            await self._chunks.finish(partial(index_chunks, clusters=self._tables.clusters)),
+            await self._texts.finish(),
+        )
+        info = GenerationInfo(
+            id=self._start.pointer.last_id + 1,
+            recipe=self._recipe,
+            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            languages=tuple(sorted({page.language for page in self._pages.values()})),
+            pages=len(self._pages),
+            chunks=sum(len(page.chunk_ids) for page in self._pages.values()),
+        )
+        summaries = await self._summaries.finish() if self._recipe.summaries else None
+        entry = Entry(info, chunks, texts, await self._write_pages(), summaries)
+        return self._start.pointer.with_generation(entry, self._start.keep, time.time())
+
+    async def _write_pages(self) -> Pinned:
+        """Page records are small and change with every fetch: each publish writes them anew."""
+        name, table = await self._tables.create("pages", page_table(list(self._pages.values())))
+        with lance_errors("write the page records"):
+            return Pinned(name, await table.version())

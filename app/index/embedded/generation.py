@@ -1,0 +1,192 @@
+"""One published state of the embedded store, read at fixed table versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.core.errors import IndexDamaged
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
+from app.index.embedded.clusters import Clusters
+from app.index.embedded.pointer import Entry
+from app.index.embedded.rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
+from app.index.embedded.shared import Shared
+from app.index.embedded.tables import ANY, Tables, lance_errors
+from app.index.ranking.summaries import PAGES, Summarised, absent, best_of_each, lifted
+from app.text.analysis import analyse
+
+MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
+ROWS_OF_PAGES = 2000  # chunks looked at for the best one of each page that only its summary found
+CANDIDATE = ["id", "url", "language", "modified"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedGeneration:
+    """A pinned generation; its tables don't change under it. `with_versions` is False of those of earlier releases."""
+
+    info: GenerationInfo
+    chunks: Any
+    texts: Any
+    records: Any
+    summaries: Any = None
+    clusters: Clusters = ANY
+    with_versions: bool = True
+    _counts: Shared[Counter[str]] = field(default_factory=Shared)
+
+    @classmethod
+    async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
+        """The generation of this entry."""
+        opened = [await tables.at(table) for table in entry.tables]
+        with lance_errors(f"read the columns of {entry.chunks.name}"):
+            with_versions = VERSIONS in (await opened[0].schema()).names
+        return replace(cls(entry.info, *opened), clusters=tables.clusters, with_versions=with_versions)
+
+    async def search(self, query: Query) -> Legs:
+        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
+        where = condition(query.filters, versions=self.with_versions)
+        lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
+        return Legs(lexical, vector)
+
+    async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
+        """The chunks of these ids in their order; an id that this generation lacks is left out."""
+        if not ids:
+            return ()
+        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
+        found = {row["id"]: row["record"] for row in rows}
+        with lance_errors("read the chunks that were found", IndexDamaged):
+            return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
+        counts = await self._counts.get(self._counted)
+        return {token: counts[token] for token in tokens}
+
+    async def _counted(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        with lance_errors("count the words of the index"):
+            async for batch in await self.chunks.query().select(["tokens"]).to_batches():
+                counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
+        return counts
+
+    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
+        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
+        page = await self._record(chunk.url)
+        if page is None or chunk.id not in page.chunk_ids:
+            return ()
+        at = page.chunk_ids.index(chunk.id)
+        return await self.fetch((*page.chunk_ids[max(0, at - n) : at], *page.chunk_ids[at + 1 : at + 1 + n]))
+
+    async def page(self, url: str) -> Page | None:
+        """A page with its Markdown, by its public address."""
+        page = await self._record(url)
+        if page is None:
+            return None
+        rows = await self._rows(self.texts, f"url = {quoted([url])}", ["markdown"])
+        return replace(page, markdown=rows[0]["markdown"] if rows else "")
+
+    async def pages(self) -> tuple[Page, ...]:
+        """All pages, by address, without Markdown."""
+        rows = await self._rows(self.records, "", ["url", "record"])
+        with lance_errors("read the records of its pages", IndexDamaged):
+            return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
+
+    async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
+        """One column of the chunks by id; of all of them when no ids are given."""
+        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", name])
+        return {row["id"]: row[name] for row in rows}
+
+    async def summary_digests(self) -> dict[str, bytes]:
+        """What tells summaries apart, by the page's address."""
+        rows = await self._rows(self.summaries, "", ["url", "digest"]) if self.summaries else []
+        return {row["url"]: row["digest"] for row in rows}
+
+    @property
+    def _candidate(self) -> list[str]:
+        return [*CANDIDATE, VERSIONS] if self.with_versions else CANDIDATE
+
+    async def _record(self, url: str) -> Page | None:
+        rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
+        with lance_errors(f"read the record of {url}", IndexDamaged):
+            return to_page(rows[0]["record"]) if rows else None
+
+    async def _rows(self, table: Any, where: str, columns: list[str]) -> list[dict[str, Any]]:
+        scan = table.query().select(columns)
+        return await _fetched(scan.where(where) if where else scan)
+
+    async def _lexical(self, query: Query, where: str) -> tuple[Candidate, ...]:
+        words = _words(query.texts)
+        if words is None:
+            return ()
+        search = self.chunks.query().nearest_to_text(words).select([*self._candidate, "_score"]).limit(query.depth)
+        rows = await _fetched(search.where(where) if where else search)
+        return _candidates(rows, [float(row["_score"]) for row in rows])
+
+    async def _vector(self, query: Query, where: str) -> tuple[Candidate, ...]:
+        if query.vector is None:
+            return ()
+        vector = unit(query.vector, self.info.recipe.dimension, "the question")
+        if not any(vector):
+            return ()
+        search = _near(self.chunks, vector, self._candidate, where).limit(query.depth)
+        search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
+        leg = await _cosines(search)
+        if self.summaries is None:
+            return leg
+        rows = await _fetched(_near(self.summaries, vector, ["url"], where).limit(PAGES))
+        pages = [Summarised(row["url"], 1.0 - float(row["_distance"])) for row in rows]
+        if urls := absent(leg, pages, query.depth):
+            within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
+            search = _near(self.chunks, vector, self._candidate, within).limit(ROWS_OF_PAGES).bypass_vector_index()
+            leg = (*leg, *best_of_each(await _cosines(search)))
+        return lifted(leg, pages, query.depth)
+
+
+def _count(texts: Sequence[str]) -> Counter[str]:
+    return Counter(token for text in texts for token in set(text.split()))
+
+
+def _near(table: Any, vector: Sequence[float], columns: list[str], where: str) -> Any:
+    """A search by vector. All have length 1, so LanceDB's "dot" distance is 1 - cosine, also where one is all zeros."""
+    search = table.query().nearest_to(vector).distance_type("dot").select([*columns, "_distance"])
+    return search.where(where) if where else search
+
+
+async def _cosines(search: Any) -> tuple[Candidate, ...]:
+    rows = await _fetched(search)
+    return _candidates(rows, [1.0 - float(row["_distance"]) for row in rows])
+
+
+def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tuple[Candidate, ...]:
+    candidates = [
+        Candidate(
+            id=row["id"],
+            url=row["url"],
+            language=row["language"],
+            score=score,
+            dated=row["modified"],
+            versions=tuple(row.get(VERSIONS, ())),
+        )
+        for row, score in zip(rows, scores, strict=True)
+    ]
+    return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))
+
+
+def _words(texts: Sequence[LexicalText]) -> Any:
+    """LanceDB's query for these texts: each analysed in its own language, scores summed."""
+    from lancedb.query import BooleanQuery, MatchQuery, Occur
+
+    clauses = []
+    for text in texts:
+        terms = " ".join(list(dict.fromkeys(analyse(text.text, text.language)))[:MAX_TERMS])
+        if terms and text.weight > 0:
+            clauses.append((Occur.SHOULD, MatchQuery(terms, "tokens", boost=text.weight)))
+    return BooleanQuery(clauses) if clauses else None
+
+
+async def _fetched(search: Any) -> list[dict[str, Any]]:
+    with lance_errors("search the index", IndexDamaged):  # a pinned version never changes, so nothing else is at fault
+        rows: list[dict[str, Any]] = (await search.to_arrow()).to_pylist()
+    return rows

@@ -1,0 +1,188 @@
+"""Chunks and pages as rows: what is searched and filtered has a column, the rest is one JSON record."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from app.core.errors import IndexMismatch, StoreError
+from app.core.filters import Filters
+from app.core.types import Chunk, Page, Section, Vector
+from app.text.analysis import analyse
+
+VERSIONS = "versions"
+"""The column of what pages say of their versions; tables of earlier releases lack it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk to write, with a vector of length 1."""
+
+    chunk: Chunk
+    vector: Sequence[float]
+
+
+def digest(chunk: Chunk) -> bytes:
+    """Equal for chunks that show the same; the position counts only when a chunk is written anyway."""
+    return hashlib.blake2b(orjson.dumps(replace(chunk, position=0)), digest_size=16).digest()
+
+
+def unit(vector: Vector, dimension: int, of: str) -> list[float]:
+    """The vector at length 1, so that a product of two is their cosine; zeros stay zeros."""
+    values = np.asarray(vector, dtype=np.float32)
+    if values.shape != (dimension,):
+        raise IndexMismatch(
+            f"The vector of {of} has {values.size} numbers and the index {dimension}: "
+            "it was built with another embedder; use that one, or ingest again."
+        )
+    length = float(np.linalg.norm(values.astype(np.float64)))
+    if not math.isfinite(length):
+        raise StoreError(f"The vector of {of} has numbers that aren't finite: check the embedder.")
+    unit_values: list[float] = (values / length if length else values).tolist()
+    return unit_values
+
+
+def chunk_schema(dimension: int) -> Any:
+    """Columns of a table of chunks."""
+    import pyarrow as pa
+
+    names = ("id", "url", "collection", "language", "modified", "tokens")
+    return pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in names),
+            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
+            pa.field("record", pa.binary(), nullable=False),
+            pa.field("digest", pa.binary(), nullable=False),
+            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+        ]
+    )
+
+
+def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
+    """Arrow data of these chunks, analysed; takes about a millisecond each, so call it in a thread."""
+    import pyarrow as pa
+
+    def row(item: ChunkRow) -> dict[str, Any]:
+        chunk = item.chunk
+        return {
+            "id": chunk.id,
+            "url": chunk.url,
+            "collection": chunk.collection,
+            "language": chunk.language,
+            "modified": chunk.dated,
+            VERSIONS: chunk.versions,
+            "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
+            "record": orjson.dumps(chunk),
+            "digest": digest(chunk),
+            "vector": item.vector,
+        }
+
+    return pa.Table.from_pylist([row(item) for item in rows], schema=chunk_schema(dimension))
+
+
+def to_chunk(record: bytes) -> Chunk:
+    """A chunk from its record."""
+    values = orjson.loads(record)
+    sections = tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in values.pop("sections"))
+    return Chunk(**(values | {"versions": tuple(values.get("versions", ()))}), sections=sections)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A page with the vector of its summary, of length 1."""
+
+    page: Page
+    vector: Sequence[float]
+
+    @property
+    def digest(self) -> bytes:
+        """Equal where the page is found by the same."""
+        page = self.page
+        return hashlib.blake2b(
+            orjson.dumps((page.summary_text, page.collection, page.language, page.versions)), digest_size=16
+        ).digest()
+
+
+def summary_schema(dimension: int) -> Any:
+    """Columns of a table of pages' summaries."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("url", "collection", "language")),
+            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
+            pa.field("digest", pa.binary(), nullable=False),
+            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+        ]
+    )
+
+
+def summary_table(rows: Sequence[SummaryRow], dimension: int) -> Any:
+    """Arrow data of these summaries."""
+    import pyarrow as pa
+
+    columns = ("url", "collection", "language", VERSIONS)
+    values = [
+        {name: getattr(row.page, name) for name in columns} | {"digest": row.digest, "vector": row.vector}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(values, schema=summary_schema(dimension))
+
+
+def text_schema() -> Any:
+    """Columns of a table of pages' Markdown."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field("url", pa.string(), nullable=False), pa.field("markdown", pa.string(), nullable=False)])
+
+
+def text_table(markdown: Sequence[tuple[str, str]]) -> Any:
+    """Arrow data of (url, Markdown) pairs."""
+    import pyarrow as pa
+
+    urls, texts = [url for url, _ in markdown], [text for _, text in markdown]
+    return pa.Table.from_arrays([pa.array(urls, pa.string()), pa.array(texts, pa.string())], schema=text_schema())
+
+
+def page_table(pages: Sequence[Page]) -> Any:
+    """Arrow data of page records, by address."""
+    import pyarrow as pa
+
+    ordered = sorted(pages, key=lambda page: page.url)
+    schema = pa.schema([pa.field("url", pa.string(), nullable=False), pa.field("record", pa.binary(), nullable=False)])
+    urls = pa.array([page.url for page in ordered], pa.string())
+    return pa.Table.from_arrays([urls, pa.array([orjson.dumps(page) for page in ordered], pa.binary())], schema=schema)
+
+
+def to_page(record: bytes) -> Page:
+    """A page from its record, without Markdown."""
+    values = orjson.loads(record)
+    return Page(**(values | {name: tuple(values.get(name, ())) for name in ("chunk_ids", "translations", "versions")}))
+
+
+def condition(filters: Filters, *, versions: bool = True) -> str:
+    """The filters in SQL; empty when they don't restrict. `versions` is False of tables without that column."""
+    parts = [
+        f"{column} IN ({quoted(values)})"
+        for column, values in (("collection", filters.collections), ("language", filters.languages))
+        if values
+    ]
+    if filters.url_prefixes:
+        parts.append("(" + " OR ".join(f"starts_with(url, {quoted([p])})" for p in filters.url_prefixes) + ")")
+    if filters.section_pattern:
+        parts.append(f"regexp_like(url, {quoted([filters.section_pattern])})")
+    if filters.version_pattern:
+        said = f" OR array_has_any({VERSIONS}, make_array({quoted(filters.said_versions)}))" if versions else ""
+        parts.append(f"(regexp_like(url, {quoted([filters.version_pattern])}){said})")
+    return " AND ".join(parts)
+
+
+def quoted(values: Sequence[str]) -> str:
+    """Texts as SQL literals, with commas between."""
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)

@@ -1,0 +1,101 @@
+"""The embedded store: LanceDB in a directory, no server.
+
+A generation is a set of tables at fixed versions; `index.json` names them and is replaced atomically.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+from app.core.errors import IndexDamaged, StoreError
+from app.core.types import GenerationInfo, Recipe
+from app.index.embedded import pointer as embedded_pointer
+from app.index.embedded.clusters import Clusters
+from app.index.embedded.draft import EmbeddedDraft, Start
+from app.index.embedded.generation import EmbeddedGeneration
+from app.index.embedded.pointer import Pointer
+from app.index.embedded.tables import ANY, Tables, load_lancedb
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddedStore:
+    """An index in a directory, for one writer and any number of readers, in any processes of one machine.
+
+    `keep` is the number of generations kept. `grace` is how many seconds a generation that was dropped
+    can still be read by requests under way. `clusters` says how vectors are searched in two stages.
+    """
+
+    def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0, clusters: Clusters = ANY) -> None:
+        load_lancedb()
+        self._directory = Path(path)
+        self._keep = keep
+        self._grace = grace
+        self._tables = Tables(self._directory, clusters)
+        self._opening = asyncio.Lock()
+        self._stamp: tuple[int, int, int] | None = None
+        self._live: EmbeddedGeneration | None = None
+
+    async def live(self) -> EmbeddedGeneration:
+        """The published generation, pinned. Raises `NoIndex` when nothing was published yet."""
+        stamp = embedded_pointer.stamp(self._directory)
+        if self._live is None or stamp != self._stamp:
+            async with self._opening:
+                if self._live is None or stamp != self._stamp:
+                    await self._open_live(stamp)
+        assert self._live is not None
+        return self._live
+
+    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> EmbeddedDraft:
+        """Begin the next generation, first clearing what an aborted run left. Raises `StoreBusy` while another is open."""
+        lock = embedded_pointer.lock(self._directory)
+        try:
+            pointer = await self._begun(rebuild=rebuild)
+            base = None
+            if pointer.generations and pointer.live.info.recipe == recipe:
+                base = await EmbeddedGeneration.open(self._tables, pointer.live)
+                base = base if base.with_versions else None
+            start = Start(pointer, base, lock, self._keep, self._grace)
+            return await EmbeddedDraft(self._tables, recipe, start).load()
+        except BaseException:
+            lock.close()
+            raise
+
+    async def generations(self) -> tuple[GenerationInfo, ...]:
+        """Those kept, newest first: the live one is the first."""
+        return tuple(entry.info for entry in embedded_pointer.read(self._directory).generations)
+
+    async def rollback(self) -> GenerationInfo:
+        """Make the generation before the live one live again. Raises `NoIndex` when none is kept."""
+        with embedded_pointer.lock(self._directory):
+            pointer = embedded_pointer.read(self._directory).without_live(time.time())
+            embedded_pointer.write(self._directory, pointer)
+        return pointer.live.info
+
+    async def close(self) -> None:
+        """Let go of the tables; safe to call twice."""
+        self._live = self._stamp = None
+        self._tables.close()
+
+    async def _begun(self, *, rebuild: bool) -> Pointer:
+        """What is there, tidied up; nothing is deleted where the pointer is damaged, until another is published."""
+        now = time.time()
+        try:
+            pointer = embedded_pointer.read(self._directory).forgetting(now - self._grace)
+        except IndexDamaged:
+            if not rebuild:
+                raise
+            return Pointer()
+        try:
+            await self._tables.tidy(pointer.tables)
+        except StoreError as error:
+            log.warning("what an earlier run left can't be cleaned up: %s", error)
+        return pointer.forsaken(now) if rebuild else pointer
+
+    async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
+        entry = embedded_pointer.read(self._directory).live
+        self._live = await EmbeddedGeneration.open(self._tables, entry)
+        self._stamp = stamp

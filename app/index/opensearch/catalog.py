@@ -1,0 +1,227 @@
+"""Which generations there are and which one is live: the alias is the pointer, one document lists the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from app.core.errors import IndexDamaged, StoreError
+from app.core.types import GenerationInfo, Recipe
+from app.index.opensearch.connection import SLOW, Connection
+from app.index.opensearch.mapping import meta_index
+from app.index.opensearch.rows import alive
+
+OLDEST = (3, 0)
+"""The server must have filters inside k-NN for engine lucene, and cosines as (1 + cos) / 2 in scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A generation and where its rows are; `layout` is the version of the mapping its index was made with."""
+
+    info: GenerationInfo
+    chunks: str
+    layout: int
+
+    @property
+    def pages(self) -> str:
+        """The index of its page records."""
+        return pages_of(self.chunks)
+
+    @property
+    def filter(self) -> dict[str, Any]:
+        """The alias's filter, by which readers know the generation."""
+        return {"bool": {"filter": alive(self.info.id)}}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The catalog's document. `kept` can be rolled back to, newest first; rows of `fading` stay for open readers.
+
+    `last_id` and `last_index` are the highest numbers ever given out.
+    """
+
+    last_id: int = 0
+    last_index: int = 0
+    kept: tuple[Published, ...] = ()
+    fading: tuple[Published, ...] = ()
+
+    def find(self, generation: int) -> Published | None:
+        """The generation of this id."""
+        return next((p for p in (*self.kept, *self.fading) if p.info.id == generation), None)
+
+    def numbered(self) -> State:
+        """With the next generation's number given out."""
+        return replace(self, last_id=self.last_id + 1)
+
+    def upto(self, generation: int) -> State:
+        """Without what was published after this generation: drafts that came to nothing, and what was rolled back."""
+        return replace(
+            self,
+            kept=tuple(p for p in self.kept if p.info.id <= generation),
+            fading=tuple(p for p in self.fading if p.info.id <= generation),
+        )
+
+    def adding(self, newest: Published, keep: int) -> State:
+        """With a newer generation; the one that falls out of the kept ones fades."""
+        listed = (newest, *self.kept, *self.fading)
+        return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
+
+
+def pages_of(chunks: str) -> str:
+    """Name of the index of page records beside an index of chunks."""
+    return f"{chunks}-pages"
+
+
+class Catalog:
+    """Reads and moves the pointer of the index of this name."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.name = name
+        self.meta = f"{name}-meta"
+        self._connection = connection
+
+    async def pointer(self) -> tuple[str, int] | None:
+        """The index that is live and its generation; None when nothing was published."""
+        aliases = await self._connection.call("GET", f"/_alias/{self.name}", allow=(404,))
+        if not aliases:
+            return None
+        try:
+            ((index, found),) = aliases.items()
+            generation = found["aliases"][self.name]["filter"]["bool"]["filter"][0]["range"]["metadata.gen_from"]["lte"]
+            return index, int(generation)
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreError(
+                f"The alias {self.name} at {self._connection.url} is not one of this service ({error!r}). "
+                "Choose another index name in DOCS_STORE."
+            ) from error
+
+    async def state(self) -> State:
+        """The catalog's document; empty when there is none."""
+        answer = await self._connection.call("GET", f"/{self.meta}/_doc/state", allow=(404,))
+        try:
+            return _to_state(answer["_source"]) if answer else State()
+        except (LookupError, TypeError) as error:
+            raise IndexDamaged(
+                f"{self.meta} at {self._connection.url} doesn't list the generations: {error!r}."
+            ) from error
+
+    async def live(self) -> tuple[Published, State] | None:
+        """The live generation and the state up to it; None when nothing was published."""
+        pointer = await self.pointer()
+        for _ in range(3):
+            if pointer is None:
+                return None
+            state = await self.state()
+            published = state.find(pointer[1])
+            if published is not None and published.chunks == pointer[0]:
+                return published, state.upto(pointer[1])
+            pointer = await self.pointer()  # a writer may have published between the two reads
+        raise IndexDamaged(
+            f"The alias {self.name} at {self._connection.url} names a generation that {self.meta} doesn't list: "
+            f"{pointer}. Was it moved by hand, or {self.meta} deleted?"
+        )
+
+    async def write(self, state: State) -> None:
+        """Store the document; call it under the writer's lock only."""
+        await self._connection.call("PUT", f"/{self.meta}/_doc/state", _from_state(state))
+
+    async def point(self, to: Published) -> None:
+        """Make this generation live, in one atomic step."""
+        pointer = await self.pointer()
+        add = {"index": to.chunks, "alias": self.name, "filter": to.filter}
+        actions: list[dict[str, Any]] = [{"add": add}]
+        if pointer is not None and pointer[0] != to.chunks:
+            actions.insert(0, {"remove": {"index": pointer[0], "alias": self.name}})
+        await self._connection.call("POST", "/_aliases", {"actions": actions}, timeout=60)
+
+    async def prepare(self) -> None:
+        """Check the server, and make the catalog's index where it lacks: writing to a missing one would invent it."""
+        server = await self._connection.call("GET", "/")
+        version = str(server.get("version", {}).get("number", "unknown"))
+        if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
+            raise StoreError(
+                f"The server at {self._connection.url} is {server.get('version', {}).get('distribution', 'no OpenSearch')}"
+                f" {version}; OpenSearch {OLDEST[0]}.{OLDEST[1]} or newer is needed."
+            )
+        if await self.pointer() is None and await self._connection.call("GET", f"/{self.name}", allow=(404,)):
+            raise StoreError(
+                f"{self.name} at {self._connection.url} is an index of something else: ours is an alias. "
+                "Choose another index name in DOCS_STORE."
+            )
+        if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
+            await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
+
+    async def delete_others(self, state: State) -> None:
+        """Delete the indices of ours that no generation in the state uses."""
+        used = {name for p in (*state.kept, *state.fading) for name in (p.chunks, p.pages)}
+        for index in await self._numbers_of_indices():
+            if index not in used:
+                await self._delete(index)
+
+    async def delete(self, published: Published) -> None:
+        """Delete the indices of this generation."""
+        for index in (published.chunks, published.pages):
+            await self._delete(index)
+
+    async def highest(self) -> int:
+        """The highest number that an index of ours has; 0 where there is none."""
+        return max((await self._numbers_of_indices()).values(), default=0)
+
+    async def _delete(self, index: str) -> None:
+        await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
+
+    async def _numbers_of_indices(self) -> dict[str, int]:
+        """The indices of chunks and pages that are ours, by name."""
+        ours = re.compile(re.escape(self.name) + r"-(\d+)(-pages)?")
+        found: Mapping[str, Any] = await self._connection.call("GET", f"/{self.name}-*/_alias")
+        return {index: int(match[1]) for index in found if (match := ours.fullmatch(index))}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _from_state(state: State) -> dict[str, Any]:
+    return {
+        "last_id": state.last_id,
+        "last_index": state.last_index,
+        "kept": [_from_published(p) for p in state.kept],
+        "fading": [_from_published(p) for p in state.fading],
+    }
+
+
+def _to_state(source: Mapping[str, Any]) -> State:
+    return State(
+        last_id=source["last_id"],
+        last_index=source["last_index"],
+        kept=tuple(_to_published(p) for p in source["kept"]),
+        fading=tuple(_to_published(p) for p in source["fading"]),
+    )
+
+
+def _from_published(published: Published) -> dict[str, Any]:
+    info = published.info
+    return {
+        "chunks": published.chunks,
+        "layout": published.layout,
+        "info": {
+            "id": info.id,
+            "recipe": asdict(info.recipe),
+            "built_at": info.built_at,
+            "languages": info.languages,
+            "pages": info.pages,
+            "chunks": info.chunks,
+        },
+    }
+
+
+def _to_published(source: Mapping[str, Any]) -> Published:
+    info = source["info"]
+    return Published(
+        info=GenerationInfo(**{**info, "recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
+        chunks=source["chunks"],
+        layout=source["layout"],
+    )

@@ -1,0 +1,300 @@
+"""The next generation while it is written: rows of a coming generation, that readers of the live one don't see."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.index.opensearch.catalog import Catalog, Published, State
+from app.index.opensearch.connection import Connection
+from app.index.opensearch.lock import WriterLock
+from app.index.opensearch.rows import chunk_row, chunk_row_id, page_record, page_row, page_row_id, to_chunk, to_page
+from app.index.opensearch.writing import Batch, count, delete_rows, discard, reopen_rows, rows
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go.
+
+    `alone`: no earlier generation is kept beside it, and none of them may be readable.
+    """
+
+    live: Published | None
+    base: Published | None
+    target: Published
+    state: State
+    keep: int
+    alone: bool = False
+
+    @property
+    def id(self) -> int:
+        """Number of the generation to come."""
+        return self.target.info.id
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is made."""
+        return self.target.info.recipe
+
+
+class OpenSearchDraft:
+    """See `app.index.base.Draft`. `published` is called as soon as the pointer was moved."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        catalog: Catalog,
+        lock: WriterLock,
+        plan: Plan,
+        published: Callable[[], None],
+    ) -> None:
+        self._published = published
+        self._connection = connection
+        self._catalog = catalog
+        self._lock = lock
+        self._plan = plan
+        self._batch = Batch(connection, lock)
+        self._base: dict[str, tuple[str, Page]] = {}
+        self._base_chunks: frozenset[str] = frozenset()
+        self._put: set[str] = set()
+        self._removed: set[str] = set()
+        self._touched: dict[str, Page] = {}
+        self._done = ""
+        self._numbered = plan.base is None
+        self._turn = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read the page records that the draft starts from."""
+        base = self._plan.base
+        if base is not None:
+            found = rows(self._connection, base.pages, base.info.id, leave_out=("markdown",))
+            self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in found}
+            self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.chunk_ids)
+
+    @property
+    def rebuilds(self) -> bool:
+        """True when nothing can be shared with the live generation."""
+        return self._plan.base is None
+
+    async def page_states(self) -> Mapping[str, Page]:
+        """The pages that the draft starts from, by address, without Markdown."""
+        return {url: page for url, (_, page) in self._base.items()}
+
+    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+        """Those whose id the draft's base lacks."""
+        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
+
+    async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Make these the page's chunks, in this order."""
+        async with self._turn:
+            self._check_open()
+            self._check_vectors(chunks, vectors)
+            summary = self._summary(page, vectors)
+            await self._number()
+            if page.url in self._put or page.url in self._removed:
+                await self._take_back(page.url)
+            known = await self._known(page.url)
+            changed = [
+                chunk
+                for chunk in chunks
+                if chunk.id not in known or replace(known[chunk.id][1], position=chunk.position) != chunk
+            ]
+            kept_vectors = await self._vectors([known[c.id][0] for c in changed if c.id in known])
+            self._put.add(page.url)
+            self._removed.discard(page.url)
+            self._touched.pop(page.url, None)
+            leaving = known.keys() - {c.id for c in chunks} | {c.id for c in changed if c.id in known}
+            for id_ in sorted(leaving):
+                await self._end(self._plan.target.chunks, known[id_][0])
+            for chunk in changed:
+                vector = kept_vectors.get(known[chunk.id][0]) if chunk.id in known else vectors[chunk.id]
+                row = chunk_row(chunk, vector, self._plan.id)
+                await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
+            if page.url in self._base:
+                await self._end(self._plan.target.pages, self._base[page.url][0])
+            record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
+            await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
+
+    async def remove(self, url: str) -> None:
+        """The page and its chunks leave the draft."""
+        async with self._turn:
+            self._check_open()
+            if url in self._put:
+                await self._take_back(url)
+            self._touched.pop(url, None)
+            if url in self._base and url not in self._removed:
+                await self._number()
+                self._removed.add(url)
+                for row_id, _ in (await self._known(url)).values():
+                    await self._end(self._plan.target.chunks, row_id)
+                await self._end(self._plan.target.pages, self._base[url][0])
+
+    async def touch(self, pages: Iterable[Page]) -> None:
+        """Replace the records of these pages, at publishing."""
+        self._check_open()
+        self._touched |= {page.url: page for page in pages}
+
+    async def publish(self) -> GenerationInfo:
+        """Make the draft live in one atomic step."""
+        async with self._turn:
+            self._check_open()
+            if not self._put and not self._removed:
+                return await self._keep_live()
+            await self._write_touched()
+            await self._batch.flush()
+            target = self._plan.target
+            for index in (target.chunks, target.pages):
+                await self._batch.refresh(index)
+            published = replace(target, info=await self._describe())
+            before = replace(self._plan.state, kept=(), fading=()) if self._plan.alone else self._plan.state
+            state = before.adding(published, self._plan.keep)
+            await self._lock.confirm()
+            await self._catalog.write(state)
+            await self._catalog.point(published)
+            self._done = "published"
+            self._published()
+            await self._clear_away(state)
+            return published.info
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._done:
+                self._done = "left"
+                # a server that refuses writes is asked for no more: with a full disk it tries a deletion for minutes
+                if not isinstance(error, StoreError):
+                    await self._clear_away(self._plan.state)
+        finally:
+            await self._lock.release()
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._done:
+            raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
+
+    async def _number(self) -> None:
+        """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
+        if not self._numbered:
+            await self._own()
+            await self._catalog.write(self._plan.state)
+            self._numbered = True
+
+    async def _own(self) -> None:
+        """Become the one writer, if nobody else wrote since this draft began. Raises `StoreBusy`."""
+        if self._lock.held:
+            return
+        await self._lock.acquire()
+        found = await self._catalog.live()
+        if found is None or (found[0], found[1].numbered()) != (self._plan.live, self._plan.state):
+            await self._lock.release()
+            raise StoreBusy(
+                f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
+                "published; start it again."
+            )
+        await discard(self._connection, self._catalog, self._plan.state)
+
+    def _check_vectors(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        for chunk in chunks:
+            if chunk.id in self._base_chunks:
+                continue
+            if chunk.id not in vectors:
+                raise StoreError(f"Chunk {chunk.id} of {chunk.url} has no vector: embed what `missing` names.")
+            self._check_length(vectors[chunk.id], f"Chunk {chunk.id} of {chunk.url}")
+
+    def _check_length(self, vector: Vector, of: str) -> None:
+        dimension = self._plan.recipe.dimension
+        if len(vector) != dimension:
+            raise IndexMismatch(
+                f"{of} has a vector of {len(vector)} numbers, but the index is made for {dimension} "
+                f"({self._plan.recipe.embedder}). Build it again with the other embedder."
+            )
+
+    def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> Vector | None:
+        if not (self._plan.recipe.summaries and page.summary_text):
+            return None
+        if page.url not in vectors:
+            raise StoreError(f"The summary of {page.url} has no vector: embed the page's summary_text too.")
+        self._check_length(vectors[page.url], f"The summary of {page.url}")
+        return vectors[page.url]
+
+    async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
+        """Row and chunk by chunk id, as the base has this page."""
+        base = self._plan.base
+        if base is None or url not in self._base or not self._base[url][1].chunk_ids:
+            return {}
+        only = ({"term": {"metadata.url": url}},)
+        found = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("embedding", "tokens"))
+        return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in found}
+
+    async def _vectors(self, row_ids: Sequence[str]) -> dict[str, Vector]:
+        if not row_ids:
+            return {}
+        path = f"/{self._plan.target.chunks}/_mget"
+        answer = await self._connection.call("POST", path, {"ids": row_ids}, params={"_source_includes": "embedding"})
+        return {d["_id"]: d["_source"]["embedding"] for d in answer["docs"] if "embedding" in d["_source"]}
+
+    async def _end(self, index: str, row_id: str) -> None:
+        await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})
+
+    async def _take_back(self, url: str) -> None:
+        """Bring the page to what the base has, so that it can be put again."""
+        target = self._plan.target
+        await self._batch.flush()
+        this = {"term": {"metadata.url": url}}
+        for index in (target.chunks, target.pages):
+            await self._batch.refresh(index)
+            await delete_rows(self._connection, index, this, {"term": {"metadata.gen_from": self._plan.id}})
+            await reopen_rows(self._connection, index, this, {"term": {"metadata.gen_to": self._plan.id}})
+        self._put.discard(url)
+
+    async def _write_touched(self) -> None:
+        for url, page in self._touched.items():
+            row_id = page_row_id(url, self._plan.id) if url in self._put else self._base.get(url, ("",))[0]
+            if row_id and url not in self._removed:
+                await self._batch.update(self._plan.target.pages, row_id, {"record": page_record(page)})
+        await self._batch.flush()
+
+    async def _keep_live(self) -> GenerationInfo:
+        if self._plan.live is None:
+            raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
+        if self._plan.base is not None and self._touched:
+            await self._own()
+            await self._write_touched()
+            await self._batch.refresh(self._plan.base.pages)
+        self._done = "published"
+        await self._clear_away(self._plan.state)
+        return self._plan.live.info
+
+    async def _describe(self) -> GenerationInfo:
+        target, generation = self._plan.target, self._plan.id
+        pages, languages = await count(self._connection, target.pages, generation, "metadata.language")
+        chunks, _ = await count(self._connection, target.chunks, generation)
+        built_at = datetime.now(UTC).isoformat(timespec="seconds")
+        return replace(target.info, built_at=built_at, languages=languages, pages=pages, chunks=chunks)
+
+    async def _clear_away(self, state: State) -> None:
+        """Drop the rows that no generation of the state has. What fails here, the next draft does."""
+        if not self._numbered:
+            return
+        try:
+            await self._lock.confirm()  # what is above our base may be another writer's by now
+            if self._plan.alone and state is self._plan.state:  # nobody knows which of the others are needed
+                await self._catalog.delete(self._plan.target)
+            else:
+                await discard(self._connection, self._catalog, state)
+        except StoreError as error:
+            log.warning("Old rows stay until the next run: %s", error)

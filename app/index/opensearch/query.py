@@ -1,0 +1,140 @@
+"""A `Query` as one `_msearch` of two legs, and its answer as candidates with raw scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.core.filters import Filters
+from app.core.types import Candidate, LexicalText, Query
+from app.index.opensearch.connection import to_lines
+from app.index.opensearch.rows import alive
+from app.index.ranking.summaries import PAGES, Summarised
+from app.text.analysis import analyse
+
+FACTS = ("url", "language", "dated", "versions")
+SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
+ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
+"""The parts of the answer that are read; the rest isn't sent."""
+
+RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
+"""Characters that mean something in Lucene's regular expressions, which have no escaping of their own."""
+
+MAX_TERMS = 900
+"""Tokens of all texts in one search; the server refuses 1,024 clauses."""
+
+
+def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[str], bytes]:
+    """The names of the legs that the query asks for, and the body of `_msearch` with one search for each.
+
+    `pages` is the index of page records where their summaries are searched along with the vector leg; else empty.
+    """
+    restrict = [*alive(generation), *restrictions(query.filters)]
+    searches: dict[str, dict[str, Any]] = {}
+    should = _lexical(query.texts)
+    if should:
+        searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
+    # a vector of zeros has no angle to anything
+    if query.vector is not None and any(query.vector):
+        searches["vector"] = _vector(query, restrict)
+    # one copy of the shard for all: copies differ in their dead rows, so in their scores
+    header = {"index": index, "preference": "docs-assistant"}
+    lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
+    names = list(searches)
+    if pages and "vector" in searches:
+        near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+        lines += to_lines({**header, "index": pages}, _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]})
+        names.append("summaries")
+    return names, lines
+
+
+def summarised(answer: Mapping[str, Any]) -> tuple[Summarised, ...]:
+    """The pages that the search of summaries found, best first, with cosines."""
+    hits = answer.get("hits", {}).get("hits", ())
+    return tuple(Summarised(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
+
+
+def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:
+    """A search for the chunk of each of these pages that is nearest to the query's vector."""
+    within = [*alive(generation), *restrictions(query.filters), {"terms": {"metadata.url": urls}}]
+    search = _vector(replace(query, exact=True), within)
+    return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
+
+
+def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
+    """What one search of the answer found; lexical scores are BM25, the others cosines."""
+    # Lucene's score is (1 + cosine) / 2
+    slope, offset = (2.0, -1.0) if leg == "vector" else (1.0, 0.0)
+    return tuple(
+        Candidate(
+            id=fields["chunk"][0],
+            url=fields["metadata.url"][0],
+            language=fields["metadata.language"][0],
+            score=hit["_score"] * slope + offset,
+            dated=fields.get("metadata.dated", ("",))[0],
+            versions=tuple(fields.get("metadata.versions", ())),
+        )
+        for hit in answer.get("hits", {}).get("hits", ())
+        for fields in (hit["fields"],)
+    )
+
+
+def restrictions(filters: Filters) -> list[dict[str, Any]]:
+    """Filter clauses of what a search may return."""
+    clauses: list[dict[str, Any]] = []
+    if filters.collections:
+        clauses.append({"terms": {"metadata.collection": filters.collections}})
+    if filters.languages:
+        clauses.append({"terms": {"metadata.language": filters.languages}})
+    if filters.url_prefixes:
+        prefixes = [{"prefix": {"metadata.url": prefix}} for prefix in filters.url_prefixes]
+        clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    # a path begins after the site's name, whatever that is
+    if filters.sections and all(section.strip("/") for section in filters.sections):
+        clauses.append(_matches("", [section.strip("/") for section in filters.sections], "([/.?].*)?"))
+    if filters.versions:
+        told = _matches("(.*/)?v?", filters.versions, "(/.*)?")
+        said = {"terms": {"metadata.versions": filters.said_versions}}
+        clauses.append({"bool": {"should": [told, said], "minimum_should_match": 1}})
+    return clauses
+
+
+def _matches(before: str, values: Sequence[str], after: str) -> dict[str, Any]:
+    expression = f"[^/]+//[^/]+/{before}({'|'.join(RESERVED.sub(ESCAPED, value) for value in values)}){after}"
+    return {"regexp": {"metadata.url": {"value": expression}}}
+
+
+def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
+    return {
+        "size": depth,
+        "query": search,
+        "track_total_hits": False,
+        "stored_fields": "_none_",  # reading a row's stored text costs more than finding it
+        "docvalue_fields": SHOWN,
+    }
+
+
+def _lexical(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
+    clauses: list[dict[str, Any]] = []
+    left = MAX_TERMS
+    for text in texts:
+        tokens = list(dict.fromkeys(analyse(text.text, text.language)))[:left] if text.weight > 0 else []
+        left -= len(tokens)
+        if tokens:
+            clauses.append({"match": {"tokens": {"query": " ".join(tokens), "boost": text.weight}}})
+    return clauses
+
+
+def _vector(query: Query, restrict: list[dict[str, Any]], field: str = "embedding") -> dict[str, Any]:
+    if not query.exact:
+        near = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        return {"knn": {field: near}}
+    script = {
+        "source": "knn_score",
+        "lang": "knn",
+        "params": {"field": field, "query_value": query.vector, "space_type": "cosinesimil"},
+    }
+    within = {"bool": {"filter": [*restrict, {"exists": {"field": field}}]}}
+    return {"script_score": {"query": within, "script": script}}

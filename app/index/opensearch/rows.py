@@ -1,0 +1,129 @@
+"""Chunks and page records as rows of an index, and back. A row lives in the generations `gen_from` <= g < `gen_to`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from app.core.types import Chunk, Page, Section, Vector
+from app.index.opensearch.mapping import OPEN
+from app.text.analysis import analyse
+
+RECORD = (
+    "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
+    "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
+    "same_as", "reading", "translated_from", "summary", "summary_of",
+)  # fmt: skip
+"""Fields of a page that a touch replaces; `alternates`, `translations` and `versions` too."""
+
+
+def alive(generation: int) -> list[dict[str, Any]]:
+    """Filters that leave the rows of this generation."""
+    return [{"range": {"metadata.gen_from": {"lte": generation}}}, {"range": {"metadata.gen_to": {"gt": generation}}}]
+
+
+def chunk_row_id(chunk_id: str, generation: int) -> str:
+    """Name of the row that this generation wrote for a chunk."""
+    return f"{chunk_id}-{generation}"
+
+
+def page_row_id(url: str, generation: int) -> str:
+    """Name of the row that this generation wrote for a page; of one length, whatever the address."""
+    return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
+
+
+def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a chunk that begins with this generation."""
+    row: dict[str, Any] = {
+        "chunk": chunk.id,
+        "content": chunk.text,
+        "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
+        "sections": [{"offset": s.offset, "path": s.path, "anchor": s.anchor} for s in chunk.sections],
+        "before": chunk.before,
+        "after": chunk.after,
+        "metadata": {
+            "url": chunk.url,
+            "title": chunk.title,
+            "language": chunk.language,
+            "collection": chunk.collection,
+            "heading_path": " > ".join(chunk.heading_path),
+            "anchor": chunk.sections[0].anchor if chunk.sections else "",
+            "link": chunk.link,
+            "file": chunk.file,
+            "published": chunk.published,
+            "modified": chunk.modified,
+            # searches bring it for each candidate, so not where there is nothing to bring
+            **({"dated": chunk.dated} if chunk.dated else {}),
+            "translated_from": chunk.translated_from,
+            "versions": chunk.versions,
+            "position": chunk.position,
+            "gen_from": generation,
+            "gen_to": OPEN,
+        },
+    }
+    # no angle can be taken of a vector of zeros: such a chunk is found by its words alone
+    if vector is not None and any(vector):
+        row["embedding"] = vector
+    return row
+
+
+def to_chunk(source: Mapping[str, Any]) -> Chunk:
+    """The chunk of a row."""
+    known = source["metadata"]
+    return Chunk(
+        id=source["chunk"],
+        collection=known["collection"],
+        url=known["url"],
+        position=known["position"],
+        text=source["content"],
+        language=known["language"],
+        title=known["title"],
+        sections=tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in source.get("sections", ())),
+        file=known["file"],
+        published=known["published"],
+        modified=known["modified"],
+        before=source.get("before", ""),
+        after=source.get("after", ""),
+        translated_from=known.get("translated_from", ""),
+        versions=tuple(known.get("versions", ())),
+    )
+
+
+def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a page that begins with this generation; `summary` is the vector of its summary."""
+    row: dict[str, Any] = {
+        "metadata": {"url": page.url, "language": page.language, "gen_from": generation, "gen_to": OPEN},
+        "chunk_ids": chunk_ids,
+        "markdown": page.markdown,
+        "record": page_record(page),
+    }
+    if summary is not None and any(summary):
+        row["summary_embedding"] = summary
+        row["metadata"] |= {"collection": page.collection, "versions": page.versions}
+    return row
+
+
+def page_record(page: Page) -> dict[str, Any]:
+    """What a touch replaces of a page's row."""
+    # a list of pairs: a partial update would merge an object and keep languages that are gone
+    return {name: getattr(page, name) for name in RECORD} | {
+        "alternates": list(page.alternates.items()),
+        "translations": list(page.translations),
+        "versions": list(page.versions),
+    }
+
+
+def to_page(source: Mapping[str, Any]) -> Page:
+    """The page of a row; without Markdown where the row was read without."""
+    record = source["record"]
+    return Page(
+        url=source["metadata"]["url"],
+        markdown=source.get("markdown", ""),
+        chunk_ids=tuple(source.get("chunk_ids", ())),
+        alternates=dict(record["alternates"]),
+        translations=tuple(record.get("translations", ())),
+        versions=tuple(record.get("versions", ())),
+        # an index of an earlier release lacks what came later
+        **{name: record[name] for name in RECORD if name in record},
+    )

@@ -1,0 +1,121 @@
+"""Writes in small batches, and the few things that are done to rows by query."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from app.index.opensearch.catalog import Catalog, State
+from app.index.opensearch.connection import SLOW, Connection, to_lines
+from app.index.opensearch.lock import WriterLock
+from app.index.opensearch.mapping import OPEN
+from app.index.opensearch.rows import alive
+
+BATCH_BYTES = 1_000_000
+BATCH_ROWS = 200
+READ_ROWS = 500
+
+
+class Batch:
+    """Collects writes to one pair of indices and sends them some hundred at a time, in order."""
+
+    def __init__(self, connection: Connection, lock: WriterLock) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._lines: list[bytes] = []
+        self._bytes = 0
+
+    async def index(self, index: str, row_id: str, row: dict[str, Any]) -> None:
+        """Write a row, in place of one with this id."""
+        await self._add(to_lines({"index": {"_index": index, "_id": row_id}}, row))
+
+    async def update(self, index: str, row_id: str, fields: dict[str, Any]) -> None:
+        """Change fields of a row that is there."""
+        await self._add(to_lines({"update": {"_index": index, "_id": row_id}}, {"doc": fields}))
+
+    async def flush(self) -> None:
+        """Send what is collected; raises for the first row that was refused."""
+        lines, self._lines, self._bytes = self._lines, [], 0
+        if lines:
+            await self._lock.confirm()
+            await self._connection.bulk(b"".join(lines))
+
+    async def refresh(self, index: str) -> None:
+        """Make all that was sent visible to searches."""
+        await self._connection.call("POST", f"/{index}/_refresh", timeout=SLOW)
+
+    async def _add(self, lines: bytes) -> None:
+        self._lines.append(lines)
+        self._bytes += len(lines)
+        if len(self._lines) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
+            await self.flush()
+
+
+async def rows(
+    connection: Connection,
+    index: str,
+    generation: int,
+    *,
+    only: Sequence[dict[str, Any]] = (),
+    leave_out: Sequence[str] = (),
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Id and source of each row that the generation has, by id; `only` are further filters."""
+    body: dict[str, Any] = {
+        "size": READ_ROWS,
+        "query": {"bool": {"filter": [*alive(generation), *only]}},
+        "_source": {"excludes": [*leave_out, "summary_embedding"]},
+        "sort": [{"metadata.url": "asc"}] if index.endswith("-pages") else [{"chunk": "asc"}],
+        "track_total_hits": False,
+    }
+    while True:
+        answer = await connection.call("POST", f"/{index}/_search", body, params={"preference": "docs-assistant"})
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            yield hit["_id"], hit["_source"]
+        if len(hits) < READ_ROWS:
+            return
+        body["search_after"] = hits[-1]["sort"]
+
+
+async def count(connection: Connection, index: str, generation: int, field: str = "") -> tuple[int, tuple[str, ...]]:
+    """How many rows the generation has, and which values of the field."""
+    body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": alive(generation)}}, "track_total_hits": True}
+    if field:
+        body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
+    answer = await connection.call("POST", f"/{index}/_search", body, timeout=60)
+    values = answer["aggregations"]["values"]["buckets"] if field else []
+    return answer["hits"]["total"]["value"], tuple(sorted(value["key"] for value in values if value["key"]))
+
+
+async def delete_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:
+    """Delete the rows that pass all filters."""
+    await _by_query(connection, index, "_delete_by_query", {"query": {"bool": {"filter": filters}}})
+
+
+async def reopen_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:
+    """Take back that the rows which pass all filters have ended."""
+    script = {"source": "ctx._source.metadata.gen_to = params.open", "lang": "painless", "params": {"open": OPEN}}
+    body = {"query": {"bool": {"filter": filters}}, "script": script}
+    await _by_query(connection, index, "_update_by_query", body)
+
+
+async def discard(connection: Connection, catalog: Catalog, state: State) -> None:
+    """Leave only rows and indices that a generation of the state has."""
+    used = (*state.kept, *state.fading)
+    for chunks in {published.chunks for published in used}:
+        ids = [published.info.id for published in used if published.chunks == chunks]
+        newest, oldest = max(ids), min(ids)
+        for index in (chunks, next(p.pages for p in used if p.chunks == chunks)):
+            await connection.call("POST", f"/{index}/_refresh", timeout=SLOW)
+            dead = [{"range": {"metadata.gen_from": {"gt": newest}}}, {"range": {"metadata.gen_to": {"lte": oldest}}}]
+            await delete_rows(connection, index, {"bool": {"should": dead, "minimum_should_match": 1}})
+            await reopen_rows(connection, index, {"range": {"metadata.gen_to": {"gt": newest, "lt": OPEN}}})
+    await catalog.delete_others(state)
+
+
+async def _by_query(connection: Connection, index: str, what: str, body: dict[str, Any]) -> None:
+    params = {"refresh": "true", "conflicts": "proceed"}
+    answer = await connection.call("POST", f"/{index}/{what}", body, params=params, timeout=SLOW)
+    if answer["failures"]:
+        first = answer["failures"][0]
+        raise connection.refusal(int(first.get("status", 500)), first.get("cause", first), f"{what} on {index}")

@@ -1,0 +1,129 @@
+"""Two legs become one ranking. Pure, and the same code for every store, so that raw scores stay comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.core.types import Candidate, Legs, Query
+from app.core.versions import newness, split_version
+from app.index.ranking.boosts import factors
+
+MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
+RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate's place: its raw score in each leg (None: that leg didn't bring it) and the fused one.
+
+    That is in 0..1 but for the `boost` it was multiplied with.
+    """
+
+    id: str
+    url: str
+    language: str
+    lexical: float | None
+    cosine: float | None
+    fused: float
+    boost: float = 1.0
+
+
+def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
+    """The best candidates of both legs, best first.
+
+    Never more than `query.limit`, and never more than `query.per_page` of one page, even where that
+    leaves fewer. Equal scores are ordered by id.
+    """
+    lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
+    fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
+    raw_lexical, raw_vector = _scores(lexical), _scores(vector)
+    found = {candidate.id: candidate for candidate in (*vector, *lexical)}
+    other = query.of_another_language
+    scores = {
+        id_: fused[id_] * (1.0 if candidate.language == query.language else other) for id_, candidate in found.items()
+    }
+    if scores and (most := max(scores.values())) > 1:
+        scores = {id_: score / most for id_, score in scores.items()}
+    boosts = factors(found, query)
+    if boosts:
+        scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
+    order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
+    return tuple(
+        Ranked(
+            id=candidate.id,
+            url=candidate.url,
+            language=candidate.language,
+            lexical=raw_lexical.get(candidate.id),
+            cosine=raw_vector.get(candidate.id),
+            fused=scores[candidate.id],
+            boost=boosts.get(candidate.id, 1.0),
+        )
+        for candidate in _spread(_one_version(order, query), query)
+    )
+
+
+def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
+    return {candidate.id: candidate.score for candidate in leg}
+
+
+def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
+    fused: dict[str, float] = {}
+    for leg, weight in ((lexical, query.lexical_weight), (vector, query.vector_weight)):
+        for id_, score in _stretched(leg, query).items():
+            fused[id_] = fused.get(id_, 0.0) + weight * score
+    return fused
+
+
+def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
+    """Scores stretched so that the best of the reader's language is 1; a leg whose candidates are all equal says yes to each.
+
+    Where that language has little to say, the others go beyond 1, so that its preference weighs less.
+    """
+    scores = _scores(leg)
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    own = max((c.score for c in leg if not query.language or c.language == query.language), default=high)
+    reach = max(own - low, (high - low) / MOST_SOFTENED)
+    return {id_: (score - low) / reach for id_, score in scores.items()}
+
+
+def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[str, float]:
+    """Reciprocal ranks, scaled so that first in both legs is 1; the legs count alike, whatever their weights."""
+    fused: dict[str, float] = {}
+    for leg in (lexical, vector):
+        for rank, candidate in enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1):
+            fused[candidate.id] = fused.get(candidate.id, 0.0) + (RRF_K + 1) / 2 / (RRF_K + rank)
+    return fused
+
+
+def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    if query.filters.versions:
+        return order
+    said = {split_version(candidate.url): candidate.versions for candidate in order}
+    if len({page for page, _ in said}) == len(said):
+        return order  # no page in two versions
+    chosen: dict[str, str] = {}
+
+    def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:
+        return newness(version, query.versions, said[page, version])
+
+    for page, version in said:
+        if of_page(page, version) > of_page(page, chosen.setdefault(page, version)):
+            chosen[page] = version
+    return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
+
+
+def _spread(order: Sequence[Candidate], query: Query) -> list[Candidate]:
+    kept: list[Candidate] = []
+    of_page: dict[str, int] = {}
+    for candidate in order:
+        if len(kept) >= query.limit:
+            break
+        if of_page.get(candidate.url, 0) < query.per_page:
+            of_page[candidate.url] = of_page.get(candidate.url, 0) + 1
+            kept.append(candidate)
+    return kept

@@ -1,0 +1,67 @@
+"""Language models and embedders: opened from settings, each behind one narrow protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from app.models.base import Embedder, Model
+
+if TYPE_CHECKING:
+    from app.models.rerank import Reranker
+
+__all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
+
+
+def open_model(settings: Settings) -> Model | None:
+    """The configured language model; None when there is none, and answers are extractive."""
+    if settings.llm_class:
+        from app.models.llamaindex import LlamaIndexModel, make
+
+        return LlamaIndexModel(make(settings.llm_class, settings.llm_args, "DOCS_LLM_CLASS"))
+    if not settings.llm_url:
+        return None
+    if not settings.llm_model:
+        raise SettingsError("DOCS_LLM_URL is set, but DOCS_LLM_MODEL isn't: name the model to ask.")
+    from app.models.openai import Endpoint, OpenAIModel
+
+    endpoint = Endpoint(settings.llm_url, settings.llm_key.get_secret_value(), timeout=settings.llm_timeout)
+    return OpenAIModel(endpoint, settings.llm_model, settings.llm_extra_body)
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """The configured embedder; static vectors that need no server when none is."""
+    if settings.embedding_class:
+        from app.models.llamaindex import LlamaIndexEmbedder, make
+
+        return LlamaIndexEmbedder(make(settings.embedding_class, settings.embedding_args, "DOCS_EMBEDDING_CLASS"))
+    if not settings.embedding_url:
+        from app.models.static import StaticEmbedder
+
+        return StaticEmbedder()
+    if not settings.embedding_model:
+        raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
+    from app.models.openai import Endpoint, OpenAIEmbedder
+
+    key = settings.embedding_key.get_secret_value()
+    return OpenAIEmbedder(
+        Endpoint(settings.embedding_url, key, timeout=settings.embedding_timeout),
+        settings.embedding_model,
+        prefixes=(settings.embedding_query_prefix, settings.embedding_passage_prefix),
+        max_chars=settings.embedding_max_chars,
+        extra_body=settings.embedding_extra_body,
+    )
+
+
+def open_reranker(settings: Settings) -> Reranker | None:
+    """The configured reranker; None when there is none."""
+    if not settings.rerank_url:
+        return None
+    if not settings.rerank_model and settings.rerank_form != "tei":
+        raise SettingsError("DOCS_RERANK_URL is set, but DOCS_RERANK_MODEL isn't: name the model to ask.")
+    from app.models.openai import Endpoint
+    from app.models.rerank import Reranker
+
+    endpoint = Endpoint(settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.helper_timeout)
+    return Reranker(endpoint, settings.rerank_model or "reranker", settings.rerank_form)

@@ -1,0 +1,171 @@
+"""Around the models of the service: what keeps failing isn't asked, what stalls is ended, and who waits takes no place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from app.core.breaker import Breaker
+from app.core.errors import ModelTimeout, ModelUnavailable
+from app.core.gate import away, busy, leave
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
+from app.models.base import CallOptions, Embedder, Model
+from app.models.rerank import Reranker
+from app.models.static import StaticEmbedder
+
+FAILURES = (ModelUnavailable, ModelTimeout)
+LONGEST_THINKING = 3
+"""Times the timeout of a stream that a model may think before its answer."""
+
+
+def breaker(name: str) -> Breaker:
+    """For calls to a model."""
+    return Breaker(name, FAILURES, ModelUnavailable)
+
+
+class Stall:
+    """Ends a wait in which nothing new was said for so many seconds, however much else was sent.
+
+    One timer looks in now and then: a timeout of its own for each piece would cost more than the piece.
+    """
+
+    def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._thinks_until = self._loop.time() + LONGEST_THINKING * seconds
+        self._said = self._loop.time()
+        self._timer = self._loop.call_later(seconds, self._look)
+        self.waiting = True  # for the model; False while the answer's reader is at work
+
+    def heard(self, event: Text | Reasoning | Usage | Done) -> None:
+        """What came: only text says something, and thinking for a time."""
+        now = self._loop.time()
+        if isinstance(event, Text):
+            if not event.text.isspace():
+                self._said = now
+        elif isinstance(event, Reasoning) and now < self._thinks_until:
+            self._said = now
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if not self.waiting:
+            self._said = now
+        if (left := self._said + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self._limit.reschedule(now)
+
+
+class GuardedModel:
+    """A language model whose short calls and streams are counted apart: one may be too slow where the other isn't."""
+
+    def __init__(self, model: Model) -> None:
+        self.name = model.name
+        self._model = model
+        self._short = breaker(f"{model.name} (short calls)")
+        self._streams = breaker(model.name)
+        self.breakers = (self._short, self._streams)
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer. Raises `ModelUnavailable` at once where calls kept failing."""
+        with self._short.call(), away():
+            return await self._model.complete(messages, options)
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        """The answer as it is written. Raises `ModelUnavailable` at once where streams kept failing, and `ModelTimeout`
+        when no text came for `options.timeout` seconds; thinking counts as text for three times as long.
+        """
+        leave()
+        with self._streams.call() as call:
+            async with aclosing(self._said(messages, options)) as events:
+                said = False
+                async for event in events:
+                    if not said and isinstance(event, Text):
+                        said = True
+                        call.worked()
+                    yield event
+
+    async def _said(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        stall = None
+        try:
+            async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
+                stall = Stall(limit, options.timeout) if options.timeout else None
+                async for event in events:
+                    if stall:
+                        stall.heard(event)
+                        stall.waiting = False
+                    yield event
+                    if stall:
+                        stall.waiting = True
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
+        finally:
+            if stall:
+                stall.stop()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._model.close()
+
+
+class GuardedEmbedder:
+    """An embedder; `timeout` in seconds is for each call of a question."""
+
+    def __init__(self, embedder: Embedder, timeout: float) -> None:
+        self.name = embedder.name
+        self._embedder = embedder
+        self._timeout = timeout
+        self._breaker = breaker(embedder.name)
+        self._place = busy if isinstance(embedder, StaticEmbedder) else away
+        self.breakers = (self._breaker,)
+
+    async def dimension(self) -> int:
+        """Length of the vectors."""
+        return await self._embedder.dimension()
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question. Raises `ModelUnavailable` at once where calls kept failing."""
+        with self._breaker.call(), self._place():
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await self._embedder.embed_queries(texts)
+            except TimeoutError as error:
+                raise ModelTimeout(f"{self.name} did not answer within {self._timeout:g} s.") from error
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        return await self._embedder.embed_passages(texts)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._embedder.close()
+
+
+class GuardedReranker(Reranker):
+    """A reranker."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self.name = reranker.name
+        self._reranker = reranker
+        self._breaker = breaker(reranker.name)
+        self.breakers = (self._breaker,)
+
+    async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
+        """A score for each passage. Raises `ModelUnavailable` at once where calls kept failing."""
+        with self._breaker.call(), away():
+            return await self._reranker.rerank(question, passages)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._reranker.close()

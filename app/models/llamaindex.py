@@ -1,0 +1,150 @@
+"""Any LlamaIndex LLM or embedding class as our `Model` or `Embedder`, so that every provider it knows plugs in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from httpx import TimeoutException, TransportError
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
+from app.models import wire
+from app.models.base import CallOptions
+from app.models.thinking import ThinkFilter
+
+
+def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
+    """An object of the class at `module:Class`; `SettingsError` naming the setting when that can't be."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)(**arguments)
+    except ImportError as error:
+        raise SettingsError(f"{setting}={path}: {error}. Install the package that has it.") from error
+    except AttributeError as error:
+        raise SettingsError(f"{setting}={path}: write it as module:Class ({error}).") from error
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
+
+
+def _named(name: str, error: Exception) -> ModelError:
+    """Our error for a provider's: by the status that its client keeps, else by the trouble with the connection behind it."""
+    message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
+    if status == 429:
+        return ModelRateLimited(message)
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError | TransportError):
+        cause = cause.__cause__
+    if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
+        return ModelTimeout(message)
+    return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
+
+
+class LlamaIndexModel:
+    """A LlamaIndex LLM."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+        self.name = str(llm.metadata.model_name)
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer, without the model's thinking."""
+        try:
+            async with asyncio.timeout(options.timeout):
+                response = await self._llm.achat(_chat(messages), **_arguments(options))
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
+        except Exception as error:  # every provider has errors of its own
+            raise _named(self.name, error) from error
+        return Completion(ThinkFilter.remove(str(response.message.content or "")), _usage(response))
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        """The answer as it is written."""
+        think, last = ThinkFilter(), None
+        try:
+            async with asyncio.timeout(options.timeout):
+                answer = await self._llm.astream_chat(_chat(messages), **_arguments(options))
+            async for last in answer:
+                for event in think.feed(last.delta or ""):
+                    yield event
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
+        except Exception as error:
+            raise _named(self.name, error) from error
+        for event in think.flush():
+            yield event
+        usage = _usage(last)
+        if usage != Usage():
+            yield usage
+        yield Done("stop")
+
+    async def close(self) -> None:
+        """Let go of connections, where the class keeps any."""
+        await _close(self._llm)
+
+
+async def _close(wrapped: Any) -> None:
+    client = getattr(wrapped, "_aclient", None)  # LlamaIndex has no public way to close its clients
+    if client is not None:
+        await client.close()
+
+
+def _chat(messages: Sequence[Message]) -> list[Any]:
+    from llama_index.core.llms import ChatMessage
+
+    return [ChatMessage(role=m.role, content=m.content) for m in messages]
+
+
+def _arguments(options: CallOptions) -> dict[str, Any]:
+    named = {"temperature": options.temperature, "max_tokens": options.max_tokens, "stop": list(options.stop) or None}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _usage(response: Any) -> Usage:
+    raw = getattr(response, "raw", None)
+    return wire.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
+
+
+class LlamaIndexEmbedder:
+    """A LlamaIndex embedding class."""
+
+    def __init__(self, embedding: Any) -> None:
+        self._embedding = embedding
+        self.name = f"{type(embedding).__name__}/{embedding.model_name}"
+        self._dimension = 0
+
+    async def dimension(self) -> int:
+        """Length of the vectors; embeds a word once to learn it."""
+        if not self._dimension:
+            await self.embed_queries(["dimension"])
+        return self._dimension
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question."""
+        rows = await self._called(*(self._embedding.aget_query_embedding(text) for text in texts))
+        return self._checked(rows, len(texts))
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        rows = await self._called(self._embedding.aget_text_embedding_batch(list(texts)))
+        return self._checked(rows[0], len(texts))
+
+    async def _called(self, *calls: Any) -> list[Any]:
+        try:
+            return list(await asyncio.gather(*calls))
+        except Exception as error:  # every provider has errors of its own
+            raise _named(self.name, error) from error
+
+    def _checked(self, rows: Sequence[Any], count: int) -> list[Vector]:
+        vectors = wire.vectors(rows, count, self.name)
+        self._dimension = len(vectors[0]) if vectors else self._dimension
+        return vectors
+
+    async def close(self) -> None:
+        """Let go of connections, where the class keeps any."""
+        await _close(self._embedding)

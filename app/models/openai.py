@@ -1,0 +1,256 @@
+"""Language models and embedders behind any OpenAI-compatible server.
+
+The client is aiohttp: httpx, and the official client on top of it, polls its whole connection pool for
+each request and breaks down at a hundred open streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import orjson
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
+from app.core.types import Vector
+from app.models import wire
+from app.models.base import CallOptions
+from app.models.thinking import ThinkFilter
+
+CONNECT_TIMEOUT = 10.0
+
+
+class Endpoint:
+    """One server address with its key: posts JSON and turns every failure into a `ModelError`."""
+
+    def __init__(self, url: str, key: str = "", *, timeout: float) -> None:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            # not trust_env: with it, aiohttp reads the environment and .netrc anew in a thread for each request
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), headers=self._headers, proxy=_proxy(self.url)
+            )
+        return self._session
+
+    @asynccontextmanager
+    async def post(
+        self, path: str, body: Mapping[str, Any], *, wait: float | None = None, total: float | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A 200 answer. `wait` bounds each wait for data, `total` the whole call; seconds."""
+        address = f"{self.url}/{path}"
+        limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
+        headers = {"Content-Type": "application/json"}
+        try:
+            async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
+                if response.status != 200:
+                    raise _refusal(address, response.status, await wire.beginning(response), response.headers)
+                yield response
+        except TimeoutError as error:
+            raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            raise ModelUnavailable(f"{address} can't be reached: {error or type(error).__name__}.") from error
+        except aiohttp.ClientError as error:
+            raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
+
+    async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
+        try:
+            return await self._open().post(address, **request)
+        except aiohttp.ServerDisconnectedError:  # it closed a kept-alive connection just as we took it
+            return await self._open().post(address, **request)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._session:
+            await self._session.close()
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for this address, as HTTPS_PROXY and NO_PROXY do."""
+    parts = urlsplit(url)
+    return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
+
+
+def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
+    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
+    if status == 429:
+        return ModelRateLimited(message, retry_after=wire.retry_after(headers.get("Retry-After", "")))
+    return (
+        ModelTimeout(message)
+        if status in {408, 504}
+        else ModelUnavailable(message)
+        if status >= 500
+        else ModelError(message)
+    )
+
+
+class OpenAIModel:
+    """A chat model behind `<url>/chat/completions`."""
+
+    def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._extra = dict(extra_body or {})
+
+    def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "stop": list(options.stop) or None,
+            "seed": options.seed,
+            **more,
+            **self._extra,
+        }
+        return {key: value for key, value in body.items() if value is not None}
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer, without the model's thinking."""
+        body = self._body(messages, options)
+        total = options.timeout or self._endpoint.timeout
+        async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
+            answer = wire.completion(await wire.whole(response), self._endpoint.url)
+        return replace(answer, text=ThinkFilter.remove(answer.text))
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        """The answer as it is written; closing the iterator cancels the call upstream."""
+        body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
+        think = ThinkFilter()
+        finish, length = "", 0
+        async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
+            async for pieces in _server_sent(response, self._endpoint.url):
+                finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
+                for event in _joined(event for piece in pieces for event in _events(piece, think)):
+                    yield event
+                length += sum(len(piece.text) for piece in pieces)
+                if length > wire.TEXT_LENGTH:
+                    raise ModelError(
+                        f"{self._endpoint.url} doesn't end its answer: over {wire.TEXT_LENGTH} characters."
+                    )
+        for event in think.flush():
+            yield event
+        if not finish:
+            raise ModelUnavailable(f"{self._endpoint.url} broke off in mid-answer.")
+        yield Done("length" if finish == "length" else "stop")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._endpoint.close()
+
+
+def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    if piece.usage is not wire.NOT_TOLD:
+        yield piece.usage
+    if piece.reasoning:
+        yield Reasoning(piece.reasoning)
+    if piece.text:
+        yield from think.feed(piece.text)
+
+
+def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
+    """Neighbouring pieces of the answer as one: each on its own way through the pipeline costs more than its text."""
+    for kind, run in groupby(events, type):
+        if kind is Text:
+            yield Text("".join(event.text for event in run if isinstance(event, Text)))
+        else:
+            yield from run
+
+
+async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[wire.Piece]]:
+    """The pieces of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
+    rest, received = b"", 0
+    async for data in response.content.iter_any():
+        *lines, rest = (rest + data).split(b"\n")
+        received += len(data)
+        pieces: list[wire.Piece] = []
+        for line in lines:
+            if not line.startswith(b"data:"):
+                continue
+            payload = line[5:].strip()
+            if payload == b"[DONE]":
+                yield pieces
+                return
+            try:
+                pieces.append(wire.piece(payload, url))
+            except ModelError:
+                yield pieces  # what was said before it is said
+                raise
+        yield pieces
+        if len(rest) > wire.LINE_BYTES or received > wire.STREAM_BYTES:
+            raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
+
+
+def _recorded(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
+    """What an index remembers: the model, and the settings by which it makes other vectors."""
+    length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
+    return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
+
+
+class OpenAIEmbedder:
+    """An embedding model behind `<url>/embeddings`. Prefixes and length limit belong to the model."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        *,
+        prefixes: tuple[str, str] = ("", ""),
+        max_chars: int = 8000,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = _recorded(name, prefixes[1], extra_body or {})
+        self._model = name
+        self._endpoint = endpoint
+        self._query_prefix, self._passage_prefix = prefixes
+        self._max_chars = max_chars
+        self._extra = dict(extra_body or {})
+        self._dimension = 0
+        self._first = asyncio.Lock()
+
+    async def dimension(self) -> int:
+        """Length of the vectors; asks the server once."""
+        async with self._first:
+            if not self._dimension:
+                await self._embed(["dimension"])
+        return self._dimension
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question."""
+        return await self._embed([self._query_prefix + text for text in texts])
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        return await self._embed([self._passage_prefix + text for text in texts])
+
+    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
+        async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
+            answer = await wire.whole(response, wire.WHOLE_BYTES + len(texts) * wire.ROW_BYTES)
+        vectors = wire.embeddings(answer, len(texts), self._endpoint.url)
+        self._dimension = len(vectors[0]) if vectors else self._dimension
+        return vectors
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._endpoint.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,174 @@
+"""Source links, by code and never by the model: the sections that the answer names by number, else all passages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal
+
+from app.citing.citations import Citations
+from app.citing.links import Addresses, markdown_link, related_list, untagged
+from app.citing.rewrite import Rewriter
+from app.citing.sections import asked_stems, best_section
+from app.citing.translations import Counterpart, counterparts
+from app.core.prompts import Language, Prompts
+from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
+from app.core.types import Hit
+from app.pipeline.runner import Changes
+from app.text.analysis import fold
+
+SNIPPET = 300
+LONGEST_REFUSAL = 300  # characters; who says more says something
+
+
+@dataclass(frozen=True)
+class Cite:
+    """Renumbers citations in the order of their first use, drops those without a passage and addresses that no passage
+    has, and appends the links.
+    """
+
+    prompts: Prompts
+    images: Literal["site", "none"] = "site"
+    name = "cite"
+    reads = ("question", "language", "hits", "events")
+    uses = ("referred", "refined", "keywords", "more_keywords", "choices")
+    writes = ("events",)
+    optional = False
+    helper_calls = 0
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The events with the source list before the end."""
+        return {"events": self._cited(turn)}
+
+    async def _cited(self, turn: Turn) -> Events:
+        assert turn.events is not None
+        # looked up while the model thinks about its first word
+        looked_up = asyncio.create_task(counterparts(turn))
+        answer: _Answer | None = None
+        try:
+            async with aclosing(turn.events) as events:
+                async for event in events:
+                    if answer is None:
+                        answer = _Answer(turn, self.prompts, passages_of(turn, await looked_up), self.images)
+                    for cited in answer.mapped(event):
+                        yield cited
+        finally:
+            looked_up.cancel()
+
+
+class _Answer:
+    """One answer on its way to the reader."""
+
+    def __init__(self, turn: Turn, prompts: Prompts, passages: tuple[Source, ...], images: str) -> None:
+        self._turn, self._language = turn, prompts.language(turn.language)
+        languages = prompts.languages.values()
+        words = frozenset(word for language in languages for word in language.passage)
+        headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
+        self._citations = Citations(passages, turn.request.first_number, words)
+        self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
+        self._text = Rewriter(Addresses(_shown(turn), self._pages), self._citations, headings)
+        self._said = ""  # no longer than tells whether it is a refusal
+
+    def mapped(self, event: Event) -> list[Event]:
+        """The event as readers get it, and before the last one what is still to say."""
+        if not isinstance(event, Text):
+            return [*self._closing(event), event]
+        if len(self._said) <= LONGEST_REFUSAL:
+            self._said += event.text
+        if event.quoted:
+            return [Text(self._text.rest() + quoted(event.text, self._pages))]
+        text = self._text.feed(event.text)
+        return [Text(text)] if text else []
+
+    def _closing(self, event: Event) -> list[Event]:
+        """What goes before the last event: text still held back, and where all went well the sources."""
+        if not isinstance(event, Done | Failure):
+            return []
+        rest = self._text.rest()
+        sources: tuple[Source, ...] = ()
+        if isinstance(event, Done) and not event.extractive and self._refuses():
+            rest += related_list(self._turn.hits, self._language)
+        elif isinstance(event, Done) and not self._turn.choices:
+            sources = self._citations.sources()
+        if sources and self._turn.request.links:
+            rest += source_list(sources, self._language)
+        return [*([Text(rest)] if rest else []), *sources]
+
+    def _refuses(self) -> bool:
+        """Whether the model says no more than that the passages don't answer: then none of them is a source."""
+        said = self._said.strip()
+        if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
+            return False
+        return bool(re.search(self._language.no_answer, fold(_SENTENCE.split(said, maxsplit=1)[0])))
+
+
+def quoted(text: str, pages: tuple[str, ...]) -> str:
+    """A page's own words without what must not reach a client; its links stay, and pictures from the hosts of pages."""
+    rewriter = Rewriter(Addresses([text], pages))
+    return rewriter.feed(text) + rewriter.rest()
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
+
+
+def _shown(turn: Turn) -> Iterator[str]:
+    """All that the model was shown of pages, and what was attached."""
+    for hit in turn.hits:
+        chunk = hit.chunk
+        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.before, chunk.text, chunk.after)
+    yield from turn.request.attached
+
+
+def passages_of(turn: Turn, others: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:
+    """Each hit as a source, in the ranking's order, with the section of it that speaks most of the question.
+
+    `others` are pages in the reader's language, by the address of the page that they stand for.
+    """
+    others = others or {}
+    wanted = asked_stems(turn)
+    return tuple(
+        _source(number, hit, wanted, others.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
+    )
+
+
+def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) -> Source:
+    chunk = hit.chunk
+    section = best_section(chunk, wanted)
+    title, url, language = chunk.title, chunk.link_to(section), chunk.language
+    snippet = _beginning(chunk.text[section.offset if section else 0 :].strip())
+    if other:
+        section = other.section(section)
+        anchor = f"#{section.anchor}" if section and section.anchor else ""
+        title, url, language = other.page.title, other.page.url + anchor, other.page.language
+    name = section.path[-1] if section and section.path else ""
+    return Source(
+        number=number,
+        title=untagged(title),
+        url=url,
+        section="" if name == title else untagged(name),
+        language=language,
+        snippet=quoted(snippet, (url,)),
+        score=hit.score,
+        translated_from="" if other else chunk.translated_from,
+    )
+
+
+def _beginning(text: str) -> str:
+    """The text, cut behind a word where it is long."""
+    return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rsplit(maxsplit=1)[0]} …"
+
+
+def source_list(sources: tuple[Source, ...], language: Language) -> str:
+    """The Markdown list of links at the end of an answer; translations and pages in another language are told."""
+    lines = [f"\n\n**{language.sources}**\n"]
+    lines += [f"{one.number}. {markdown_link(one.name, one.url)}{_told(one, language)}" for one in sources]
+    return "\n".join(lines)
+
+
+def _told(source: Source, language: Language) -> str:
+    if source.translated_from:
+        return f" ({language.translated_from(source.translated_from)})"
+    return f" ({language.written_in(source.language)})" if source.language not in {"", language.code} else ""

@@ -1,0 +1,137 @@
+"""Which parts of the site a question belongs to: picked by the language model from their real list, then lifted."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from app.core.errors import ModelError
+from app.core.filters import Filters
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Turn
+from app.core.types import Boost, Page
+from app.index.base import Generation
+from app.models.base import Model
+from app.pipeline.calls import ask_helper
+from app.pipeline.conversation import prompted
+from app.pipeline.replies import NONE, replied_numbers
+from app.pipeline.runner import Changes
+from app.text.analysis import fold
+
+FEWEST_PAGES = 2
+MOST_SECTIONS = 40
+MOST_PICKED = 5
+MOST_TITLES = 8
+LONGEST_TITLE = 40
+KEPT_LISTS = 32  # for different limits of requests
+_ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
+_NONE = re.compile(rf"\W*{NONE}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of the site: what all its addresses begin with, and titles of its pages."""
+
+    url: str
+    titles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Associate:
+    """Shows the model the sections of the index, those that an address begins with, and lifts what it picks."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, compare=False)
+    name = "associate"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("sections",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """A boost of the picked sections; nothing where none fits or there is nothing to pick from."""
+        generation: Generation = turn.generation
+        listed = await self._sections(generation, turn.request.filters)
+        if len(listed) < 2:
+            return {}
+        lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
+        system = self.prompts.render(turn.language, "associate", sections=lines)
+        messages = prompted(system, turn, self.prompts)
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        picked = parse(answer, [part.url for part in listed])
+        return {"sections": Boost(self.settings.section_boost, url_prefixes=picked)} if picked else {}
+
+    async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
+        """Sections of the pages that the reader may find something in."""
+        key = generation.info.id, filters
+        if key not in self._known:
+            pages = [page for page in await generation.pages() if _admitted(page, filters)]
+            if len(self._known) >= KEPT_LISTS or any(id_ != key[0] for id_, _ in self._known):
+                self._known.clear()  # an older generation isn't asked again
+            self._known[key] = sections(pages)
+        return self._known[key]
+
+
+def _admitted(page: Page, filters: Filters) -> bool:
+    # which languages a page was translated into only its chunks tell, and to read all of them takes too long
+    languages = {page.language, *(filters.languages if page.translations else ())}
+    return filters.admits(page.url, page.collection, languages, page.versions)
+
+
+def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
+    """Directories of addresses with several pages in them but not all, the largest ones, in the order of their names.
+
+    Of directories with the same pages it is the innermost one.
+    """
+    inside: dict[str, list[Page]] = defaultdict(list)
+    for page in pages:
+        for folder in _folders(page.url):
+            inside[folder].append(page)
+    # an outer one comes first, so that the inner one with as many pages, which are the same, takes its place
+    last = {(found[0].url, len(found)): url for url, found in sorted(inside.items())}
+    several = [(count, url) for (_, count), url in last.items() if FEWEST_PAGES <= count < len(pages)]
+    largest = sorted(several, key=lambda found: (-found[0], found[1]))[:MOST_SECTIONS]
+    return tuple(Part(url, _titles(inside[url])) for url in sorted(url for _, url in largest))
+
+
+def _folders(url: str) -> list[str]:
+    start = url.index("//") + 2
+    return [url[: match.end()] for match in re.finditer("/", url) if match.start() >= start]
+
+
+def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
+    """Those nearest to the top, each once, in one line that nothing can be mistaken for."""
+    nearest = sorted(pages, key=lambda page: (page.url.rstrip("/").count("/"), page.url))
+    titles = (" ".join(page.title.replace('"', "'").split())[:LONGEST_TITLE].strip() for page in nearest)
+    return tuple(dict.fromkeys(title for title in titles if title))[:MOST_TITLES]
+
+
+def _line(part: Part) -> str:
+    titles = ", ".join(f'"{title}"' for title in part.titles)
+    return f"{unquote(part.url)}: {titles}" if titles else unquote(part.url)
+
+
+def parse(answer: str, listed: Sequence[str]) -> tuple[str, ...]:
+    """The sections whose numbers or addresses the answer names; others that it names don't exist and are dropped."""
+    if _NONE.match(fold(answer)):
+        return ()
+    by_address = {unquote(url).rstrip("/"): url for url in listed}
+    picked, unread = list[str](), False
+    for piece in [answer] if replied_numbers(answer) is not None else re.split(r"[\n;]|,\s", answer):
+        if "/" in piece:  # an address that isn't in the list was made up, whatever number stands before it
+            named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
+            picked += [by_address[url] for url in named if url in by_address]
+        elif (numbers := replied_numbers(piece)) is not None:
+            picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
+        else:
+            unread = True
+    if unread and not picked:
+        raise ModelError(f"No sections can be read from {answer[:200]!r}: none is preferred.")
+    return tuple(dict.fromkeys(picked))[:MOST_PICKED]

@@ -1,0 +1,140 @@
+"""Long passages cut down to what bears on the question, before the answer is written from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.errors import ModelError
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+from app.core.types import Hit
+from app.models.base import Model
+from app.pipeline.calls import helped
+from app.pipeline.conversation import standalone
+from app.pipeline.runner import Changes
+from app.pipeline.steps.synthesize import CHARACTERS_PER_TOKEN, numbered, room_in, with_neighbours
+from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
+
+TOKENS_A_SECOND = 100  # that a model writes: more than it can write in the helpers' time would be cut off
+_MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# with the next word, which may be a unit
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
+_AROUND = "`.,;:!?()[]{}\"'„“”*|"
+
+
+@dataclass(frozen=True)
+class Condense:
+    """Asks the language model what of the longest passages matters; citing goes on with the passages themselves."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    name = "condense"
+    reads = ("question", "language", "hits")
+    uses = ("referred", "refined")
+    writes = ("condensed",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """Shorter texts by the ids of their chunks; nothing where all passages are short anyway."""
+        tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
+        most = tokens * CHARACTERS_PER_TOKEN
+        hits = too_long(turn.hits, self.settings.condense_over, most)
+        hits = whole(hits, room_in(self.settings, tokens))
+        if not hits:
+            return {}
+        passages = numbered(hits, sum(map(_length, hits)))
+        system = self.prompts.render(turn.language, "condense", passages=passages, most=str(most))
+        messages = [Message("system", system), Message("user", standalone(turn))]
+        answer = await helped(
+            self.name,
+            lambda options: self.model.complete(messages, options),
+            turn,
+            self.settings,
+            max_tokens=tokens,
+        )
+        said = parse(answer.text, cut=answer.finish_reason == "length")
+        if not said:
+            raise ModelError(
+                f"No condensed passages can be read from {answer.text[:200]!r}: they are used as they are."
+            )
+        return {
+            "condensed": {
+                hit.chunk.id: text
+                for number, hit in enumerate(hits, start=1)
+                if faithful(text := said.get(number, ""), with_neighbours(hit))
+            }
+        }
+
+
+def too_long(hits: Sequence[Hit], over: int, most: int) -> tuple[Hit, ...]:
+    """The longest ones, in their order: as few as have to become `most` characters for all to be `over` long.
+
+    None where they aren't longer as they are.
+    """
+    left = sum(map(_length, hits))
+    chosen: list[Hit] = []
+    for hit in sorted(hits, key=_length, reverse=True) if left > over else ():
+        chosen.append(hit)
+        left -= _length(hit)
+        if left + most <= over:
+            break
+    return tuple(hit for hit in hits if hit in chosen)
+
+
+def whole(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
+    """Those that fit in `room` characters: what the model doesn't see to the end, it can't shorten."""
+    chosen = []
+    for hit in hits:
+        if _length(hit) <= room:
+            chosen.append(hit)
+            room -= _length(hit)
+    return tuple(chosen)
+
+
+def _length(hit: Hit) -> int:
+    return len(numbered((hit,), 1_000_000)) + len("[10]\n")
+
+
+def parse(answer: str, *, cut: bool = False) -> dict[int, str]:
+    """The texts after `[1]`, `[2]` at the beginnings of lines outside of fenced code, by number.
+
+    Without those that came twice, as nobody knows which is right, or whose end is missing.
+    """
+    texts: dict[int, list[str]] = {}
+    wrong: set[int] = set()
+    number, fence = 0, ""
+    for line in answer.splitlines():
+        rest = line
+        if not fence and (mark := _MARK.match(line)):
+            number, rest = int(mark[1]), line[mark.end() :]
+            wrong |= {number} & texts.keys()
+            texts[number] = []
+        if found := _FENCE.match(rest):
+            fence = "" if found[1] == fence else fence or found[1]
+        if number:
+            texts[number].append(rest)
+    wrong |= {number} if fence or cut else set()
+    return {n: text for n, lines in texts.items() if n not in wrong and (text := "\n".join(lines).strip())}
+
+
+def faithful(text: str, passage: str) -> bool:
+    """Whether it is shorter, and every number with its unit, command, line of code and address in it is the passage's own."""
+    if not 0 < len(text) < len(passage):
+        return False
+    if not set(addresses(text)) <= set(addresses(passage)):
+        return False
+    source, lines = spaced(passage), set(map(spaced, passage.splitlines()))
+    if not all(spaced(line) in lines for line in code_lines(text)):
+        return False
+    # a part of a command may do something else than all of it
+    code, prose = lines | set(map(spaced, code_spans(passage))), spaced(without_code(passage))
+    if not all(spaced(span) in code or occurs(spaced(span), prose) for span in code_spans(text)):
+        return False
+    numbers = (found.strip(_AROUND) for found in _WITH_DIGIT.findall(spaced(text)))
+    return all(occurs(number, source) for number in numbers if number)

@@ -1,0 +1,50 @@
+"""A made-up answer, searched for by its meaning: it lies nearer to the real passage than the question does.
+
+Gao et al. 2022, "Precise Zero-Shot Dense Retrieval without Relevance Labels" (arXiv:2212.10496).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Turn
+from app.core.types import Legs
+from app.index.base import Generation
+from app.models.base import Embedder, Model
+from app.pipeline.calls import ask_helper
+from app.pipeline.conversation import prompted
+from app.pipeline.runner import Changes
+from app.pipeline.steps.retrieve import query_for
+
+LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class HypotheticalAnswer:
+    """Asks the language model for a passage that could be the answer, and searches for its neighbours."""
+
+    model: Model
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    name = "hyde"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("hypothetical",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The vector leg of the made-up passage, which is shown to nobody; `ModelError` where there is none."""
+        system = self.prompts.render(turn.language, "hyde")
+        messages = prompted(system, turn, self.prompts)
+        text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()
+        if not text:
+            raise ModelError("The language model imagined no answer: the question alone is searched.")
+        generation: Generation = turn.generation
+        vector = (await self.embedder.embed_passages([text[:LONGEST]]))[0]
+        found = await generation.search(replace(query_for(turn, self, vector), texts=()))
+        return {"hypothetical": Legs(vector=found.vector)}

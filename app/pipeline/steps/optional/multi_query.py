@@ -1,0 +1,77 @@
+"""The question in other words, each searched too: finds pages that call the thing by another name.
+
+Five wordings, the union of the best 20 of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Turn
+from app.core.types import Vector
+from app.index.base import Generation
+from app.index.ranking.join import joined
+from app.models.base import Embedder, Model
+from app.pipeline.calls import ask_helper
+from app.pipeline.conversation import prompted
+from app.pipeline.replies import unquoted
+from app.pipeline.runner import Changes
+from app.pipeline.steps.retrieve import query_for
+
+VARIANTS = 5
+DEPTH = 20
+LONGEST = 300
+_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
+
+
+@dataclass(frozen=True)
+class MultiQuery:
+    """Asks the language model for other wordings and searches with all of them at once."""
+
+    model: Model
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    name = "multi_query"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("variants",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The legs of all wordings as one; `ModelError` when the model wrote none."""
+        wordings = await self._wordings(turn)
+        generation: Generation = turn.generation
+        vectors = await self._vectors(wordings)
+        queries = [
+            replace(query_for(replace(turn, question=text, referred=""), self, vector), depth=DEPTH)
+            for text, vector in zip(wordings, vectors, strict=True)
+        ]
+        return {"variants": joined(*await asyncio.gather(*(generation.search(query) for query in queries)))}
+
+    async def _wordings(self, turn: Turn) -> list[str]:
+        system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
+        messages = prompted(system, turn, self.prompts)
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if not (found := parse(answer)):
+            raise ModelError(f"No other wordings can be read from {answer[:200]!r}: the question alone is searched.")
+        return found
+
+    async def _vectors(self, texts: list[str]) -> list[Vector | None]:
+        try:
+            return list(await self.embedder.embed_queries(texts))
+        except ModelError:  # their words are searched all the same; the probe tells that the embedder is away
+            return [None] * len(texts)
+
+
+def parse(answer: str) -> list[str]:
+    """One wording a line, list marks and quotes removed, each once, at most `VARIANTS`."""
+    lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
+    usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
+    return [line[:LONGEST] for line in usable][:VARIANTS]

@@ -1,0 +1,258 @@
+"""The time that a question asks about, found by rules: an operator, a date, and the question without them.
+
+Words and forms are data, `prompts/<language>/dates.toml`. The rules rather miss a time than invent one: "backups
+older than 30 days" is about backups, and "up to 2048" about a size. Where a question names two times, they say nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.core.errors import PromptError
+from app.core.prompts import Prompts
+from app.core.types import Boost
+from app.pipeline.steps.optional.days import ONE_DAY, Span, back, months, relative, weekday_before
+
+Operator = Literal["lt", "lte", "gt", "gte", "eq"]
+OPERATORS: tuple[Operator, ...] = ("lt", "lte", "gt", "gte", "eq")
+
+ISO = {
+    "day": r"(?P<year>20\d\d)-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])",
+    "month": r"(?P<year>20\d\d)-(?P<m>0[1-9]|1[0-2])",
+}
+PARTS = {
+    "year": r"(?P<year>20\d\d)",
+    "m": r"(?P<m>0?[1-9]|1[0-2])",
+    "d": r"(?P<d>0?[1-9]|[12]\d|3[01])",
+    "q": r"(?P<q>[1-4])",
+}
+SURE = ("day", "month", "month_of_year", "quarter", "year")
+"""Kinds of written times that can be nothing else."""
+KINDS = (*SURE, "bare_day", "bare_year", "bare_month", "weekday")
+YEARS = ("last_year", "this_year")
+BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|[.,:]\d)"
+A_YEAR = re.compile(rf"(?<![\w./])20\d\d{AFTER}")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A wish about the date of pages: `operator` against `date`; for "eq" any day from `date` to `last` fits.
+
+    Dates are ISO 8601 days. `question` is the question without the words that say so.
+    """
+
+    operator: Operator
+    date: str
+    last: str
+    question: str
+
+    def boost(self, factor: float) -> Boost:
+        """Lifts the pages that are wished for."""
+        day = dt.date.fromisoformat(self.date)
+        match self.operator:
+            case "lt":
+                return Boost(factor, last=(day - ONE_DAY).isoformat())
+            case "lte":
+                return Boost(factor, last=self.date)
+            case "gt":
+                return Boost(factor, first=(day + ONE_DAY).isoformat())
+            case "gte":
+                return Boost(factor, first=self.date)
+            case "eq":
+                return Boost(factor, first=self.date, last=self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    start: int
+    end: int
+    operator: Operator
+    span: Span
+    kind: str
+    certain: bool
+
+
+class PeriodRules:
+    """The rules of one language. `forms` is its `dates.toml`; raises `KeyError` or `re.error` where that is wrong."""
+
+    def __init__(self, forms: Mapping[str, Any], stopwords: frozenset[str]) -> None:
+        self._stopwords = stopwords
+        self._months = [re.compile(month) for month in forms["months"]]
+        self._weekdays = [re.compile(day) for day in forms["weekdays"]]
+        self._units: Mapping[str, re.Pattern[str]] = {k: re.compile(v) for k, v in forms["units"].items()}
+        self._numbers = {int(number): re.compile(words) for number, words in forms["numbers"].items()}
+        self._named = {name: re.compile(words) for name, words in forms["named"].items()}
+        self._edges = {edge: re.compile(rf"(?:{words})\s+") for edge, words in forms["edges"].items()}
+        parts = PARTS | {
+            "month": f"(?P<month>{'|'.join(forms['months'])})",
+            "weekday": f"(?P<weekday>{'|'.join(forms['weekdays'])})",
+            **{name: f"(?P<{name}>{forms['named'][name]})" for name in YEARS},
+        }
+        written = [*ISO.items(), *((kind, form) for kind in KINDS for form in forms["written"][kind])]
+        written.sort(key=lambda one: KINDS.index(one[0]))
+        self._written = [(kind, re.compile(_filled(form, parts))) for kind, form in written]
+        self._patterns = list(self._compiled(forms["operators"]))
+        self._last = [self._counted(form) for form in forms["operators"]["last"]]
+        words = forms["words"]
+        self._about = re.compile(rf"\b(?:{words['about_pages']})\b")
+        self._perhaps_about = re.compile(rf"\b(?:{words['about_pages']}|{words['perhaps_about_pages']})\b")
+        self._not_about = re.compile(rf"\b(?:{words['not_about_pages']})\b")
+        hints = [_anonymous(_filled(hint, parts)) for hint in forms["hints"]]
+        times = [*self._alternatives((*SURE, "bare_day")), *(named.pattern for named in self._named.values()), *hints]
+        self._time = _any(times)
+        self._hint = _any([*times, *(unit.pattern for unit in self._units.values())])
+
+    def period(self, question: str, today: dt.date) -> Period | None:
+        """What the question wishes of the pages' dates, or None."""
+        folded = _folded(question)
+        found = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
+        if found is None or self._not_about.search(folded):
+            return None
+        rest = f"{folded[: found.start]} | {folded[found.end :]}"
+        about = self._about if found.kind == "bare_year" else self._perhaps_about
+        if self._time.search(rest) or not (found.certain or about.search(rest)):
+            return None
+        date, last = _dated(found.operator, found.span)
+        return Period(found.operator, date, last, _without(question, found.start, found.end))
+
+    def hinted(self, question: str, today: dt.date) -> bool:
+        """Whether anything in the question names a time, be it about pages or not; no page is of a year to come."""
+        folded = A_YEAR.sub(lambda year: year[0] if int(year[0]) <= today.year else "", _folded(question))
+        named = A_YEAR.search(folded) or self._hint.search(folded)
+        return named is not None or any(self._found(folded, today))
+
+    def _found(self, text: str, today: dt.date) -> Iterator[_Found]:
+        for operator, bare, pattern in self._patterns:
+            for match in pattern.finditer(text):
+                span, kind = self._span(match["period"], today)
+                if (
+                    span is None
+                    or span[0] > today
+                    or (kind == "bare_year" and not self._ends_there(text[match.end() :]))
+                ):
+                    continue
+                certain = kind in SURE and not bare and operator != "eq"
+                yield _Found(match.start(), match.end(), operator, span, kind, certain)
+        for pattern in self._last:
+            for match in pattern.finditer(text):
+                since = self._back(match, today)
+                yield _Found(match.start(), match.end(), "gte", (since, since), kind="", certain=False)
+
+    def _ends_there(self, rest: str) -> bool:
+        """Whether a number like a year is one: not when a noun follows, as in "after 2000 files"."""
+        following = re.match(r"\s*(\w+)", rest)
+        return following is None or rest[:1] not in " \t\n" or following[1] in self._stopwords
+
+    def _span(self, named: str, today: dt.date) -> tuple[Span | None, str]:
+        """The days of a named time, and its kind where it is written out."""
+        for edge, words in self._edges.items():
+            if match := words.match(named):
+                span, kind = self._span(named[match.end() :], today)
+                if span is not None:
+                    day = span[0] if edge == "start" else span[1]
+                    span = (day, day)
+                return span, "year" if kind == "bare_year" else kind
+        for kind, pattern in self._written:
+            if match := pattern.fullmatch(named):
+                return self._written_span(match.groupdict(), today), kind
+        name = next((name for name, words in self._named.items() if words.fullmatch(named)), "")
+        return (relative(name, today), "") if name else (None, "")
+
+    def _written_span(self, parts: Mapping[str, str | None], today: dt.date) -> Span | None:
+        if weekday := parts.get("weekday"):
+            day = weekday_before(today, _index(self._weekdays, weekday))
+            return day, day
+        month = int(parts.get("m") or 0) or _index(self._months, parts.get("month") or "") + 1
+        day_of_month = int(parts.get("d") or 0)
+        if parts.get("last_year") or parts.get("this_year"):
+            year = today.year - (1 if parts.get("last_year") else 0)
+        elif not (year := int(parts.get("year") or 0)):  # the last time that it was this month, or this day
+            year = today.year - (1 if (month, day_of_month) > (today.month, today.day) else 0)
+        if quarter := int(parts.get("q") or 0):
+            return months(year, 3 * quarter - 2, 3)
+        if not month:
+            return months(year, 1, 12)
+        first, last = months(year, month, 1)
+        if day_of_month > last.day:  # the 31st of June
+            return None
+        return (first, last) if not day_of_month else (first.replace(day=day_of_month),) * 2
+
+    def _back(self, match: re.Match[str], today: dt.date) -> dt.date:
+        groups = match.groupdict()
+        said = groups.get("n") or "1"
+        count = int(said) if said.isdigit() else next(n for n, words in self._numbers.items() if words.fullmatch(said))
+        return back(today, count, next(unit for unit, words in self._units.items() if words.fullmatch(groups["unit"])))
+
+    def _alternatives(self, kinds: Iterable[str]) -> list[str]:
+        return [_anonymous(pattern.pattern) for kind, pattern in self._written if kind in kinds]
+
+    def _compiled(self, operators: Mapping[str, Sequence[str]]) -> Iterator[tuple[Operator, bool, re.Pattern[str]]]:
+        """(operator, whether it is a name alone, pattern) of every form."""
+        named = [words.pattern for words in self._named.values()]
+        edges = "|".join(words.pattern for words in self._edges.values())
+        period = rf"(?P<period>(?:{edges})?(?:{'|'.join([*self._alternatives(KINDS), *named])}))"
+        alone = {f"written_{kind}": f"(?P<period>{'|'.join(self._alternatives([kind]))})" for kind in KINDS}
+        for name in OPERATORS:
+            for form in operators[name]:
+                yield name, False, re.compile(f"{BEFORE}{_filled(form, {'period': period} | alone)}{AFTER}")
+        bare: tuple[tuple[str, Operator], ...] = (("bare_eq", "eq"), ("bare_gte", "gte"))
+        for key, operator in bare:
+            for name_ in operators[key]:
+                pattern = re.compile(f"{BEFORE}(?P<period>{self._named[name_].pattern}){AFTER}")
+                yield operator, True, pattern
+
+    def _counted(self, form: str) -> re.Pattern[str]:
+        number = rf"(?P<n>\d{{1,3}}|{'|'.join(words.pattern for words in self._numbers.values())})"
+        unit = rf"(?P<unit>{'|'.join(words.pattern for words in self._units.values())})"
+        return re.compile(f"{BEFORE}{_filled(form, {'n': number, 'unit': unit})}{AFTER}")
+
+
+def open_rules(prompts: Prompts) -> Mapping[str, PeriodRules]:
+    """The rules of all languages; `PromptError` names the file of one that can't work."""
+    found = {}
+    for code, language in prompts.languages.items():
+        try:
+            found[code] = PeriodRules(language.dates, language.stopwords)
+        except (KeyError, TypeError, AttributeError, ValueError, re.error) as error:
+            raise PromptError(f"prompts/{code}/dates.toml can't be used: {type(error).__name__} {error}.") from error
+    return found
+
+
+def _dated(operator: Operator, span: Span) -> tuple[str, str]:
+    """What to compare with: "after March" begins when March is over, "until March" ends with it."""
+    first, last = span
+    day = last if operator in ("gt", "lte") else first
+    return day.isoformat(), last.isoformat()
+
+
+def _index(patterns: Sequence[re.Pattern[str]], word: str) -> int:
+    return next((n for n, words in enumerate(patterns) if words.fullmatch(word)), -1)
+
+
+def _filled(form: str, parts: Mapping[str, str]) -> str:
+    for name, pattern in parts.items():
+        form = form.replace(f"{{{name}}}", pattern)
+    return form
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(f"{BEFORE}(?:{'|'.join(patterns)}){AFTER}")
+
+
+def _anonymous(pattern: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+
+
+def _folded(text: str) -> str:
+    """Small letters without diacritics, each where it was."""
+    return "".join((unicodedata.normalize("NFD", c)[0].lower() or c)[0] for c in text)
+
+
+def _without(question: str, start: int, end: int) -> str:
+    rest = f"{question[:start].rstrip()} {question[end:].lstrip()}"
+    return re.sub(r"(?<!\s)\s++([?.!,;:])", r"\1", rest).strip(" ,")

@@ -1,0 +1,213 @@
+"""The answer: by the language model from the passages, streamed; word for word from them where there is no model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from app.citing.extract import extract
+from app.citing.links import markdown_link, related_list
+from app.core.errors import ModelError
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
+from app.core.types import Hit
+from app.models.base import CallOptions, Model
+from app.pipeline.answer_check import WrongLanguage, checked, whole
+from app.pipeline.calls import timed
+from app.pipeline.conversation import earlier
+from app.pipeline.off_loop import off_loop
+from app.pipeline.runner import Changes
+from app.text.answer_language import AnswerLanguage, profiles
+
+log = logging.getLogger("app.pipeline")
+
+CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
+LONGEST_QUESTION_TOKENS = 2000
+LONGEST_STYLE = 2000
+
+
+@dataclass(frozen=True)
+class Synthesize:
+    """Writes the answer's events. Its failure before the first text falls back to an extractive answer, by setting."""
+
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    name = "synthesize"
+    reads = ("question", "language", "hits")
+    uses = ("referred", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
+    writes = ("events",)
+    optional = False
+    helper_calls = 0
+
+    def __post_init__(self) -> None:
+        """Load what the first answer would wait for."""
+        if self.model and self.settings.check_answer_language:
+            profiles()
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The events; nothing is asked of the model before they are read."""
+        return {"events": self._answer(turn)}
+
+    async def _answer(self, turn: Turn) -> Events:
+        if turn.choices:
+            choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
+            yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
+            yield Done()
+        elif not turn.hits and not (self.model and turn.request.attached):
+            for event in self._nothing(turn):
+                yield event
+        elif self.model is None:
+            for event in await self._extracted(turn):
+                yield event
+        else:
+            async with aclosing(self._written(self.model, turn)) as events:
+                async for event in events:
+                    yield event
+
+    async def _written(self, model: Model, turn: Turn) -> Events:
+        said = False
+        try:
+            async with aclosing(self._in_language(model, turn)) as events:
+                async for event in events:
+                    said = said or isinstance(event, Text)
+                    yield event
+        except ModelError as error:
+            if not said and self.settings.on_model_failure == "error":
+                raise
+            log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
+            for event in [Failure(error)] if said else await self._extracted(turn):
+                yield event
+
+    async def _in_language(self, model: Model, turn: Turn) -> Events:
+        """The model's answer; one in another language than the question's is asked for once more."""
+        check = AnswerLanguage(turn.language, self.prompts.languages) if self.settings.check_answer_language else None
+        first = self._generate(model, turn)
+        first = checked(first, check) if check else first
+        refused: tuple[Event, ...] = ()
+        try:
+            async with aclosing(whole(first) if turn.request.whole else first) as events:
+                async for event in events:
+                    yield _told(event, turn)
+                return
+        except WrongLanguage as wrong:
+            refused = wrong.events
+        assert check is not None  # nobody else raises it
+        log.info("answer in another language id=%s language=%s: asked again", turn.request.id, turn.language)
+        async with aclosing(self._again(model, turn, check, refused)) as events:
+            async for event in events:
+                yield event
+
+    async def _again(self, model: Model, turn: Turn, check: AnswerLanguage, refused: tuple[Event, ...]) -> Events:
+        said: list[str] = []
+        second = self._generate(model, turn, self.prompts.render(turn.language, "answer_language"))
+        try:
+            async with aclosing(whole(second) if turn.request.whole else second) as events:
+                async for event in events:
+                    if isinstance(event, Text):
+                        said.append(event.text)
+                    elif isinstance(event, Done):
+                        event = replace(event, language=check.outcome("".join(said)))  # noqa: PLW2901
+                    yield _told(event, turn)
+        except ModelError as error:
+            if said or not refused:
+                raise
+            log.warning("language model failed on correcting id=%s error=%s", turn.request.id, error)
+            for event in refused:  # better than none
+                yield event
+
+    def _nothing(self, turn: Turn) -> list[Event]:
+        """Says so, and names the nearest pages: no model is asked to make something of too little."""
+        said = [Text(self.prompts.render(turn.language, "nothing_found"))]
+        if related := related_list(turn.related, self.prompts.language(turn.language)):
+            said.append(Text(related, quoted=True))
+        return [*said, Done()]
+
+    async def _extracted(self, turn: Turn) -> list[Event]:
+        if not turn.hits:
+            return self._nothing(turn)
+        read = partial(extract, turn, self.prompts.language(turn.language))
+        texts = await off_loop(read, sum(len(hit.chunk.text) for hit in turn.hits))
+        return [*texts, Done(extractive=True)]
+
+    async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
+        """What the model writes; `firmer` is said last, where models heed it most."""
+        sampling, settings = turn.request.sampling, self.settings
+        options = CallOptions(
+            temperature=settings.temperature if sampling.temperature is None else sampling.temperature,
+            max_tokens=min(sampling.max_tokens or settings.llm_max_tokens, settings.llm_max_tokens),
+            stop=sampling.stop,
+            seed=sampling.seed,
+            timeout=settings.llm_timeout,
+        )
+        history = earlier(turn.request.messages, self.prompts)
+        room = room_in(settings, settings.llm_max_tokens) - sum(len(m.content) for m in history)
+        system, question = self._system(turn, room), turn.refined or turn.question
+        messages = [
+            Message("system", "\n\n".join(part for part in (system, firmer) if part)),
+            *history,
+            Message("user", "\n\n".join(part for part in (question, firmer) if part)),
+        ]
+        empty = True
+        async with aclosing(timed(model.stream(messages, options), turn, self.name)) as events:
+            async for event in events:
+                empty = empty and not (isinstance(event, Text) and event.text.strip())
+                if isinstance(event, Done) and empty:
+                    raise ModelError(f"The language model {model.name} answered nothing.")
+                if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
+                    yield event
+
+    def _system(self, turn: Turn, room: int) -> str:
+        """Our rules and the passages, then what the client added, marked as such: attached material, wishes of style."""
+        attached = "\n\n".join(turn.request.attached)[: max(room // 2, 0)]
+        style = turn.request.style[:LONGEST_STYLE]
+        passages = numbered(turn.hits, room - len(attached) - len(style), turn.condensed)
+        parts = [self.prompts.render(turn.language, "synthesize", passages=passages)]
+        if attached:
+            parts.append(self.prompts.render(turn.language, "attached", attached=attached))
+        if style:
+            parts.append(self.prompts.render(turn.language, "style", style=style))
+        if persona := self.prompts.persona(turn.language, turn.request.persona):
+            parts.append(persona)
+        return "\n\n".join(parts)
+
+
+def _told(event: Event, turn: Turn) -> Event:
+    if isinstance(event, Done) and event.language:
+        log.info("answer language id=%s asked=%s %s", turn.request.id, turn.language, event.language)
+    return event
+
+
+def room_in(settings: Settings, answer: int) -> int:
+    """How many characters of passages the model's window takes beside a question and an answer of so many tokens."""
+    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
+
+
+def numbered(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> str:
+    """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
+    `room` characters are full. A text of `condensed`, by the chunk's id, stands for the chunk's own.
+    """
+    return "\n\n".join(fitting(hits, room, condensed))
+
+
+def fitting(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> list[str]:
+    """As `numbered`, one by one: as many of the first as fit."""
+    passages: list[str] = []
+    for number, hit in enumerate(hits, start=1):
+        title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
+        short = (condensed or {}).get(hit.chunk.id, "")
+        passage = f"[{number}] {title}\n{short or with_neighbours(hit)}"
+        if len(passage) > room and passages:
+            break
+        passages.append(passage[: max(room, 1000)])
+        room -= len(passage) + 2
+    return passages
+
+
+def with_neighbours(hit: Hit) -> str:
+    """The passage as the model reads it, with what stands next to it on its page."""
+    return "\n\n".join(part for part in (hit.chunk.before, hit.chunk.text, hit.chunk.after) if part)

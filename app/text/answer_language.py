@@ -1,0 +1,158 @@
+"""Whether an answer is in the language it was asked for in: on its prose alone, and only where that is sure.
+
+Documentation in any language is full of English words, so what is code, quoted, a link or a name says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from app.core.prompts import Language
+from app.core.turn import LanguageCheck
+from app.text.analysis import fold
+from app.text.language import letter_statistics, likeliest, profiles_of
+
+Verdict = Literal["right", "wrong", "unsure"]
+
+SURE = 3  # function words of one language, none of another: more text won't change that
+MAJORITY = 2  # times the words of another language, where there are words of both
+PROSE = 0.2  # least share of function words: prose has 20 to 50 %, in a language that shares some under 15 %
+FEWEST_OWN = 2
+FEWEST_WORDS = 6  # fewer without a function word may be names
+CERTAIN = 0.9  # probability by letter statistics
+LONGEST_WORD = 4  # letters, in scripts that put no blanks between words
+SWITCHED = 0.2  # share of the prose
+WINDOW = 12  # words, at least, of which the statistics are asked
+MOST_WINDOWS = 10
+LONGEST_PART = 200  # characters: more make the statistics slower, not surer
+FEWEST_STRANGE = 24  # words: on fewer the statistics take Czech for Slovak, and names for anything
+LEAST_LED = 3  # words of a sentence that leads to code ("Run the following command:")
+MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
+
+_SILENT = re.compile(
+    # bounded or anchored, so that none is tried from each letter to the end
+    r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
+    r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
+    r"|^[^\w\n]*+(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
+    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_][!-~]*|\w{1,40}\.\w[!-~]*|[!-~]{0,40}\d[!-~]*"
+    r"|\b(?-i:[^\W\d_]*[a-z][A-Z][^\W\d_]*)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    words: int
+    own: int
+    foreign: int
+
+    @property
+    def is_foreign(self) -> bool:
+        return self.foreign >= SURE and self.foreign > MAJORITY * self.own
+
+
+class AnswerLanguage:
+    """Tells texts of one language from all others, those that aren't configured included."""
+
+    def __init__(self, code: str, languages: Mapping[str, Language]) -> None:
+        own = languages[code].words
+        others = frozenset[str]().union(*(known.words for other, known in languages.items() if other != code))
+        # a word that two languages share tells nothing
+        self._own, self._foreign = own - others, others - own
+        self._letters = languages[code].letters
+        self._code = code
+
+    def early(self, text: str) -> Verdict:
+        """The verdict on the beginning of an answer, once more text wouldn't change it."""
+        count = self._count(_SILENT.sub(" ", text))
+        if count.own >= SURE and not count.foreign:
+            return "right"
+        return "wrong" if count.foreign > SURE and not count.own else "unsure"
+
+    def beginning(self, text: str) -> Verdict:
+        """The verdict on as much of an answer as one may wait for."""
+        prose = _SILENT.sub(" ", text)
+        count = self._count(prose)
+        if count.is_foreign:
+            return "wrong"
+        if self._is_own(count):
+            return "right"
+        if count.words >= FEWEST_WORDS:
+            return "wrong" if _statistical(prose) not in {"", self._code} else "unsure"
+        return "wrong" if self._leads_to_code(text) else "unsure"
+
+    def switched(self, text: str) -> bool:
+        """Whether a considerable part of a whole answer's prose, by its sentences, is in another language."""
+        windows = [(part, self._count(part)) for part in _windows(_SILENT.sub(" ", text))]
+        foreign = sum(count.words for _, count in windows if count.is_foreign)
+        strange = [
+            (part, count.words) for part, count in windows if not count.is_foreign and self._is_strange(part, count)
+        ]
+        words = sum(n for _, n in strange)
+        if words >= FEWEST_STRANGE and _statistical(" ".join(part for part, _ in strange)) not in {"", self._code}:
+            foreign += words
+        return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
+
+    def _is_strange(self, part: str, count: _Count) -> bool:
+        """Whether a part may be in a language that isn't configured; statistics are dear, so only where its words don't tell."""
+        return count.words >= WINDOW and not self._is_own(count) and _statistical(part) not in {"", self._code}
+
+    def _is_own(self, count: _Count) -> bool:
+        return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
+
+    def _leads_to_code(self, text: str) -> bool:
+        """Whether the first sentence announces code in another language."""
+        if not (leading := _LEADING.match(text)):
+            return False
+        count = self._count(_SILENT.sub(" ", leading[1]))
+        return count.words >= LEAST_LED and count.foreign > 0 and not count.own
+
+    def outcome(self, text: str) -> LanguageCheck:
+        """What became of a whole answer that was asked for again."""
+        return "wrong" if self.beginning(text) == "wrong" or self.switched(text) else "corrected"
+
+    def _count(self, prose: str) -> _Count:
+        words = _WORD.findall(prose)
+        own = foreign = 0
+        for word in words:
+            folded = fold(word)
+            if folded in self._own:
+                own += 1
+            elif folded in self._foreign:
+                foreign += 1
+            elif strange := sum(not (letter.isascii() or letter in self._letters) for letter in word.lower()):
+                foreign += 1 + strange // LONGEST_WORD
+        return _Count(len(words), own, foreign)
+
+
+def _windows(prose: str) -> Iterator[str]:
+    """The prose in parts of some sentences of one paragraph, each long enough to tell its language by."""
+    least = max(WINDOW, len(_WORD.findall(prose)) // MOST_WINDOWS)
+    for paragraph in re.split(r"\n\s*\n", prose):
+        part, words = list[str](), 0
+        for sentence in _SENTENCE.split(paragraph):
+            part.append(sentence)
+            words += len(_WORD.findall(sentence))
+            if words >= least:
+                yield " ".join(part)
+                part, words = [], 0
+        yield " ".join(part)
+
+
+def _statistical(text: str) -> str:
+    """The language by letter statistics; empty where they aren't certain."""
+    language, probability = likeliest(profiles(), text[:LONGEST_PART])
+    return language if probability >= CERTAIN else ""
+
+
+@cache
+def profiles() -> Any:
+    """The letter statistics of the languages that models write, loaded once: better before anybody waits for an answer."""
+    return letter_statistics(profiles_of(MODELS_WRITE))

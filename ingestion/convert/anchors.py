@@ -1,0 +1,156 @@
+"""Anchors of raw Markdown: learnt once per site, by comparing a page's HTML with the rules that generators follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ingestion.convert import Document
+from ingestion.convert.raw import with_anchors
+from ingestion.convert.slugs import RULES
+from ingestion.convert.workers import Workers
+from ingestion.split.blocks import Heading, pieces
+
+Way = Literal["auto", "github", "mkdocs", "none"]
+FEWEST = 2
+"""Headings that an HTML page must have in common with its Markdown to teach anything."""
+
+PROBES = 3
+"""HTML pages asked for per site at most: the first one may have no headings on which the rules differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Rules that all ids seen so far follow, and levels of headings whose ids were seen to follow them or to be missing."""
+
+    rules: tuple[str, ...]
+    levels: frozenset[int] = frozenset()
+    bare: frozenset[int] = frozenset()
+
+    def anchors(self, headings: Sequence[Heading]) -> list[str]:
+        """An anchor for each heading, empty where it isn't certain."""
+        made = self.slugs(headings)
+        first = made[self.rules[0]] if self.rules else [""] * len(headings)
+        agreed = [len({slugs[at] for slugs in made.values()}) == 1 for at in range(len(headings))]
+        return [
+            heading.anchor or (slug if sure and self._has_ids(heading.level) else "")
+            for heading, slug, sure in zip(headings, first, agreed, strict=True)
+        ]
+
+    def unsure(self, headings: Sequence[Heading]) -> bool:
+        """True when another page's HTML could tell more of these headings."""
+        return len({tuple(made) for made in self.slugs(headings).values()}) > 1
+
+    def slugs(self, headings: Sequence[Heading]) -> Mapping[str, list[str]]:
+        """What each rule makes of the headings; a title without an id doesn't count among equal ones."""
+        return _by_rule(self.rules, headings, titled=1 in self.levels)
+
+    def _has_ids(self, level: int) -> bool:
+        if level == 1:  # many themes put the title elsewhere
+            return level in self.levels
+        return level not in self.bare
+
+
+def learn(learnt: Learnt, raw: Sequence[Heading], html: Sequence[Heading]) -> Learnt | None:
+    """What is known after comparing one page's two forms; None when they have too little in common to tell."""
+    pairs = _paired(raw, html)
+    seen = [at for at, other in pairs.items() if other.anchor]
+    if len(seen) < FEWEST:
+        return None
+    made = _by_rule(learnt.rules, raw, titled=any(raw[at].level == 1 for at in seen))
+    rules = tuple(rule for rule in learnt.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
+    levels = frozenset(raw[at].level for at in seen)
+    bare = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
+    return Learnt(rules, (learnt.levels | levels) - bare, learnt.bare | bare)
+
+
+def _by_rule(rules: Sequence[str], headings: Sequence[Heading], *, titled: bool) -> Mapping[str, list[str]]:
+    """Slugs of the headings; one that says its own id takes no part, and unless `titled` neither does the title."""
+    open_ = [at for at, heading in enumerate(headings) if not heading.anchor and (titled or heading.level > 1)]
+    made: dict[str, list[str]] = {}
+    for rule in rules:
+        slugs = [heading.anchor for heading in headings]
+        for at, slug in zip(open_, RULES[rule]([headings[at].text for at in open_]), strict=True):
+            slugs[at] = slug
+        made[rule] = slugs
+    return made
+
+
+def _paired(raw: Sequence[Heading], html: Sequence[Heading]) -> dict[int, Heading]:
+    """The HTML's heading of each raw one that has no id of its own, where level and words leave no doubt."""
+    same, others = _alike(raw), _alike(html)
+    return {
+        at: html[other]
+        for key, found in same.items()
+        if len(found) == len(others[key])
+        for at, other in zip(found, others[key], strict=True)
+        if not raw[at].anchor
+    }
+
+
+def _alike(headings: Sequence[Heading]) -> defaultdict[tuple[int, str], list[int]]:
+    """Where headings of each level and words are."""
+    found: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for at, heading in enumerate(headings):
+        found[heading.level, heading.text].append(at)
+    return found
+
+
+@dataclass
+class Anchors:
+    """Gives anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, None where there is none."""
+
+    way: Way
+    html: Callable[[str], Awaitable[Document | None]]
+    workers: Workers
+    _learnt: dict[str, Learnt] = field(default_factory=dict)
+    _asked: dict[str, int] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def anchored(self, read: Document, site: str, url: str) -> Document:
+        """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
+        if self.way == "none":
+            return read
+        headings = await self.workers.run(_headings, read.markdown)
+        if all(heading.anchor for heading in headings):
+            return read
+        if self.way == "auto":
+            async with self._locks.setdefault(site, asyncio.Lock()):
+                learnt = await self._ask(headings, site, url)
+        else:
+            learnt = Learnt((self.way,), levels=frozenset({1}))
+        return await self.workers.run(_marked, read, headings, learnt)
+
+    async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> Learnt:
+        """What is known of the site, after reading this page's HTML where that can tell more."""
+        known = self._learnt.get(site)
+        asked = self._asked.get(site, 0)
+        worth = len([heading for heading in headings if not heading.anchor]) >= FEWEST
+        if worth and asked < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
+            self._asked[site] = asked + 1
+            document = await self.html(url)
+            if document is not None:
+                known = await self.workers.run(_learn, known, headings, document.markdown) or known
+            if known is not None:
+                self._learnt[site] = known
+        return known or Learnt(())
+
+
+def _headings(markdown: str) -> list[Heading]:
+    found = pieces(markdown, max(1, len(markdown)))
+    return [piece.heading for piece in found if piece.heading is not None]
+
+
+def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
+    return learn(known or Learnt(tuple(RULES)), headings, _headings(html))
+
+
+def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:
+    lines = [
+        f"{'#' * heading.level} {heading.text} {{#{anchor}}}" if anchor else f"{'#' * heading.level} {heading.text}"
+        for heading, anchor in zip(headings, learnt.anchors(headings), strict=True)
+    ]
+    return replace(read, markdown=with_anchors(read.markdown, "\n\n".join(lines)))

@@ -1,0 +1,128 @@
+"""The language that a page is written in: confident text beats what is declared, and disagreements are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from langdetect.lang_detect_exception import LangDetectException
+
+from app.text.fences import blocks
+from app.text.language import letter_statistics, profiles_of
+from ingestion.convert.ngrams import QuickDetector
+
+MIN_WORDS = 40
+SURE = 0.95
+SAMPLE = 500
+"""Characters of each third of a long text that are looked at: enough to be sure, and a preface decides nothing alone."""
+
+ALWAYS_KNOWN = ("cs", "sk", "en")
+_NAMES = {"cz": "cs", "sl-sk": "sk"}
+_MARKUP = (
+    re.compile(r"`[^`\n]*`"),
+    re.compile(r"(?m)^[ \t]*\|.*$"),  # tables
+    re.compile(r"!?\[([^\[\]]*+)\]\([^\[)]*+\)"),
+    re.compile(r"<[^<>]*+>|https?://\S+|\{#[^{}]*+\}"),
+)
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w.-]+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class PageLanguage:
+    """What a page is written in. `note` says, for the report, where that isn't what one would expect."""
+
+    code: str
+    note: str = ""
+
+
+def page_language(
+    markdown: str, url: str, declared: Mapping[str, str], configured: Sequence[str], default: str
+) -> PageLanguage:
+    """The language of a page, by its text when that is clear, else by what is declared.
+
+    Of what is declared, the first counts: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared` in its own order.
+    A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
+    """
+    told = _declared(url, declared, configured)
+    found = detect(prose(markdown), (*configured, *ALWAYS_KNOWN))
+    code = found or (told[1] if told else default)
+    notes: list[str] = []
+    if found and told and found != told[1]:
+        notes.append(f"the text is {found}, {told[0]} says {told[1]}")
+    if unknown := not_configured(code, configured):
+        notes.append(unknown)
+    return PageLanguage(code, "; ".join(notes))
+
+
+def not_configured(code: str, configured: Sequence[str]) -> str:
+    """What to say of a page in a language that isn't configured; empty for the others."""
+    return "" if code in configured else f"{code} is none of the configured languages ({', '.join(configured)})"
+
+
+def prose(markdown: str) -> str:
+    """The words of a page without code, tables, links' addresses and markup."""
+    text = "".join(piece for code, piece in blocks(markdown) if not code)
+    for pattern in _MARKUP:
+        text = pattern.sub(r"\1" if pattern.groups else " ", text)
+    return _MAIL.sub(" ", text) if "@" in text else text
+
+
+def detect(text: str, languages: Iterable[str]) -> str:
+    """The language of a text of at least 40 words when it is clear among these, else nothing."""
+    if sum(1 for _ in islice(_WORD.finditer(text), MIN_WORDS)) < MIN_WORDS:
+        return ""
+    detector = QuickDetector(_factory(tuple(sorted(set(languages)))))
+    detector.append(_sample(text))
+    try:
+        likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}
+    except LangDetectException:  # no letters that any profile knows
+        return ""
+    for language, probability in likely.items():
+        if probability >= SURE:
+            return str(language)
+    if likely.get("cs", 0.0) + likely.get("sk", 0.0) >= SURE:  # the two are close: the likelier one
+        return "cs" if likely.get("cs", 0.0) >= likely.get("sk", 0.0) else "sk"
+    return ""
+
+
+def _sample(text: str) -> str:
+    """The beginning of the text, of its second and of its last third, each up to the end of a word."""
+    if len(text) <= 3 * SAMPLE:
+        return text
+    starts = (0, len(text) // 3, len(text) - SAMPLE)
+    pieces = [text[start : start + SAMPLE] for start in starts]
+    return " ".join(piece.partition(" ")[2] or piece for piece in pieces)
+
+
+def normal(code: str) -> str:
+    """The primary part of a language tag in lower case; cz is read as cs."""
+    primary = re.split(r"[-_]", code.strip().lower())[0]
+    return _NAMES.get(primary, primary)
+
+
+def _declared(url: str, declared: Mapping[str, str], configured: Sequence[str]) -> tuple[str, str] | None:
+    """(where it is said, language) of the first place that says one."""
+    places = dict(declared)
+    known = {*configured, *ALWAYS_KNOWN, "cz"}
+    path = unquote(urlsplit(url).path)
+    ordered = [("front matter", places.pop("front matter", ""))]
+    if match := re.search(r"\.([a-z]{2})(?:\.[a-z]+)?$", path):
+        ordered.append(("the address", match[1] if match[1] in known else ""))
+    folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2}(?:-[a-z]{2})?", part)]
+    ordered.append(("the address", next((part for part in folders if part[:2] in known), "")))
+    ordered.extend(places.items())
+    for place, code in ordered:
+        if code and re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*", code.strip()):
+            return place, normal(code)
+    return None
+
+
+@cache
+def _factory(languages: tuple[str, ...]) -> Any:
+    return letter_statistics(profiles_of(languages))

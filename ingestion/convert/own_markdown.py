@@ -1,0 +1,121 @@
+"""A fetched page -> its document: from the page's own raw Markdown where the site gives it, else from its HTML."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from ingestion.convert import ConversionError, Document, Source, convert
+from ingestion.convert.base import HTML_TYPES, decode
+from ingestion.convert.links import RAW_SUFFIXES, joined
+from ingestion.convert.raw import prefer_raw
+from ingestion.convert.workers import Workers
+from ingestion.crawl.directory import published_links
+from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageError, PageGone, PageSkipped, Wanted
+from ingestion.crawl.fetch import Fetcher, host, origin
+from ingestion.crawl.sitemap import Entry
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
+
+
+def converted(fetched: Fetched, entry: Entry) -> Document:
+    """The document of a download, with its source's selectors. Raises `ConversionError`."""
+    site = entry.site
+    if _is_binary(fetched.body):
+        raise ConversionError(f"{entry.url} is binary, not text")
+    text = decode(fetched.body, fetched.charset)
+    document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors))
+    if entry.file:
+        return replace(document, markdown=published_links(document.markdown, site))
+    return document
+
+
+def _richer(page: Document, raw: Fetched, entry: Entry) -> Document | None:
+    return prefer_raw(page, converted(raw, entry))
+
+
+@dataclass
+class OwnMarkdown:
+    """Knows, by each source's `markdown`, what to ask for and where a page's raw Markdown may be.
+
+    A site that names none is asked once, on its first page of each form, whether it lies beside its pages.
+    """
+
+    fetcher: Fetcher
+    workers: Workers
+    _found: dict[tuple[str, bool], int | None] = field(default_factory=dict)
+    _locks: dict[tuple[str, bool], asyncio.Lock] = field(default_factory=dict)
+
+    async def fetch(self, entry: Entry, etag: str, last_modified: str) -> Fetched:
+        """The page itself, conditionally where validators are given. Raises `PageError`."""
+        mode, suffix = entry.site.markdown, entry.site.suffix
+        accept = ACCEPT_HTML if mode == "off" else ACCEPT_MARKDOWN
+        wanted = Wanted(entry.url, etag=etag, last_modified=last_modified, accept=accept)
+        if suffix and not _is_raw(entry.url):
+            try:
+                return await self.fetcher.get(replace(wanted, url=_with_suffix(entry.url, suffix)))
+            except (PageGone, PageSkipped):  # this page has none: its HTML is there
+                pass
+        return await self.fetcher.get(wanted)
+
+    async def document(self, fetched: Fetched, entry: Entry) -> Document:
+        """The document of the page. Raises `ConversionError`."""
+        read = await self.workers.run(converted, fetched, entry)
+        if entry.site.markdown != "auto" or entry.file or fetched.media_type not in HTML_TYPES:
+            return read
+        named = read.markdown_url or (joined(fetched.url, fetched.markdown_url) if fetched.markdown_url else "")
+        if named and host(named) == host(fetched.url):
+            return await self._better(read, named, entry)
+        return await self._beside(read, fetched.url, entry)
+
+    async def _better(self, read: Document, url: str, entry: Entry) -> Document:
+        """The Markdown at this address where it is as rich as the HTML, else the HTML."""
+        try:
+            raw = await self.fetcher.get(Wanted(url))
+            if raw.media_type in HTML_TYPES:  # what a site answers to any address
+                return read
+            return await self.workers.run(_richer, read, raw, entry) or read
+        except (PageError, ConversionError):  # the HTML is there
+            return read
+
+    async def _beside(self, read: Document, url: str, entry: Entry) -> Document:
+        candidates = _candidates(url)
+        key = (origin(url), urlsplit(url).path.endswith("/"))
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if candidates and key not in self._found:
+                self._found[key] = None
+                for number, candidate in enumerate(candidates):
+                    better = await self._better(read, candidate, entry)
+                    if better is not read:
+                        self._found[key] = number
+                        return better
+        known = self._found.get(key)
+        return read if known is None or known >= len(candidates) else await self._better(read, candidates[known], entry)
+
+
+def _candidates(url: str) -> tuple[str, ...]:
+    """Where the usual generators put the Markdown of a page."""
+    if urlsplit(url).query or _is_raw(url):
+        return ()
+    if url.endswith("/"):
+        return (f"{url}index.md", f"{url.rstrip('/')}.md") if urlsplit(url).path != "/" else (f"{url}index.md",)
+    return tuple(_with_suffix(url, suffix) for suffix in RAW_SUFFIXES)
+
+
+def _with_suffix(url: str, suffix: str) -> str:
+    parts = urlsplit(url)
+    path = parts.path.removesuffix(".html")
+    return parts._replace(path=f"{path}index{suffix}" if path.endswith("/") else path + suffix).geturl()
+
+
+def _is_raw(url: str) -> bool:
+    return urlsplit(url).path.endswith(RAW_SUFFIXES)
+
+
+def _is_binary(body: bytes) -> bool:
+    """True where many bytes are none that a text has."""
+    start = body[:4096]
+    return not start.startswith(_UTF16) and len(start.translate(None, _CONTROLS)) < 0.95 * len(start)

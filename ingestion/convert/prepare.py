@@ -1,0 +1,93 @@
+"""A downloaded page -> a Page. Only computing: runs in a thread, beside the event loop."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass, replace
+from urllib.parse import unquote, urlsplit
+
+from app.core.settings import Settings
+from app.core.types import Chunk, Page
+from app.core.versions import said_versions
+from ingestion.convert import Document, Source, convert
+from ingestion.convert.base import decode
+from ingestion.convert.language import page_language
+from ingestion.convert.links import public_url
+from ingestion.convert.page_dates import page_dates
+from ingestion.crawl.fetch import Fetched
+from ingestion.crawl.sitemap import Entry
+from ingestion.split import Splitter
+from ingestion.split.blocks import LONGEST_HEADING
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A page, with its chunks where it is to be written; `note` says what is odd about its language.
+
+    `translated` are the languages that some of the chunks are translated into.
+    """
+
+    page: Page
+    chunks: tuple[Chunk, ...] = ()
+    note: str = ""
+    translated: tuple[str, ...] = ()
+
+
+def document(fetched: Fetched) -> Document:
+    """The document of a download. Raises `ConversionError`."""
+    return convert(Source(fetched.url, decode(fetched.body, fetched.charset), fetched.media_type))
+
+
+def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) -> Prepared:
+    """The page, not yet cut; its `fetched_url` is the address that the sitemap lists."""
+    url = public_url(fetched.url if fetched.redirects else entry.url)
+    alternates = {code: public_url(href) for code, href in (entry.alternates or read.alternates).items()}
+    declared = {
+        "hreflang": next((code for code, href in alternates.items() if href == url and code != "x-default"), ""),
+        **read.languages,
+        "Content-Language": fetched.language.partition(",")[0],
+    }
+    found = page_language(read.markdown, entry.url, declared, settings.languages, settings.default_language)
+    published, modified = page_dates(entry, read, fetched)
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    page = Page(
+        url=url,
+        collection=settings.collection,
+        title=read.title[:LONGEST_HEADING] or _file(url) or url,
+        language=found.code,
+        markdown=read.markdown,
+        hash=hashlib.sha256(read.markdown.encode()).hexdigest(),
+        fetched_url=entry.url,
+        source=entry.source,
+        canonical=read.canonical,
+        alternates=alternates,
+        file=_file(entry.url),
+        published=published,
+        modified=modified,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        fetched_at=now,
+        last_ok=now,
+        versions=said_versions(url, read.version),
+    )
+    return Prepared(page, note=found.note)
+
+
+def prepared_and_cut(  # one call to another process instead of two
+    read: Document, fetched: Fetched, entry: Entry, settings: Settings, splitter: Splitter, known_hash: str
+) -> Prepared:
+    """`prepare`, and the chunks where the text isn't the known one and the splitter needs no vectors to cut it."""
+    made = prepare(read, fetched, entry, settings)
+    if made.page.hash == known_hash or splitter.windows(made.page):
+        return made
+    return replace(made, chunks=splitter.split(made.page))
+
+
+def dated_as(page: Page, known: Page) -> Page:
+    """The page with the dates of a known one: what didn't change has no new date, whatever a deploy set."""
+    return replace(page, published=known.published, modified=known.modified)
+
+
+def _file(url: str) -> str:
+    return unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])

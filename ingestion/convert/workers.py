@@ -1,0 +1,254 @@
+"""Where pages are converted: in processes with limits, so that a page can end nothing but its own conversion."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from ingestion.convert.base import ConversionError
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+SECONDS = 20.0
+SECONDS_PER_MB = 10.0
+"""How long a call may compute: converting is linear, so a page may take longer only where there is more of it."""
+
+_PATIENCE = 15
+"""How many times as long it may take: the machine has other work too, and what waits doesn't compute."""
+
+MEMORY = 1 << 30
+"""Bytes that a process may have as its own data: 20 times what the largest page of most sites needs."""
+
+_START = 60.0
+_MOST_PROCESSES = 4
+_NICE = 5
+_PRELOADED = ["ingestion.convert.own_markdown", "ingestion.convert.prepare", "ingestion.crawl.sitemap_parse"]
+_READY = b"ready"
+_TIME_OVER = "SIGPROF"
+
+
+def processes() -> int:
+    """How many convert at most. They give way to other programs, so a service on the same machine keeps answering."""
+    return min(_MOST_PROCESSES, os.cpu_count() or 1)
+
+
+@dataclass
+class Workers:
+    """Runs functions of modules on values that can be pickled; use it as `async with`.
+
+    Each process does one call at a time. One that takes too long, needs too much memory or crashes is replaced, and
+    only its own call fails. A crash in a process that has done other calls may be their doing, so the call is
+    repeated once in a new process.
+    """
+
+    seconds: float = SECONDS
+    memory: int = MEMORY
+    _idle: asyncio.LifoQueue[_Worker] = field(default_factory=asyncio.LifoQueue)  # the last one is warm
+    _all: list[_Worker] = field(default_factory=list)
+    _threads: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._threads = ThreadPoolExecutor(processes(), thread_name_prefix="convert")
+        self._all = [_Worker(self.seconds, self.memory) for _ in range(processes())]
+        for worker in self._all:
+            self._idle.put_nowait(worker)
+
+    async def __aenter__(self) -> Self:
+        """Has the imports done meanwhile that all processes are copied from."""
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            multiprocessing.forkserver.set_forkserver_preload(_PRELOADED)
+            await asyncio.to_thread(multiprocessing.forkserver.ensure_running)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._all:
+            worker.end()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    async def run(
+        self, work: Callable[Arguments, Result], /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> Result:
+        """What the function returns or raises; `ConversionError` when it takes too long or ends the process."""
+        task = pickle.dumps((work, arguments, named))
+        worker = await self._idle.get()
+        try:
+            made: Result = await asyncio.get_running_loop().run_in_executor(self._threads, worker.call, task)
+        finally:
+            self._idle.put_nowait(worker)
+        return made
+
+
+class _Crashed(Exception):
+    """The process ended during a call; the message says how."""
+
+
+@dataclass
+class _Worker:
+    """A process, started when it is first needed; all but `end` is called from one thread at a time."""
+
+    seconds: float
+    memory: int
+    _process: BaseProcess | None = None
+    _pipe: Connection | None = None
+    _calls: int = 0
+    _ended: bool = False
+
+    def call(self, task: bytes) -> Any:
+        """What the task returns or raises. Raises `ConversionError` too."""
+        tried_before = self._calls > 0
+        try:
+            good, result = self._once(task)
+        except _Crashed as error:
+            if not tried_before:
+                raise ConversionError(
+                    f"ends the process that converts it ({error}): it is too large or damaged"
+                ) from None
+            return self.call(task)
+        if isinstance(result, MemoryError):
+            self._stop()  # what it holds by now is left to the system
+            if tried_before:
+                return self.call(task)
+            raise ConversionError(f"needs more than {self.memory // 2**20:,} MB of memory to be converted")
+        if good:
+            return result
+        raise result
+
+    def end(self) -> None:
+        """Stop the process, whatever it does, and start none again."""
+        self._ended = True
+        with contextlib.suppress(AttributeError, ValueError):  # none yet, or closed just now
+            self._process.kill()  # type: ignore[union-attr]
+
+    def _once(self, task: bytes) -> tuple[bool, Any]:
+        pipe = self._pipe or self._start()
+        seconds = _seconds(task, self.seconds)
+        self._calls += 1
+        try:
+            pipe.send_bytes(task)
+            if pipe.poll(_PATIENCE * seconds):
+                made: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
+                return made
+        except (EOFError, OSError):
+            ended = self._stop(wait=1)
+            if ended != _TIME_OVER:
+                raise _Crashed(ended) from None
+        self._stop()
+        raise ConversionError(f"takes longer than {seconds:.0f} s to be converted")
+
+    def _start(self) -> Connection:
+        names = multiprocessing.get_all_start_methods()
+        # never a plain fork: the threads of the store don't survive it
+        context: Any = multiprocessing.get_context("forkserver" if "forkserver" in names else "spawn")
+        if self._ended:
+            raise ConversionError("isn't converted: the run is over")
+        ours: Connection
+        theirs: Connection
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self.seconds, self.memory), daemon=True)
+        self._process, self._pipe, self._calls = process, ours, 0
+        try:
+            process.start()
+            theirs.close()
+            if ours.poll(_START) and ours.recv_bytes() == _READY:
+                return ours
+        except (EOFError, OSError, RuntimeError):
+            pass
+        raise ConversionError(
+            f"can't be converted: no process can be started for it ({self._stop(wait=1)}); a program of your own "
+            "that indexes must begin with `if __name__ == '__main__':`"
+        )
+
+    def _stop(self, wait: float = 0.0) -> str:
+        """End the process, and say how it ended by itself within so many seconds."""
+        process, pipe, self._process, self._pipe, self._calls = self._process, self._pipe, None, None, 0
+        if pipe is not None:
+            pipe.close()
+        if process is None or process.pid is None:
+            return "not started"
+        process.join(wait)
+        ended = process.exitcode
+        process.kill()
+        process.join()
+        process.close()
+        return signal.Signals(-ended).name if ended is not None and ended < 0 else f"exit code {ended}"
+
+
+def _serve(pipe: Connection, seconds: float, memory: int) -> None:
+    """The work of a process: one call after the other until the other end is closed."""
+    _limit(memory)
+    pipe.send_bytes(_READY)
+    while True:
+        try:
+            task = pipe.recv_bytes()
+        except EOFError:
+            return
+        _end_after(_seconds(task, seconds))
+        answer = _answer(task)
+        _end_after(0)
+        pipe.send_bytes(answer)
+        del task, answer
+
+
+def _seconds(task: bytes, least: float) -> float:
+    return least + SECONDS_PER_MB * len(task) / 1e6
+
+
+def _end_after(seconds: float) -> None:
+    """Have the system end this process when it has computed so long, whatever it does then; 0 is never."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _answer(task: bytes) -> bytes:
+    try:
+        work, arguments, named = pickle.loads(task)  # noqa: S301  # of our own process
+        answer = True, work(*arguments, **named)
+        return pickle.dumps(answer)
+    except MemoryError:
+        return pickle.dumps((False, MemoryError()))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is of this call alone
+        return _told(error)
+
+
+def _told(error: Exception) -> bytes:
+    try:
+        told = pickle.dumps((False, error))
+        pickle.loads(told)  # noqa: S301  # an error with other arguments than its own can't be made again
+    except Exception:  # noqa: BLE001
+        told = pickle.dumps((False, ConversionError(f"can't be converted ({type(error).__name__}: {error})")))
+    return told
+
+
+def _limit(memory: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that then ends this one
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):  # not on every system
+        import resource
+
+        os.nice(_NICE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A killed program can't stop its processes, and one of them may be in a call that never ends."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,300 @@
+"""One polite client for pages and sitemaps: robots.txt, pace, retries, conditional requests, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote, urljoin, urlsplit
+
+import httpx
+import stamina
+
+from app.core.settings import Settings
+from ingestion.crawl.body import ACCEPT_ENCODING, read_body
+from ingestion.crawl.exchange import (
+    Fetched,
+    PageError,
+    PageGone,
+    PageSkipped,
+    Wanted,
+    linked_markdown,
+    refuses_ai_input,
+)
+from ingestion.crawl.guard import AddressRefused, Guard
+from ingestion.crawl.moment import moment
+from ingestion.crawl.pace import Pace
+from ingestion.crawl.robots import Robots, read_robots
+from ingestion.crawl.transport import CrawlTransport
+
+RETRIED = frozenset({429, 502, 503, 504})
+MOVED = frozenset({301, 302, 303, 307, 308})
+ATTEMPTS = 4
+LONGEST_WAIT = 30.0
+MAX_REDIRECTS = 10
+SILENT_PAGES = 5
+
+
+class _TryAgainError(Exception):
+    def __init__(self, reason: str, status: int = 0, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.wait = wait
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address: what robots.txt and pace are kept for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def host(url: str) -> str:
+    """Host and port of an address, without the ports that go without saying."""
+    parts = urlsplit(url)
+    name = parts.netloc.rpartition("@")[2].lower()
+    return name.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, "\x00"))
+
+
+@dataclass
+class Fetcher:
+    """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds.
+
+    `refusing` has the sites that don't want their pages as input of AI answers.
+    """
+
+    settings: Settings
+    transport: httpx.AsyncBaseTransport | None = None
+    retry_wait: float = 0.5
+    guard: Guard | None = None
+    refusing: Counter[str] = field(default_factory=Counter)
+    _hosts: set[str] = field(default_factory=set)
+    _patterns: set[str] = field(default_factory=set)
+    _robots: dict[str, Robots] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _logins: dict[str, httpx.Auth] = field(default_factory=dict)
+    _silent: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.guard = self.guard or Guard(self.settings.crawl_allow)
+        self._patterns.update(self.guard.hosts)
+        self._client = httpx.AsyncClient(
+            headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
+            timeout=self.settings.crawl_timeout,
+            transport=self.transport or CrawlTransport(self.guard),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._client.aclose()
+
+    def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
+        """Allow the hosts of these addresses, which the operator named, and public hosts like `*.example.org`.
+
+        Redirects to any other are not followed.
+        """
+        assert self.guard is not None
+        for url in urls:
+            parts = urlsplit(url)
+            self._hosts.add(host(url))
+            self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
+        self._patterns.update(pattern.lower() for pattern in patterns)
+
+    def sign_in(self, url: str) -> None:
+        """Show the name and password of this address, where it has them, to its host, and to no other."""
+        parts = urlsplit(url)
+        if parts.username is not None:
+            login = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+            self._logins[origin(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())] = login
+
+    def allows(self, url: str) -> bool:
+        """True for a web address on an allowed host."""
+        try:
+            name = host(url)
+            told = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+            return urlsplit(url).scheme in ("http", "https") and told
+        except ValueError:  # no address at all
+            return False
+
+    def slow_down(self, url: str, parallel: int | None, delay: float | None) -> None:
+        """Ask the address's host at another pace than the settings say; None leaves it as it is."""
+        if origin(url) not in self._paces:
+            settings = self.settings
+            parallel = settings.crawl_parallel if parallel is None else parallel
+            self._paces[origin(url)] = Pace(parallel, settings.crawl_delay if delay is None else delay)
+
+    async def robots(self, url: str) -> Robots:
+        """The rules of the address's host, fetched once."""
+        key = origin(url)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._robots:
+                self._robots[key] = await self._read_robots(key)
+        return self._robots[key]
+
+    async def get(self, wanted: Wanted) -> Fetched:
+        """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
+        at, passed = wanted.url, list[str]()
+        while True:
+            await self._check(at, wanted)
+            answer = await self._with_retries(at, wanted)
+            if isinstance(answer, Fetched):
+                return replace(answer, redirects=tuple(passed))
+            passed.append(at)
+            at = answer
+            if len(passed) > MAX_REDIRECTS or at in passed:
+                raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
+
+    async def part(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
+        """What a browser asks for to make a page, of any status and type, after redirects. Raises `PageError`."""
+        for _ in range(MAX_REDIRECTS):
+            if not self.allows(url):
+                raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
+            told = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
+            try:
+                async with asyncio.timeout(self.settings.crawl_timeout), told as response:
+                    if response.status_code not in MOVED:
+                        return response, await read_body(response, self.settings.crawl_max_bytes)
+                url = urljoin(url, response.headers.get("location", ""))
+            except (
+                AddressRefused,
+                TimeoutError,
+                httpx.HTTPError,
+                httpx.InvalidURL,
+                httpx.StreamError,
+                ValueError,
+            ) as error:
+                raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
+        raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
+
+    async def _check(self, url: str, wanted: Wanted) -> None:
+        if not self.allows(url):
+            raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
+        if self._silent[origin(url)] >= SILENT_PAGES:
+            raise PageError(f"not asked for: {origin(url)} left {SILENT_PAGES} pages in a row without an answer")
+        if not wanted.robots:
+            return
+        rules = await self.robots(url)
+        if rules.refusal:
+            raise PageError(rules.refusal)
+        if not rules.allows(url):
+            raise PageSkipped("robots.txt forbids it")
+
+    async def _with_retries(self, url: str, wanted: Wanted) -> Fetched | str:
+        def again(error: Exception) -> bool | float:
+            if not isinstance(error, _TryAgainError):
+                return False
+            return True if error.wait is None else min(error.wait, LONGEST_WAIT)
+
+        try:
+            async for attempt in stamina.retry_context(
+                on=again,
+                attempts=ATTEMPTS,
+                timeout=None,
+                wait_initial=self.retry_wait,
+                wait_max=self.retry_wait * 16,
+                wait_jitter=self.retry_wait,
+            ):
+                with attempt:
+                    answer = await self._once(url, wanted)
+                    self._silent.pop(origin(url), None)
+                    return answer
+        except _TryAgainError as error:
+            self._silent[origin(url)] += error.status == 0
+            raise PageError(f"{error}, {ATTEMPTS} times", error.status) from error
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    async def _once(self, url: str, wanted: Wanted) -> Fetched | str:
+        """One request: the answer, or the address it sends us to."""
+        limit = self.settings.crawl_timeout
+        try:
+            async with (
+                self._pace(url).turn(),
+                asyncio.timeout(limit),
+                self._client.stream("GET", url, headers=wanted.headers, auth=self._logins.get(origin(url))) as response,
+            ):
+                return await self._read(response, url, wanted)
+        except AddressRefused as error:
+            raise PageSkipped(str(error)) from error
+        except TimeoutError as error:
+            raise _TryAgainError(f"no whole answer within {limit:g} s") from error
+        except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
+            raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
+
+    async def _read(self, response: httpx.Response, url: str, wanted: Wanted) -> Fetched | str:
+        status, headers = response.status_code, response.headers
+        if status in MOVED and headers.get("location"):
+            return urljoin(url, headers["location"]).partition("#")[0]
+        if status == 304:
+            await response.aread()  # it has no body, but only at its end the connection is free for the next page
+            return Fetched(url, 304, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
+        if status in (404, 410):
+            raise PageGone(f"answered {status}", status)
+        if status in RETRIED:
+            raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
+        if status != 200:
+            raise PageError(f"answered {status}", status)
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if wanted.types is not None and media_type not in wanted.types:
+            raise PageSkipped(f"is {media_type}, not text")
+        signal = headers.get("content-signal", "")
+        if refuses_ai_input(signal):
+            self.refusing[origin(url)] += 1
+        body = await read_body(response, wanted.max_bytes or self.settings.crawl_max_bytes)
+        return Fetched(
+            url,
+            200,
+            body,
+            media_type,
+            response.charset_encoding or "",
+            etag=headers.get("etag", ""),
+            last_modified=headers.get("last-modified", ""),
+            language=headers.get("content-language", ""),
+            markdown_url=linked_markdown(headers.get("link", "")),
+            signal=signal,
+        )
+
+    async def _read_robots(self, site: str) -> Robots:
+        wanted = Wanted(f"{site}/robots.txt", types=None, robots=False)
+        try:
+            answer = await self.get(wanted)
+        except PageSkipped:  # too big, or moved to a host that isn't ours: none of its own
+            return Robots()
+        except PageError as error:
+            return read_robots(error.status, b"", "") if error.status else Robots(refusal=f"robots.txt: {error}")
+        rules = read_robots(200, answer.body, self.settings.user_agent)
+        if refuses_ai_input(rules.signal):
+            self.refusing[site] += 1
+        pace = self._pace(site)
+        pace.delay = max(pace.delay, rules.delay)
+        return rules
+
+    def _pace(self, url: str) -> Pace:
+        self.slow_down(url, None, None)
+        return self._paces[origin(url)]
+
+
+def retry_after(value: str) -> float | None:
+    """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
+        return float(value)
+    until = moment(value)
+    return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
+
+
+__all__ = ["Fetched", "Fetcher", "PageError", "PageGone", "PageSkipped", "Wanted", "host", "origin", "retry_after"]

@@ -1,0 +1,154 @@
+"""Pages that JavaScript makes -> their HTML, by a Chromium of the system; an optional extra, off by default."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core.errors import SettingsError
+from app.core.settings import Settings
+from ingestion.convert import ConversionError
+from ingestion.crawl.fetch import Fetcher, PageError
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+PAGES = 2
+QUIET = 500
+"""Milliseconds without a change of the page after which it counts as made."""
+
+_OFFLINE = (
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=http://127.0.0.1:9",
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+"""The browser itself reaches nothing: the crawler fetches for it, through the same guard as all pages."""
+
+_NOT_PASSED_ON = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "set-cookie"})
+_LOADED = frozenset({"document", "script", "stylesheet", "xhr", "fetch"})
+_SETTLED = """quiet => new Promise(done => {
+  let timer = setTimeout(done, quiet);
+  new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, quiet); })
+    .observe(document, {childList: true, subtree: true, characterData: true});
+})"""
+
+
+_READ = "() => document.querySelectorAll('noscript').forEach(told => told.remove())"
+
+
+class Unrendered(ConversionError):
+    """A page that JavaScript makes could not be made here; the message says what to do."""
+
+
+@dataclass
+class Renderer:
+    """Opens pages in one headless browser, started with the first of them. Close it when done.
+
+    Only what the fetcher may fetch is loaded, and nothing is sent: no images, no forms, no trackers.
+    """
+
+    settings: Settings
+    fetcher: Fetcher
+    _browser: Any = None
+    _playwright: Any = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PAGES))
+
+    async def html(self, url: str) -> str:
+        """The page's HTML once it stops changing, or as it is when the time is over. Raises `Unrendered`."""
+        browser = await self._started()
+        from playwright.async_api import Error
+
+        try:
+            async with self._slots, asyncio.timeout(self.settings.render_timeout + 5):
+                context = await browser.new_context(user_agent=self.settings.user_agent, service_workers="block")
+                await context.route_web_socket("**", _refused)
+                await context.route("**/*", self._decide)
+                try:
+                    return await self._made(context, url)
+                finally:
+                    await context.close()
+        except (Error, TimeoutError) as error:
+            reason = str(error).partition("\n")[0] or f"no page within {self.settings.render_timeout:g} s"
+            raise Unrendered(f"{url} is made by JavaScript, and the browser failed: {reason}") from error
+
+    async def close(self) -> None:
+        """End the browser, if it was started."""
+        if self._browser is not None:
+            await self._browser.close()
+            await self._playwright.stop()
+            self._browser = None
+
+    async def _made(self, context: Any, url: str) -> str:
+        from playwright.async_api import Error
+
+        limit = self.settings.render_timeout * 1000
+        page = await context.new_page()
+        await page.goto(url, wait_until="domcontentloaded", timeout=limit)
+        try:
+            async with asyncio.timeout(self.settings.render_timeout):
+                await page.wait_for_load_state("networkidle", timeout=limit)
+                await page.evaluate(_SETTLED, QUIET)
+        except (TimeoutError, Error):
+            pass  # a page that never rests, or goes on to another address, is taken as it is
+        await page.evaluate(_READ)
+        return str(await page.content())
+
+    async def _decide(self, route: Any) -> None:
+        from playwright.async_api import Error
+
+        request = route.request
+        try:
+            if request.method != "GET" or request.resource_type not in _LOADED:
+                await route.abort()
+                return
+            answer, body = await self.fetcher.part(request.url, request.headers.get("accept", "*/*"))
+            headers = {name: value for name, value in answer.headers.items() if name not in _NOT_PASSED_ON}
+            await route.fulfill(status=answer.status_code, headers=headers, body=body)
+        except (Error, PageError):  # the host doesn't answer or isn't allowed, or the page is closed already
+            with suppress(Error):
+                await route.abort()
+
+    async def _started(self) -> Any:
+        async with self._starting:
+            if self._browser is None:
+                self._playwright, self._browser = await _start(self.settings.browser)
+        return self._browser
+
+
+async def _refused(socket: Any) -> None:
+    await socket.close()
+
+
+def open_renderer(settings: Settings, fetcher: Fetcher) -> Renderer | None:
+    """What renders pages, or None where DOCS_RENDER is off. Nothing is started yet."""
+    return Renderer(settings, fetcher) if settings.render == "auto" else None
+
+
+async def _start(program: str) -> tuple[Any, Any]:
+    """(playwright, browser): a browser of this machine; none is ever downloaded."""
+    try:
+        from playwright.async_api import Error, async_playwright
+    except ImportError as error:
+        raise Unrendered(
+            "It is made by JavaScript, and DOCS_RENDER=auto needs playwright, which isn't installed: "
+            "install docs-assistant[browser]."
+        ) from error
+    path = program or next((found for name in PROGRAMS if (found := shutil.which(name))), "")
+    if program and not shutil.which(program):
+        raise SettingsError(f"DOCS_BROWSER={program} is no program that can be run.")
+    if not path:
+        raise Unrendered(
+            "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_BROWSER."
+        )
+    playwright = await async_playwright().start()
+    root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium refuses its sandbox to root
+    try:
+        launched = playwright.chromium.launch(executable_path=path, chromium_sandbox=not root, args=list(_OFFLINE))
+        return playwright, await launched
+    except Error as error:
+        await playwright.stop()
+        raise Unrendered(f"The browser {path} can't be started: {str(error).partition(chr(10))[0]}") from error

@@ -1,0 +1,178 @@
+"""Sitemaps of any form -> the addresses they list, with what they say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urljoin, urlsplit
+
+from app.core.errors import SitemapError
+from ingestion.convert.base import ConversionError
+from ingestion.convert.links import joined
+from ingestion.convert.workers import Workers
+from ingestion.crawl.fetch import Fetched, Fetcher, PageError, Wanted
+from ingestion.crawl.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+from ingestion.sources import Source
+
+MAX_DEPTH = 5
+MAX_SITEMAPS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page that a sitemap or a directory lists.
+
+    `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
+    `file`, and readers are sent to `public`.
+    """
+
+    url: str
+    source: str
+    site: Source
+    lastmod: str = ""
+    alternates: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    public: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An address that is not read, and why."""
+
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemaps:
+    """What the sitemaps list, each page once, in their order.
+
+    `sources` are the addresses that the reading began with, `complete` those of which every part was read:
+    only there does a page's absence mean that it is gone.
+    """
+
+    entries: tuple[Entry, ...]
+    skipped: tuple[Skipped, ...]
+    sources: frozenset[str]
+    complete: frozenset[str]
+
+
+@dataclass
+class _Reading:
+    """One site while its sitemaps are read; `listed` counts what they list, good or not."""
+
+    fetcher: Fetcher
+    workers: Workers
+    site: Source
+    within: str
+    entries: list[Entry] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    incomplete: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+    listed: int = 0
+
+
+async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
+    """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
+
+    Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
+    """
+    url = site.url
+    reading = _Reading(fetcher, workers, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
+    roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
+    for root in roots:
+        before = reading.listed
+        reading.seen.add(root)
+        await _read(reading, await _fetch(root, fetcher), root, 0)
+        if reading.listed == before and root not in reading.incomplete:
+            raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
+    if not reading.entries:
+        raise SitemapError(f"None of the pages that {url} lists is to be read: {_first_reason(reading)}")
+    sources = frozenset(roots)
+    return Sitemaps(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
+
+
+def _is_site(url: str) -> bool:
+    return urlsplit(url).path in ("", "/") or url.endswith("/")
+
+
+def _first_reason(reading: _Reading) -> str:
+    return f"{reading.skipped[0].url}: {reading.skipped[0].reason}" if reading.skipped else "they list none"
+
+
+async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
+    """The sitemaps that a site's robots.txt names, else /sitemap.xml where one is found."""
+    base = site if site.endswith("/") else f"{site}/"
+    named = [joined(base, line) for line in (await fetcher.robots(base)).sitemaps]
+    if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
+        return found
+    for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
+        try:
+            await fetcher.get(Wanted(guess, types=None, max_bytes=MAX_BYTES, robots=False))
+        except PageError:
+            continue
+        return [guess]
+    raise SitemapError(
+        f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')}: give the sitemap's address"
+    )
+
+
+async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
+    try:
+        return await fetcher.get(Wanted(url, types=None, max_bytes=MAX_BYTES, robots=False))
+    except PageError as error:
+        raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
+
+
+async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
+    """Add what one sitemap lists, and what the sitemaps that it lists do."""
+    try:
+        parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
+    except (NoSitemap, ConversionError) as error:
+        raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
+    reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
+    if not parsed.whole:
+        reading.skipped.append(Skipped(answer.url, "sitemap without an end: what it lists after that is unknown"))
+        reading.incomplete.add(source)
+    reading.listed += len(parsed.pages) + len(parsed.wrong)
+    _add(reading, parsed, source)
+    for child in parsed.children:
+        if reason := _refused(reading, child, depth):
+            reading.skipped.append(Skipped(child, reason))
+            if "twice" not in reason:
+                reading.incomplete.add(source)
+            continue
+        reading.seen.add(child)
+        try:
+            await _read(reading, await _fetch(child, reading.fetcher), source, depth + 1)
+        except SitemapError as error:
+            # one dead part doesn't stop the rest, but then absence proves nothing
+            reading.skipped.append(Skipped(child, str(error)))
+            reading.incomplete.add(source)
+
+
+def _refused(reading: _Reading, child: str, depth: int) -> str:
+    if child in reading.seen:
+        return "sitemap listed twice"
+    if not reading.fetcher.allows(child):
+        return "sitemap on a host that isn't one of the given sites"
+    if depth + 1 > MAX_DEPTH:
+        return f"sitemap nested more than {MAX_DEPTH} deep"
+    return f"more than {MAX_SITEMAPS} sitemaps" if len(reading.seen) >= MAX_SITEMAPS else ""
+
+
+def _add(reading: _Reading, parsed: ParsedSitemap, source: str) -> None:
+    for page in parsed.pages:
+        if reason := _left_out(reading, page.url):
+            reading.skipped.append(Skipped(page.url, reason))
+            continue
+        alternates = {k: v for k, v in page.alternates.items() if reading.fetcher.allows(v)}
+        reading.entries.append(Entry(page.url, source, reading.site, page.lastmod, alternates))
+
+
+def _left_out(reading: _Reading, url: str) -> str:
+    if not reading.fetcher.allows(url):
+        return "on a host that isn't one of the given sites"
+    if not url.startswith(reading.within):
+        return f"not under {reading.within}"
+    return reading.site.left_out(url)

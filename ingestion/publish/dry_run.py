@@ -1,0 +1,68 @@
+"""A draft that writes nothing: what a dry run does instead of making the next generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import NoIndex, StoreError
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.index.base import Generation, Store
+
+
+class TrialDraft:
+    """See `app.index.base.Draft`. It takes no lock, so it also runs beside a real one."""
+
+    def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
+        self._live = live
+        self._pages = pages
+        self._chunks = frozenset(id_ for page in pages.values() for id_ in page.chunk_ids)
+        self.changed = False
+        """True when a real draft would become a generation."""
+
+    @classmethod
+    async def begin(cls, store: Store, recipe: Recipe) -> TrialDraft:
+        """A trial of what `store.draft` would begin."""
+        try:
+            live = await store.live()
+        except NoIndex:
+            return cls(None, {})
+        shared = live.info.recipe == recipe
+        return cls(live, {page.url: page for page in await live.pages()} if shared else {})
+
+    @property
+    def rebuilds(self) -> bool:
+        """True when nothing could be shared with the live generation."""
+        return not self._pages
+
+    async def page_states(self) -> Mapping[str, Page]:
+        """The pages that it starts from."""
+        return dict(self._pages)
+
+    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+        """Those that would have to be embedded."""
+        return tuple(chunk for chunk in chunks if chunk.id not in self._chunks)
+
+    async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:  # noqa: ARG002
+        """Only remembers that something would change."""
+        self.changed = True
+
+    async def remove(self, url: str) -> None:
+        """Only remembers that something would change."""
+        self.changed |= url in self._pages
+
+    async def touch(self, pages: Iterable[Page]) -> None:
+        """Nothing."""
+
+    async def publish(self) -> GenerationInfo:
+        """Never: nothing is there to be published."""
+        raise StoreError("A dry run publishes nothing: run it without --dry-run.")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,71 @@
+"""Chunks and other texts -> vectors: batches, several calls under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.core.errors import ModelError
+from app.core.types import Chunk, Page, Vector
+from app.models.base import Embedder
+
+
+@dataclass
+class Embedding:
+    """Embeds texts and counts what it took; `done` is told how many texts each finished call had."""
+
+    embedder: Embedder
+    batch: int
+    parallel: int
+    done: Callable[[int], None] | None = None
+    calls: int = 0
+    texts: int = 0
+    _slots: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.parallel)
+
+    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
+        """A vector for each chunk by its id, and for the summary of each page that has one by the page's address.
+
+        The first failing call ends the others; its `ModelError` comes out.
+        """
+        texts = {chunk.id: chunk.embedded_text for chunk in chunks}
+        texts |= {page.url: page.summary_text for page in pages if page.summary_text}
+        return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
+
+    async def vectors(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, in their order. The first failing call ends the others; its `ModelError` comes out."""
+        batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                calls = [group.create_task(self._call(batch)) for batch in batches]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return [vector for call in calls for vector in call.result()]
+
+    async def _call(self, texts: Sequence[str]) -> list[Vector]:
+        async with self._slots:
+            vectors = await self.embedder.embed_passages(list(texts))
+        if len(vectors) != len(texts):
+            raise ModelError(
+                f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(texts)} texts. Check its server."
+            )
+        self.calls += 1
+        self.texts += len(texts)
+        if self.done is not None:
+            self.done(len(texts))
+        return vectors
+
+
+@dataclass
+class Counting(Embedding):
+    """Counts the chunks that would be embedded. Texts that show where to cut are embedded all the same."""
+
+    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
+        """No vectors."""
+        count = len(chunks) + sum(bool(page.summary_text) for page in pages)
+        self.texts += count
+        self.calls += -(-count // self.batch)
+        return {}

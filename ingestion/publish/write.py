@@ -1,0 +1,61 @@
+"""Changes -> the draft: embeds only texts that it lacks, in full batches, and writes page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.core.types import Chunk, Page
+from app.index.base import Draft
+from ingestion.publish.change import Change
+from ingestion.publish.embed import Embedding
+from ingestion.report import PageReport
+
+
+@dataclass
+class Writer:
+    """Writes changes to a draft; those with new texts wait until a round of embedding calls is full.
+
+    `written` is told what became of each address, `put` each page with its Markdown.
+    """
+
+    draft: Draft
+    embedding: Embedding
+    written: Callable[[PageReport], None]
+    put: Callable[[Page], None]
+    _waiting: list[Change] = field(default_factory=list)
+    _missing: list[Chunk] = field(default_factory=list)
+
+    async def write(self, change: Change) -> None:
+        """Take one change; later ones may be written before it."""
+        if change.put is None:
+            await self._record(change)
+            return
+        missing = await self.draft.missing(change.put.chunks)
+        self._waiting.append(change)
+        self._missing += missing
+        summaries = sum(1 for waiting in self._waiting if waiting.put and waiting.put.page.summary_text)
+        if len(self._missing) + summaries >= self.embedding.batch * self.embedding.parallel:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Embed and write all that waits."""
+        waiting, missing = self._waiting, self._missing
+        self._waiting, self._missing = [], []
+        pages = [change.put.page for change in waiting if change.put is not None]
+        vectors = await self.embedding.embed(list({chunk.id: chunk for chunk in missing}.values()), pages)
+        for change in waiting:
+            if change.put is not None:
+                ids = {change.put.page.url, *(chunk.id for chunk in change.put.chunks)}
+                own = {id_: vector for id_, vector in vectors.items() if id_ in ids}
+                await self.draft.put(change.put.page, change.put.chunks, own)
+                self.put(change.put.page)
+            await self._record(change)
+
+    async def _record(self, change: Change) -> None:
+        if change.touch is not None:
+            await self.draft.touch((change.touch,))
+        if change.remove:
+            await self.draft.remove(change.remove)
+        if change.report is not None:
+            self.written(change.report)

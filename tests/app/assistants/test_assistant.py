@@ -1,0 +1,178 @@
+"""Assistants over collections: what each may answer from, on every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.assistants.assembly import build
+from app.assistants.assistant import Assistant
+from app.core.errors import SettingsError
+from app.core.filters import Filters
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.core.turn import Done, Message, Request, Text, Turn
+from app.core.types import Chunk, Page, Recipe
+from app.index.base import Store
+from app.pipeline.registry import Tools, make_plan
+from app.text.language import LanguageDetector
+from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
+from tests.fakes import DIMENSION, FakeEmbedder
+
+STEPS = ["detect", "probe", "retrieve", "synthesize", "cite"]
+QUESTION = "How do I resize a volume?"
+TEXTS = {
+    "docs": "To resize a volume, first detach the volume from its server.",
+    "blog": "Last week we learned to resize a volume without any downtime.",
+    "wiki": "Resize the volume, then resize the file system on the volume.",
+}
+
+
+@pytest.fixture
+async def assistants(store: Store):  # noqa: F811
+    """Makes an assistant over these collections, on an index that has one page in each of three."""
+    embedder, settings = FakeEmbedder(), Settings.load(None, per_page=1)
+    async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a")) as draft:
+        for name, text in TEXTS.items():
+            url = f"https://example.org/{name}/volumes"
+            chunk = Chunk(f"c-{name}", name, url, 0, text, "en", f"Volumes in the {name}")
+            (vector,) = await embedder.embed_passages([chunk.embedded_text])
+            await draft.put(Page(url, name, chunk.title, "en", text, name), [chunk], {chunk.id: vector})
+        await draft.publish()
+    prompts = load_prompts(settings.languages)
+    tools = Tools(settings, prompts, LanguageDetector(prompts.languages, "en"), None, embedder)
+    return lambda *names: Assistant("a", {}, make_plan(STEPS, tools), store, names)
+
+
+class Backwards:
+    """A reranker to which the last passage is the best."""
+
+    name = "backwards"
+
+    async def rerank(self, question: str, passages: list[str]) -> list[float]:
+        return [n / len(passages) for n in range(len(passages))]
+
+
+def asked(*collections: str) -> Request:
+    return Request((Message("user", QUESTION),), id="r", filters=Filters(collections=collections))
+
+
+async def found(assistant: Assistant, *collections: str) -> set[str]:
+    return {hit.chunk.collection for hit in (await assistant.find(asked(*collections))).hits}
+
+
+async def test_a_search_has_the_order_that_an_answer_is_made_of(assistants, store: Store):  # noqa: F811
+    """Reranked by an assistant that does so, and judged by none."""
+    plain = assistants()
+    settings, prompts = Settings.load(None, per_page=1), load_prompts(("cs", "en"))
+    detector = LanguageDetector(prompts.languages, "en")
+    tools = Tools(settings, prompts, detector, None, FakeEmbedder(), Backwards())  # type: ignore[arg-type]
+    lookup = make_plan([*STEPS[:3], "rerank", "relevance", *STEPS[3:]], tools)
+    fused = (await replace(plain, lookup=plain.plan).search(asked())).hits
+    reranked = await replace(plain, lookup=lookup).search(asked())
+    assert [hit.chunk.id for hit in reranked.hits] == [hit.chunk.id for hit in reversed(fused)]
+    assert reranked.evidence is None
+
+
+@pytest.mark.parametrize("names", [("docs",), ("docs", "wiki"), ("wiki", "blog", "docs")])
+async def test_an_assistant_answers_from_its_collections_only(assistants, names):
+    """One, several or all: the hits come from these and from each of these."""
+    assert await found(assistants(*names)) == set(names)
+
+
+async def test_an_assistant_without_collections_answers_from_all(assistants):
+    """No list means no limit."""
+    assert await found(assistants()) == set(TEXTS)
+
+
+async def test_several_collections_are_one_ranking(assistants):
+    """Hits of two collections have the order and the raw scores that they have in the ranking of all."""
+    everything = (await assistants().find(asked())).hits
+    two = (await assistants("docs", "blog").find(asked())).hits
+    raw = {hit.chunk.id: (hit.lexical, hit.cosine) for hit in everything}
+    assert [hit.chunk.id for hit in two] == [h.chunk.id for h in everything if h.chunk.collection != "wiki"]
+    assert {hit.chunk.id: (hit.lexical, hit.cosine) for hit in two} == {
+        id_: pytest.approx(scores, rel=1e-4) for id_, scores in raw.items() if id_ != "c-wiki"
+    }
+
+
+async def test_a_request_can_narrow_an_assistant(assistants):
+    """A filter of the request picks among the assistant's collections."""
+    assert await found(assistants("docs", "blog"), "blog") == {"blog"}
+    assert await found(assistants(), "wiki") == {"wiki"}
+
+
+async def test_a_request_cannot_widen_an_assistant(assistants):
+    """What the assistant isn't for stays closed, whatever the request says."""
+    assert await found(assistants("docs", "blog"), "blog", "wiki") == {"blog"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "readable"),
+    [
+        (Filters(), {"docs", "blog"}),
+        (Filters(sections=("/blog",)), {"blog"}),
+        (Filters(sections=("blo",)), set()),
+        (Filters(url_prefixes=("https://example.org/do",)), {"docs"}),
+        (Filters(url_prefixes=("https://elsewhere.example.org/",)), set()),
+        (Filters(languages=("cs",)), set()),
+        (Filters(versions=("1.2",)), set()),
+    ],
+)
+async def test_pages_that_may_not_be_found_may_not_be_read_either(assistants, limits, readable):
+    """Reading a page by its address goes by the limits that searching goes by."""
+    limited = replace(assistants("docs", "blog"), limits=limits)
+    assert await found(limited) == readable
+    urls = {name: f"https://example.org/{name}/volumes" for name in TEXTS}
+    assert {name for name, url in urls.items() if await limited.page(url)} == readable
+    assert await limited.page("https://example.org/none") is None
+
+
+@pytest.mark.parametrize("wanted", [("wiki",), ("wiki", "unknown"), ("",)])
+async def test_without_a_common_collection_nothing_is_found(assistants, wanted):
+    """An empty intersection is no lack of a limit: no hits, and an answer that says so."""
+    assistant = assistants("docs", "blog")
+    assert await found(assistant, *wanted) == set()
+    events = [event async for event in assistant.answer(asked(*wanted))]
+    text = "".join(event.text for event in events if isinstance(event, Text))
+    assert not any(known in text for known in TEXTS.values())
+    assert isinstance(events[-1], Done)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('collections = "docs"', "must be a list of names"),
+        ("collections = []", "must be a list of names"),
+        ("collections = [1]", "must be a list of names"),
+        ('collections = ["docs", " "]', "must be a list of names"),
+        ("collections = { docs = true }", "must be a list of names"),
+        ('sections = "/docs"', "sections = .* must be a list of names"),
+        ('collections = ["docs", "blog", "docs"]', "collections: it names 'docs' twice"),
+    ],
+)
+def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):
+    """The error names the assistant and what is wrong."""
+    file = tmp_path / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "handbook"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
+        build(Settings.load(None, assistants=str(file)))
+
+
+@pytest.mark.parametrize(("line", "language"), [("", "en"), ('languages = ["cs"]', "cs"), ('languages = ["de"]', "en")])
+async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_path: Path, line: str, language: str):
+    """The default of all assistants counts only where this one has pages in it, or none in any that is configured."""
+    file = tmp_path / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "a"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
+    made = build(Settings.load(None, assistants=str(file), store=str(tmp_path / "index")))
+    changes = await made.get("a").plan[0][0](Turn(request=Request((Message("user", "512"),))))
+    assert changes["language"] == language
+    await made.close()
+
+
+def test_a_collection_needs_a_name():
+    """Pages under an empty name could never be closed off."""
+    with pytest.raises(SettingsError, match="DOCS_COLLECTION"):
+        Settings.load(None, collection="")

@@ -1,0 +1,105 @@
+"""assistants.toml: whatever is wrong in it is named with its file, table and key, what it is and what it must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.assistants.assembly import build
+from app.assistants.file import AssistantsFile, AssistantTable, IndexTable, ModelTable, Persona, read_assistants
+from app.assistants.named import EMBEDDING_KEYS, MODEL_KEYS
+from app.core.errors import RequestError, SettingsError
+from app.core.settings import Settings
+
+A = '[[assistant]]\nid = "a"\n'
+WHOLE = f'{A}steps = ["detect"]\n'
+PERSONA = f'{WHOLE}[[assistant.persona]]\nid = "kids"\n'
+MODEL = f'{WHOLE}[[model]]\nid = "m"\n'
+INDEX = f'{WHOLE}[[index]]\nid = "i"\nstore = "x"\n'
+
+
+def read(tmp_path: Path, text: str) -> AssistantsFile:
+    file = tmp_path / "own.toml"
+    file.write_text(text, "utf-8")
+    return read_assistants(Settings.load(None, assistants=str(file)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (A + "steps = [1]", "assistant 'a': steps = [1] must be a list of steps"),
+        (A + "steps = 5", "assistant 'a': steps = 5 must be a list of steps"),
+        (A + "steps = []", "assistant 'a': steps = [] must be a list of steps"),
+        (A + "steps = [[]]", "assistant 'a': steps = [[]] must be a list of steps"),
+        (A + 'steps = [["detect", ["probe"]]]', """assistant 'a': steps = [["detect", ["probe"]]] must be a list"""),
+        (A, "assistant 'a': steps is missing"),
+        ('[[assistant]]\nsteps = ["detect"]', "assistant 1: id is missing"),
+        ('[[assistant]]\nid = " "\nsteps = ["detect"]', 'id = " " must be a name of its own'),
+        (WHOLE + WHOLE, "assistant: each needs an id of its own, but it names 'a' twice"),
+        (PERSONA + '[[assistant.persona]]\nid = "kids"', "persona: each needs an id of its own"),
+        (WHOLE + '[[assistant.persona]]\nid = ["kids"]', """assistant 'a': persona 1: id = ["kids"] must be a name"""),
+        (WHOLE + "[[assistant.persona]]\nid = 3", "persona 1: id = 3 must be a name of its own"),
+        ("", "assistant is missing. It must be written as [[assistant]]"),
+        ("assistant = 5", "assistant = 5 must be written as [[assistant]]"),
+        ("assistant = [5]", "assistant = [5] must be written as [[assistant]]"),
+        ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index."),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        read(tmp_path, text)
+    assert str(raised.value).startswith(f"{tmp_path}/own.toml: ")
+    assert said in str(raised.value)
+
+
+TABLES = {AssistantTable: WHOLE, Persona: PERSONA, ModelTable: MODEL, IndexTable: INDEX}
+KEYS = [
+    (table, field.alias or name)
+    for table in TABLES
+    for name, field in table.model_fields.items()
+    if name not in {"id", "steps", "store"}
+]
+
+
+@pytest.mark.parametrize(("table", "key"), KEYS)
+@pytest.mark.parametrize("value", ['"false"', "5.5", "true", '["x", 1]', "{ x = [[1]] }", "2020-01-01"])
+def test_every_key_is_of_its_type(tmp_path: Path, table: type, key: str, value: str) -> None:
+    """A value of another type is an error that says what it must be; one of its own is taken as it is."""
+    try:
+        read(tmp_path, f"{TABLES[table]}{key} = {value}\n")
+    except SettingsError as error:
+        assert f": {key} = " in str(error)  # noqa: PT017
+        assert " must be " in str(error)  # noqa: PT017
+        return
+    texts = {"model", "index", "key_env", "url", "class"}
+    fits = {
+        '"false"': texts | {k for k in key.split() if k.startswith("embedding_")},
+        "5.5": {"timeout", "embedding_timeout"},
+    }
+    fits |= {"true": {"listed"}, "{ x = [[1]] }": {"extra_body", "args", "embedding_extra_body", "embedding_args"}}
+    assert key in fits.get(value, ())
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_bytes(b"id = \xff")
+    with pytest.raises(SettingsError, match="isn't written in UTF-8"):
+        read_assistants(Settings.load(None, assistants=str(tmp_path / "own.toml")))
+
+
+def test_the_keys_of_models_and_indices_are_those_that_are_used() -> None:
+    assert {f.alias or name for name, f in ModelTable.model_fields.items()} == {"id", "key_env", *MODEL_KEYS}
+    assert set(IndexTable.model_fields) == {"id", "key_env", "store", *EMBEDDING_KEYS}
+
+
+def test_an_assistant_with_a_colon_has_its_tones(tmp_path: Path) -> None:
+    """The longest id that is known is the assistant."""
+    file = tmp_path / "own.toml"
+    steps = 'steps = ["detect", "retrieve", "synthesize"]\n'
+    file.write_text(f'[[assistant]]\nid = "team"\n{steps}[[assistant]]\nid = "team:docs"\n{steps}', "utf-8")
+    made = build(Settings.load(None, assistants=str(file), store=str(tmp_path / "data")))
+    assert made.get("team:docs").persona == ""
+    assert (made.get("team:docs:kids").id, made.get("team:docs:kids").persona) == ("team:docs:kids", "kids")
+    assert made.get("team:kids").persona == "kids"
+    with pytest.raises(RequestError, match="Tones of team:docs, as team:docs:name"):
+        made.get("team:docs:pirate")

@@ -1,0 +1,161 @@
+"""Answers without a language model: what is quoted, whole where it must be, once, in order, and not too much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.citing.extract import LONGEST_FIRST, extract
+from app.core.prompts import load_prompts
+from app.core.types import Chunk, Hit, Section
+from app.text.blocks import blocks_of, sentences
+from tests.app.pipeline.turns import hit, text_of, turn
+from tests.deadline import at_most
+
+PROMPTS = load_prompts(("cs", "en"))
+GUIDE = """\
+## Storage
+
+![disk](https://docs.example.org/disk.png)
+
+Every project has a disk. To make the disk larger:
+
+1. Open the console.
+
+   ```sh
+   console --disk
+
+   # wait for it
+   ```
+
+2. Choose the new size.
+- or ask support
+
+After that the disk is resized at once.
+
+## Network
+
+Ports are closed until you open them.
+"""
+
+
+def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
+    found = hit(number, text, title="Guide")
+    sections = (Section(0, ("Guide", "Storage"), "storage"), Section(text.index("## Network"), ("Guide", "Network")))
+    return replace(found, chunk=replace(found.chunk, sections=sections, **more))
+
+
+def extracted(question: str, *hits: Hit, language: str = "en", **more: object) -> str:
+    return text_of(extract(turn(question, language, hits=hits, **more), PROMPTS.language(language)))
+
+
+def test_a_passage_falls_into_whole_blocks() -> None:
+    """A list with its code is one, headings and pictures are none; each knows its section."""
+    blocks = blocks_of(guide().chunk)
+    assert [(block.kind, block.section) for block in blocks] == [
+        ("paragraph", 0), ("list", 0), ("paragraph", 0), ("paragraph", 1)
+    ]  # fmt: skip
+    assert blocks[0].leads
+    assert "console --disk\n\n   # wait for it\n   ```\n\n2. Choose" in blocks[1].text
+    assert blocks[1].text.endswith("- or ask support")
+
+
+def test_rules_and_pictures_are_read_in_linear_time() -> None:
+    """The rule of a table without a leading pipe can be read as many rules in exponentially many ways."""
+    many = ("-" * 60 + "|", "*" * 60 + "a", "_" * 20_000 + "|", "<br>" * 20_000 + "|", "![](a) " * 20_000 + "x")
+    with at_most(10):
+        for text in many:
+            assert [block.text for block in blocks_of(guide(text=f"{text}\n\n## Network").chunk)] == [text]
+        assert not blocks_of(guide(text="--- ***___ <br> ![a](b)\n\n## Network").chunk)
+
+
+def test_the_part_about_the_question_is_quoted_under_its_own_section() -> None:
+    """Not what the passage happens to begin with."""
+    text = extracted("Are ports closed?", guide())
+    assert "**Guide > Network** [1]\n\nPorts are closed until you open them." in text
+    assert "disk" not in text
+
+
+def test_steps_come_whole_with_the_line_that_announces_them() -> None:
+    """Also where the question's words are in one step only."""
+    text = extracted("Where do I open the console?", guide())
+    assert text.startswith(PROMPTS.language("en").extractive_intro)
+    assert "To make the disk larger:\n\n1. Open the console." in text
+    assert "2. Choose the new size.\n- or ask support" in text
+
+
+def test_nothing_is_announced_and_then_left_out() -> None:
+    """A quotation doesn't end with "as follows:"."""
+    text = "Disks have a size.\n\nIt is set as follows:\n\n```yaml\n" + "size: 10\n" * 200 + "```"
+    part = extracted("Which size do disks have?", hit(1, text))
+    assert part.count("size: 10") in {0, 200}
+    assert ("as follows:" in part) == ("size: 10" in part)
+
+
+def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
+    """With a mark where something was left out; the sentences themselves are the page's."""
+    filler = "Nothing of this has anything to do with it, e.g. `a. B` or that. " * 20
+    text = extracted("When are backups made?", hit(1, f"{filler}Backups are made at night. {filler}"))
+    quoted = text.split("[1]\n\n")[1]
+    assert "Backups are made at night." in quoted
+    assert quoted.startswith("… ")
+    assert quoted.endswith(" …")
+    assert len(quoted) < LONGEST_FIRST
+
+
+def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
+    """They are the pieces that may be quoted alone."""
+    assert sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [
+        "Use `a. B` e.g. Docker.", "Then wait!", "Např. Helm.", "Konec."
+    ]  # fmt: skip
+
+
+def test_nothing_is_quoted_twice_and_a_page_in_its_own_order() -> None:
+    """Two passages of one page stand as they do there, under one heading each; repeated text comes once."""
+    later = replace(hit(1, "Backups are made at night.", title="Guide"), fused=1.0)
+    sooner = hit(
+        2, "Backups are restored by support.\n\nBackups are made at night.", url=later.chunk.url, title="Guide"
+    )
+    later = replace(later, chunk=replace(later.chunk, position=2))
+    text = extracted("How are backups made and restored?", later, sooner)
+    assert text.index("restored by support") < text.index("made at night")
+    assert text.count("made at night") == 1
+
+
+def test_passages_that_say_little_are_left_out() -> None:
+    """Three at most, and none that has only a word of the question."""
+    good = [hit(n, f"Backups of disk {n} are made at night.") for n in range(1, 5)]
+    weak = hit(5, "The night is dark. " * 10)
+    text = extracted("When are backups of the disk made, at night?", *good, weak)
+    assert "disk 3" in text
+    assert "disk 4" not in text
+    assert "dark" not in extracted("When are backups of the disk made, at night?", good[0], weak)
+
+
+@pytest.mark.parametrize(("language", "own"), [("cs", "Zálohy"), ("en", "Backups")])
+def test_the_reader_s_language_stands_alone_where_it_says_as_much(language: str, own: str) -> None:
+    """The same page in two languages is quoted in one; where there is no other, the foreign one is."""
+    english = hit(1, "Backups (zálohy) of etcd are made at night.")
+    czech = replace(hit(2), chunk=replace(hit(2).chunk, language="cs", text="Zálohy (backups) etcd se dělají v noci."))
+    order = (english, czech) if language == "en" else (czech, english)
+    text = extracted("backups zálohy etcd", *order, language=language)
+    assert own in text
+    assert len(text.split("[")) == 2
+    assert "Backups (zálohy)" in extracted("zálohy etcd", english, language="cs")
+
+
+def test_a_whole_page_as_one_passage_is_bounded() -> None:
+    """Also with a splitter that doesn't cut, an answer is no book; code alone stays whole."""
+    page = "\n\n".join(f"Paragraph {n} about disks. " + "More about disks. " * 100 for n in range(50))
+    items = "\n".join(f"- item {n} about disks " + "and more " * 10 for n in range(500))
+    for text in (page, items, f"Disks:\n\n{items}"):
+        part = extracted("disks", hit(1, text))
+        assert len(part) < 3500
+        assert not part.rstrip().endswith("and")
+
+
+def test_a_chunk_without_text_is_no_failure() -> None:
+    """Only a heading and a picture: there is still an answer."""
+    chunk = Chunk("c", "docs", "https://docs.example.org/x", 0, "# T\n\n![x](y.png)", "en", "T")
+    assert extracted("What is T?", Hit(chunk)).startswith(PROMPTS.language("en").extractive_intro)

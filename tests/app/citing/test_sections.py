@@ -1,0 +1,39 @@
+"""Sections that are headed by what was asked come first."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.citing.sections import headed_first
+from app.core.prompts import load_prompts
+from app.core.types import Hit
+from tests.app.pipeline.turns import hit
+
+PROMPTS = load_prompts(("cs", "en"))
+HITS: tuple[Hit, ...] = (
+    hit(1, path=("Indexing", "Can pages of another site be translated?"), title="Indexing"),
+    hit(2, path=("Start", "How do I index another site?"), title="Start"),
+    hit(3, path=("Začínáme", "Jak zaindexuji jiný web?"), title="Začínáme"),
+    hit(4, path=("Storage", "Snapshots"), title="Storage of projects"),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "first"),
+    [
+        ("How do I index another site?", "en", 2),
+        ("index another site", "en", 2),
+        ("jak zaindexuji jiny web", "cs", 3),
+        ("storage of projects", "en", 4),
+        ("How do I index another site of mine?", "en", 1),
+        ("How do I index a site?", "en", 1),
+        ("Snapshots", "en", 1),
+        ("How?", "en", 1),
+        ("", "en", 1),
+    ],
+)
+def test_the_very_words_of_a_heading_lead_to_it(question: str, language: str, first: int) -> None:
+    """Function words, diacritics and capitals don't matter; a word more or less is another question, as is a single one."""
+    found = headed_first(HITS, question, PROMPTS.language(language))
+    rest = [one for one in HITS if one.chunk.id != f"c{first}"]
+    assert [one.chunk.id for one in found] == [f"c{first}", *(one.chunk.id for one in rest)]

@@ -1,0 +1,171 @@
+"""The directory of the embedded store: what is cleaned, and errors for what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.index.embedded.store import EmbeddedStore
+from tests.app.index.embedded.pages import RECIPE, pointer, publish, tables, texts_of
+
+ROOT = Path(__file__).parents[4]
+
+
+async def test_a_dropped_generation_stays_readable_for_a_while(tmp_path):
+    patient = EmbeddedStore(tmp_path / "index", keep=1, grace=600)
+    await publish(patient, {1: ("common v0",)})
+    pinned = await patient.live()
+    for version in range(1, 4):
+        await publish(patient, {1: (f"common v{version}",)})
+    await publish(patient, {1: ("common rebuilt",)}, replace(RECIPE, splitter="other"))
+    assert len(await patient.generations()) == 1
+    assert await texts_of(pinned) == {"common v0"}
+    assert (await pinned.page("https://docs.example.org/1")).markdown == "common v0"
+    hasty = EmbeddedStore(tmp_path / "index", keep=1, grace=0)
+    await publish(hasty, {1: ("common last",)}, replace(RECIPE, splitter="other"))
+    assert {kind: len(names) for kind, names in tables(tmp_path / "index").items()} == {
+        "chunks": 1,
+        "texts": 1,
+        "pages": 1,
+    }
+    await patient.close()
+    await hasty.close()
+
+
+async def test_what_the_pointer_names_survives_somebody_else_s_cleaning(store, tmp_path):
+    import lancedb
+
+    for version in range(3):
+        await publish(store, {1: (f"common v{version}",)})
+    connection = await lancedb.connect_async(str(tmp_path / "index"))
+    for kind in ("chunks", "texts"):
+        table = await connection.open_table(pointer(tmp_path / "index")["generations"][0][kind]["name"])
+        with pytest.raises(RuntimeError, match="tagged"):
+            await table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
+    await store.rollback()
+    live = await store.live()
+    assert await texts_of(live) == {"common v1"}
+    assert (await live.page("https://docs.example.org/1")).markdown == "common v1"
+
+
+async def test_foreign_files_in_the_directory_are_left_alone(store, tmp_path):
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "notes.txt").write_text("mine")
+    (tmp_path / "index" / "other.lance").mkdir()
+    await publish(store, {1: ("common one",)})
+    assert (tmp_path / "index" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "index" / "other.lance").is_dir()
+
+
+# ---- errors ------------------------------------------------------------------------------------
+
+
+async def test_a_file_instead_of_a_directory_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = EmbeddedStore(tmp_path / "file")
+    for call in (store.live(), store.generations(), store.rollback(), store.draft(RECIPE)):
+        with pytest.raises(StoreUnavailable, match="file"):
+            await call
+
+
+async def test_a_damaged_pointer_is_said(store, tmp_path):
+    await publish(store, {1: ("common one",)})
+    file = tmp_path / "index" / "index.json"
+    for content in ("", "[]", "null", '{"format": 1}', '{"format": 99}', '{"format": 1, "generations": [1]}'):
+        file.write_text(content)
+        with pytest.raises(StoreError, match=r"index\.json"):
+            await store.live()
+
+
+async def test_lost_tables_are_said(store, tmp_path):
+    await publish(store, {1: ("common one",)})
+    shutil.rmtree(next((tmp_path / "index").glob("chunks_*")))
+    fresh = EmbeddedStore(tmp_path / "index")
+    with pytest.raises(StoreError, match="chunks_"):
+        await fresh.live()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_directory_without_the_right_to_write_is_said(tmp_path):
+    (tmp_path / "index").mkdir(mode=0o500)
+    with pytest.raises(StoreUnavailable, match="can't be written"):
+        await EmbeddedStore(tmp_path / "index").draft(RECIPE)
+
+
+@pytest.mark.server
+def test_a_full_disk_leaves_the_live_generation(tmp_path):
+    """With a limit on file sizes the draft fails with our error; what was published is served."""
+    code = """
+import asyncio, resource, signal, sys
+from app.core.errors import StoreError
+from app.index.embedded.store import EmbeddedStore
+from app.core.types import Chunk, Page, Recipe
+
+async def put(draft, text):
+    chunk = Chunk(text[:20], "docs", "https://x/" + text[:20], 0, text, "en", "T")
+    await draft.put(Page(chunk.url, "docs", "T", "en", text, "h"), (chunk,), {chunk.id: [1.0, 0, 0, 0]})
+
+async def main():
+    store = EmbeddedStore(sys.argv[1])
+    recipe = Recipe("test", 4, "test", "test")
+    async with await store.draft(recipe) as draft:
+        await put(draft, "small")
+        first = await draft.publish()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    try:
+        async with await store.draft(recipe) as draft:
+            await put(draft, "big " + " ".join(str(n * 7919) for n in range(200_000)))
+            await draft.publish()
+    except StoreError as error:
+        print("said:", error)
+    else:
+        raise SystemExit("published although the disk is full")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert (await EmbeddedStore(sys.argv[1]).live()).info == first
+    async with await store.draft(recipe) as draft:
+        await put(draft, "after")
+        assert (await draft.publish()).chunks == 2
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "index")], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "said: The embedded store can't write" in done.stdout
+
+
+def test_a_missing_library_names_the_extra():
+    code = """
+import sys
+sys.modules["lancedb"] = None
+from app.core.errors import SettingsError
+from app.index.embedded.store import EmbeddedStore
+try:
+    EmbeddedStore("x")
+except SettingsError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "docs-assistant[embedded]" in done.stdout
+    assert issubclass(SettingsError, Exception)
+
+
+async def test_live_is_cheap(store):
+    """A question asks for the live generation each time: it costs one look at a file."""
+    await publish(store, {1: ("common one",)})
+    first = await store.live()
+    began = time.perf_counter()
+    for _ in range(1000):
+        assert await store.live() is first
+    assert time.perf_counter() - began < 0.5

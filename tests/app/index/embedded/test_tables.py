@@ -1,0 +1,184 @@
+"""What the embedded store writes to its tables, and what it leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import lancedb
+import pytest
+
+from app.core.filters import Filters
+from app.core.types import LexicalText, Query
+from app.index.embedded.store import EmbeddedStore
+from tests.app.index.embedded.pages import RECIPE, page_and_chunks, pointer, publish, put, tables, texts_of
+
+
+async def test_touch_writes_no_chunk_and_no_markdown(store, tmp_path):
+    await publish(store, {1: ("common one",), 2: ("common two",)})
+    before = pointer(tmp_path / "index")
+    files = {f for f in (tmp_path / "index").rglob("*") if "pages_" not in str(f) and f.is_file()}
+    async with await store.draft(RECIPE) as draft:
+        await draft.touch([replace(page, etag="new") for page in (await draft.page_states()).values()])
+        await draft.publish()
+    after = pointer(tmp_path / "index")
+    assert after["generations"][0]["chunks"] == before["generations"][0]["chunks"]
+    assert after["generations"][0]["texts"] == before["generations"][0]["texts"]
+    assert {f for f in (tmp_path / "index").rglob("*") if "pages_" not in str(f) and f.is_file()} == files
+
+
+async def test_nothing_changed_writes_nothing(store, tmp_path):
+    await publish(store, {1: ("common one",)})
+    await store.live()
+    before = {
+        f: f.stat().st_mtime_ns for f in (tmp_path / "index").rglob("*") if f.is_file() and f.name != "write.lock"
+    }
+    async with await store.draft(RECIPE) as draft:
+        await draft.touch((await draft.page_states()).values())
+        await draft.remove("https://docs.example.org/unknown")
+        await draft.publish()
+    assert before == {
+        f: f.stat().st_mtime_ns for f in (tmp_path / "index").rglob("*") if f.is_file() and f.name != "write.lock"
+    }
+
+
+async def test_unchanged_chunks_are_not_copied(store, tmp_path):
+    """300 pages with big texts put again, one of them changed, write far less than the index weighs."""
+    rng = random.Random(1)
+    big = {n: (f"common {n} " + " ".join(str(rng.random()) for _ in range(100)),) for n in range(300)}
+    await publish(store, big)
+
+    def written() -> int:
+        return sum(f.stat().st_size for f in (tmp_path / "index").glob("chunks_*/data/**/*") if f.is_file())
+
+    before = written()
+    await publish(store, big | {7: ("common changed",)})
+    assert written() - before < before / 20
+    assert len(await texts_of(await store.live())) == 300
+
+
+async def test_more_pages_than_one_batch_are_all_there(store):
+    pages = {n: tuple(f"common {n} part{i}" for i in range(6)) for n in range(400)}
+    info = await publish(store, pages)
+    assert (info.pages, info.chunks) == (400, 2400)
+    live = await store.live()
+    legs = await live.search(Query(texts=(LexicalText("en", "common"),), vector=[1.0, 0, 0, 0], depth=5000))
+    assert len(legs.lexical) == len(legs.vector) == 2400
+    async with await store.draft(RECIPE) as draft:
+        for n in range(300):
+            await draft.remove(f"https://docs.example.org/{n}")
+        info = await draft.publish()
+    assert info.chunks == 600
+    assert len(await texts_of(await store.live())) == 600
+
+
+async def test_a_page_put_again_after_a_batch_was_written_replaces_it(store):
+    async with await store.draft(RECIPE) as draft:
+        await put(draft, 0, "common first")
+        for n in range(1, 1100):
+            await put(draft, n, f"common {n}")
+        await put(draft, 0, "common second")
+        await draft.remove("https://docs.example.org/1")
+        info = await draft.publish()
+    assert info.chunks == 1099
+    texts = await texts_of(await store.live())
+    assert "common second" in texts
+    assert not texts & {"common first", "common 1"}
+
+
+async def test_a_removed_page_that_comes_back_needs_no_vectors(store):
+    await publish(store, {n: (f"common {n}",) for n in range(1100)})
+    page, chunks = page_and_chunks(5, "common 5")
+    async with await store.draft(RECIPE) as draft:
+        for n in range(1050):
+            await draft.remove(f"https://docs.example.org/{n}")
+        await put(draft, 2000, "common new")  # a batch is full: what was removed is gone from the table
+        assert await draft.missing(chunks) == ()
+        await draft.put(page, chunks, {})
+        await draft.publish()
+    live = await store.live()
+    assert await texts_of(live) == {f"common {n}" for n in range(1050, 1100)} | {"common 5", "common new"}
+
+
+@pytest.mark.server
+async def test_many_small_changes_keep_the_index_small_and_right(store, tmp_path):
+    """Files are merged and old versions deleted while generations come and go."""
+    await publish(store, {n: (f"common {n}",) for n in range(30)})
+    for step in range(45):
+        await publish(store, {step % 30: (f"common {step % 30} changed at {step}",)})
+    assert len(await texts_of(await store.live())) == 30
+    folder = next((tmp_path / "index").glob("chunks_*"))
+    assert len(list((folder / "data").iterdir())) < 50
+    assert len(list((folder / "_versions").iterdir())) < 70  # without cleaning 120
+    assert len(tables(tmp_path / "index")["pages"]) <= 3
+
+
+@pytest.mark.server
+async def test_a_slow_machine_that_cleans_too_late_publishes_all_the_same(store, monkeypatch, caplog):
+    """LanceDB counts the age of versions when it gets to them: a tagged one may be old by then, which only defers cleaning."""
+    await publish(store, {0: ("common 2",), 1: ("common same",)})
+    monkeypatch.setattr("app.index.embedded.tables.SLACK", timedelta(seconds=-1))
+    await asyncio.sleep(1.2)
+    await publish(store, {0: ("common 3",)})
+    assert "Old versions of a table stay until the next run" in caplog.text
+    assert sorted(await texts_of(await store.live())) == ["common 3", "common same"]
+    await store.rollback()
+    assert sorted(await texts_of(await store.live())) == ["common 2", "common same"]
+
+
+@pytest.mark.server
+async def test_a_big_index_searches_approximately_and_exactly(store):
+    """From 20,000 chunks on there is an index of vectors; its best five are those of the exhaustive search."""
+    rng = random.Random(3)
+    centres = [[rng.gauss(0, 1) for _ in range(8)] for _ in range(300)]
+    recipe = replace(RECIPE, dimension=8)
+    async with await store.draft(recipe) as draft:
+        for n in range(101):
+            page, chunks = page_and_chunks(n, *(f"w{n}x{i}" for i in range(200)))
+            vectors = {c.id: [x + rng.gauss(0, 0.2) for x in rng.choice(centres)] for c in chunks}
+            await draft.put(page, chunks, vectors)
+        await draft.publish()
+    live = await store.live()
+    shared = 0
+    for _ in range(20):
+        query = Query(texts=(), vector=[x + rng.gauss(0, 0.2) for x in rng.choice(centres)], depth=5)
+        approximate = (await live.search(query)).vector
+        exact = (await live.search(replace(query, exact=True))).vector
+        assert approximate[0].score <= exact[0].score + 1e-6
+        shared += len({c.id for c in approximate} & {c.id for c in exact})
+    assert shared >= 95
+
+
+async def test_an_index_without_said_versions_is_read_and_then_built_anew(store, tmp_path):
+    """Tables of an earlier release lack the column: addresses tell versions until the next run, which rebuilds."""
+    await publish(store, {1: ("common one",), 2: ("common two",)})
+    directory = tmp_path / "index"
+    values = pointer(directory)
+    for entry in values["generations"]:
+        table = lancedb.connect(directory).open_table(entry["chunks"]["name"])
+        table.drop_columns(["versions"])
+        entry["chunks"]["version"] = table.version
+    (directory / "index.json").write_text(json.dumps(values))
+
+    other = EmbeddedStore(directory)
+    try:
+        live = await other.live()
+        assert await texts_of(live) == {"common one", "common two"}
+        limited = Query((LexicalText("en", "common"),), [1.0, 0, 0, 0], filters=Filters(versions=("1.0",)))
+        legs = await live.search(limited)
+        assert (legs.lexical, legs.vector) == ((), ())
+        async with await other.draft(RECIPE) as draft:
+            assert draft.rebuilds
+            page, chunks = page_and_chunks(1, "common one")
+            chunks = tuple(replace(chunk, versions=("1.0",)) for chunk in chunks)
+            await draft.put(replace(page, versions=("1.0",)), chunks, {c.id: [1.0, 0, 0, 0] for c in chunks})
+            await draft.publish()
+        legs = await (await other.live()).search(limited)
+        assert len(legs.lexical) == len(legs.vector) == 1
+        async with await other.draft(RECIPE) as draft:
+            assert not draft.rebuilds
+    finally:
+        await other.close()

@@ -1,0 +1,263 @@
+"""What an OpenSearch that fails, or is none, comes to: errors that say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+
+from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
+from app.core.types import LexicalText, Query
+from app.index.opensearch.connection import Connection, to_json
+from app.index.opensearch.store import OpenSearchStore
+from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
+
+
+@asynccontextmanager
+async def listening(handle, port: int = 0, **values) -> AsyncIterator[int]:
+    """A server of this process on a free port; its connections end with it."""
+    tasks: set[asyncio.Task] = set()
+    writers: list[asyncio.StreamWriter] = []
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        tasks.add(asyncio.ensure_future(handle(reader, writer)))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port, **values)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+def store_at(port: int, scheme: str = "http", **values) -> OpenSearchStore:
+    return OpenSearchStore(f"{scheme}://127.0.0.1:{port}", index="docs", **values)
+
+
+def answering(status: int, body: bytes, kind: str = "application/json", seen: list[bytes] | None = None):
+    """Handles a connection by giving each request the same answer."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                if seen is not None:
+                    seen.append(head)
+                start = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+                writer.write(start.encode() + body)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+
+    return handle
+
+
+class TestFailures:
+    async def test_a_closed_port_is_named(self):
+        async with listening(answering(200, b"{}")) as port:
+            pass
+        store = store_at(port)
+        with pytest.raises(StoreUnavailable, match=rf"127\.0\.0\.1:{port} can't be reached.*Start it"):
+            await store.live()
+        await store.close()
+
+    async def test_a_server_that_hangs_is_given_up_in_time(self):
+        async def hang(reader, writer) -> None:
+            await asyncio.sleep(60)
+
+        async with listening(hang) as port:
+            store = store_at(port, timeout=0.3)
+            start = time.monotonic()
+            with pytest.raises(StoreUnavailable, match=r"did not answer .*DOCS_STORE_TIMEOUT is 0\.3 s"):
+                await store.live()
+            assert time.monotonic() - start < 2
+            await store.close()
+
+    @pytest.mark.parametrize(
+        ("status", "body", "error", "message"),
+        [
+            (401, b"Unauthorized", StoreError, "Check user, password"),
+            (403, b'{"error":{"type":"security_exception","reason":"no rights"}}', StoreError, "no rights.*Check user"),
+            (429, b'{"error":{"type":"rejected","reason":"queue is full"}}', StoreUnavailable, "queue is full.*later"),
+            (503, b"<html>starting</html>", StoreUnavailable, "503.*overloaded or starting"),
+            (500, b'{"error":{"type":"null_pointer","reason":"oops"}}', StoreError, "500, null_pointer: oops"),
+            (200, b"<html>a portal</html>", StoreError, "as OpenSearch does.*Check DOCS_STORE"),
+            (200, b'{"docs-1":{"aliases":{"docs":{}}}}', StoreError, "not one of this service"),
+        ],
+    )
+    async def test_each_refusal_is_one_of_our_errors(self, status, body, error, message):
+        async with listening(answering(status, body)) as port:
+            store = store_at(port)
+            with pytest.raises(error, match=message) as raised:
+                await store.live()
+            assert raised.type is error
+            await store.close()
+
+    @pytest.mark.parametrize(
+        "version",
+        [{"number": "2.19.1", "distribution": "opensearch"}, {"number": "8.15.0", "build_flavor": "default"}],
+    )
+    async def test_a_server_that_is_too_old_or_another_product_is_refused(self, version):
+        async with listening(answering(200, orjson.dumps({"version": version}))) as port:
+            store = store_at(port)
+            with pytest.raises(StoreError, match=rf"{version['number']}; OpenSearch 3\.0 or newer is needed"):
+                await store.draft(RECIPE)
+            await store.close()
+
+    async def test_a_server_without_vectors_is_told_what_it_lacks(self):
+        cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [knn_vector] declared on [e]"}
+        error = Connection("http://127.0.0.1:1").refusal(400, {"error": cause}, "PUT /docs-1")
+        assert "k-NN plugin is missing" in str(error)
+
+    @pytest.mark.parametrize("url", ["127.0.0.1:9200", "ftp://host", "http://"])
+    def test_an_address_that_is_none_is_a_wrong_setting(self, url):
+        with pytest.raises(SettingsError, match="should be as http"):
+            OpenSearchStore(url, index="docs")
+
+    @pytest.mark.parametrize("index", ["", "Docs", "_docs", "a,b", "a*", "a/b"])
+    def test_an_index_name_that_is_none_is_a_wrong_setting(self, index):
+        with pytest.raises(SettingsError, match="DOCS_STORE names the index"):
+            OpenSearchStore("http://127.0.0.1:9200", index=index)
+
+    def test_a_password_in_the_address_is_not_shown(self):
+        assert "secret" not in Connection("http://me:secret@127.0.0.1:9200").url
+
+    def test_half_a_surrogate_pair_is_sent_as_a_mark(self):
+        assert orjson.loads(to_json({"query": "a\ud83d b"})) == {"query": "a? b"}
+
+    def test_a_store_serves_one_event_loop_after_the_other(self):
+        """Two asyncio.run in one process, as command lines and notebooks do."""
+
+        async def ask(store: OpenSearchStore, port: int) -> None:
+            async with asyncio.timeout(5):
+                nothing = answering(404, b'{"error":"alias [docs] missing","status":404}')
+                async with listening(nothing, port=port):
+                    with pytest.raises(NoIndex):
+                        await store.live()
+
+        import socket
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        store = store_at(port)
+        asyncio.run(ask(store, port))
+        asyncio.run(ask(store, port))
+        asyncio.run(store.close())
+
+
+@pytest.mark.opensearch
+@pytest.mark.server
+class TestRealFailures:
+    async def test_a_read_only_index_is_named(self, store, http):
+        """As OpenSearch blocks it when its disk has run full; the live generation still answers."""
+        await publish(store, "kept")
+        block = {"index.blocks.read_only_allow_delete": True}
+        await http.put(f"/{name_of(store)}-1/_settings", json=block)
+        with pytest.raises(StoreError, match=r"read-only.*make room"):
+            await publish(store, "new")
+        assert await found(store, "kept new") == ["kept"]
+        await http.put(f"/{name_of(store)}-1/_settings", json={"index.blocks.read_only_allow_delete": None})
+        await publish(store, "new")
+        assert await found(store, "kept new") == ["new"]
+
+    async def test_an_index_deleted_under_a_reader_is_named_and_not_made_again(self, store, http):
+        await publish(store, "text")
+        live = await store.live()
+        await http.delete(f"/{name_of(store)}-1")
+        with pytest.raises(StoreError, match="was deleted under the service"):
+            await live.search(Query((LexicalText("en", "text"),)))
+        with pytest.raises(NoIndex):
+            await store.live()
+        assert (await http.get(f"/{name_of(store)}")).status_code == 404
+        await publish(store, "text again")
+        assert await found(store, "text") == ["text again"]
+
+    async def test_an_index_of_somebody_else_is_left_alone(self, store, http):
+        await http.put(f"/{name_of(store)}")
+        with pytest.raises(StoreError, match="index of something else"):
+            await store.draft(RECIPE)
+        with pytest.raises(NoIndex):
+            await store.live()
+
+    async def test_a_row_that_is_refused_stops_the_run(self, store):
+        """A part of a batch that fails is an error, not a hole in the index."""
+        await publish(store, "kept")
+        with pytest.raises(StoreError, match=r"refused 1 of 6 rows.*embedding"):
+            async with await store.draft(RECIPE) as draft:
+                record, chunks = page("/bad", "bad")
+                await draft.put(record, chunks, {chunks[0].id: [1.0, "x", 2.0, 3.0]})
+                await put(draft, "/0", "new")
+                await draft.publish()
+        assert await found(store, "kept new bad") == ["kept"]
+
+    async def test_many_questions_at_once_ask_for_the_pointer_once(self, store):
+        await publish(store, "text")
+        generations = await asyncio.gather(*(store.live() for _ in range(50)))
+        assert len({id(generation) for generation in generations}) == 1
+
+
+# ---- TLS ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path) -> tuple[str, ssl.SSLContext]:
+    """A certificate for 127.0.0.1 that signs itself: its file, and a server's context with it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command to make a certificate")
+    cert, key = tmp_path / "ca.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(cert, key)
+    return str(cert), context
+
+
+class TestTls:
+    async def test_own_authority_and_password_reach_the_server(self, certificate):
+        ca, context = certificate
+        seen: list[bytes] = []
+        nothing = answering(404, b'{"error":"alias [docs] missing","status":404}', seen=seen)
+        async with listening(nothing, ssl=context) as port:
+            store = store_at(port, "https", ca=ca, auth=("me", "pa:ss"))
+            with pytest.raises(NoIndex):
+                await store.live()
+            await store.close()
+        assert b"Basic " + base64.b64encode(b"me:pa:ss") in seen[0]
+
+    async def test_an_unknown_authority_is_named(self, certificate):
+        _, context = certificate
+        async with listening(answering(200, b"{}"), ssl=context) as port:
+            store = store_at(port, "https")
+            with pytest.raises(StoreUnavailable, match=r"No TLS with .*DOCS_STORE_CA"):
+                await store.live()
+            await store.close()
+
+    async def test_plain_http_to_a_tls_port_hints_at_the_scheme(self, certificate):
+        _, context = certificate
+        async with listening(answering(200, b"{}"), ssl=context) as port:
+            store = store_at(port)
+            with pytest.raises(StoreUnavailable, match="opensearchs://"):
+                await store.live()
+            await store.close()
+
+    def test_a_missing_file_of_authorities_is_a_wrong_setting(self, tmp_path):
+        with pytest.raises(SettingsError, match="DOCS_STORE_CA"):
+            store_at(1, "https", ca=str(tmp_path / "none.pem"))

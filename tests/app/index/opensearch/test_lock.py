@@ -1,0 +1,140 @@
+"""One writer at a time on OpenSearch, whatever becomes of the one before."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from app.core.errors import NoIndex, StoreBusy
+from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
+
+KILLED = """
+import asyncio, os, sys
+from app.index.opensearch.store import OpenSearchStore
+from app.core.types import Chunk, Page, Recipe
+
+async def main():
+    store = OpenSearchStore(sys.argv[1], index=sys.argv[2])
+    draft = await store.draft(Recipe("axes", 4, "none", "1"))
+    chunk = Chunk("half", "docs", "https://docs.example.org/0", 0, "half done", "en", "A page")
+    await draft.put(Page(chunk.url, "docs", "A page", "en", "half done", "h"), [chunk], {"half": [1, 2, 3, 4]})
+    await draft._batch.flush()
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.opensearch
+@pytest.mark.server
+class TestLock:
+    async def test_a_busy_index_says_who_and_since_when(self, store, open_store):
+        async with await store.draft(RECIPE):
+            with pytest.raises(StoreBusy, match=rf"process {os.getpid()} on .+, since 20\d\d-.*"):
+                await open_store().draft(RECIPE)
+            with pytest.raises(NoIndex):
+                await store.live()
+        async with await open_store().draft(RECIPE):
+            pass
+
+    async def test_nobody_rolls_back_under_a_writer(self, store, open_store):
+        await publish(store, "one")
+        await publish(store, "two")
+        async with await store.draft(RECIPE) as draft:
+            await put(draft, "/0", "three")
+            with pytest.raises(StoreBusy):
+                await open_store().rollback()
+
+    async def test_a_draft_that_changes_nothing_writes_nothing(self, store, http):
+        """Not even its lock: no operation in any index, counted by the server."""
+
+        async def operations() -> dict[str, int]:
+            found = (await http.get(f"/{name_of(store)}-*/_stats?level=shards")).json()["indices"]
+            return {index: value["shards"]["0"][0]["seq_no"]["max_seq_no"] for index, value in found.items()}
+
+        info = await publish(store, "one", "two")
+        before = await operations()
+        assert f"{name_of(store)}-meta" in before
+        async with await store.draft(RECIPE) as draft:
+            await draft.remove(SITE + "/unknown")
+            await draft.touch([])
+            assert await draft.publish() == info
+        assert await operations() == before
+
+    async def test_a_rollback_under_a_draft_that_wrote_nothing_yet_is_noticed(self, store, open_store):
+        """What the draft began from is no longer live."""
+        first = await publish(store, "one")
+        await publish(store, "two")
+        async with await store.draft(RECIPE) as draft:
+            await open_store().rollback()
+            for _ in range(2):
+                with pytest.raises(StoreBusy, match=r"Another run wrote to .* while this one read"):
+                    await put(draft, "/0", "three")
+        assert (await store.live()).info == first
+
+    async def test_an_open_draft_keeps_its_lock(self, open_store):
+        """The lock is renewed as long as the draft is open, however long that takes."""
+        async with await open_store(lock_seconds=0.6).draft(RECIPE):
+            await asyncio.sleep(1.5)
+            with pytest.raises(StoreBusy):
+                await open_store(lock_seconds=0.6).draft(RECIPE)
+
+    async def test_a_lock_without_sign_of_life_expires(self, open_store, monkeypatch):
+        """The writer that lost it in its sleep is refused, and what it wrote is not published."""
+        sleeper = open_store(lock_seconds=0.6)
+        await publish(sleeper, "kept")
+        async with await sleeper.draft(RECIPE) as asleep:
+            await put(asleep, "/z", "of the sleeper")
+            await asleep._batch.flush()
+            asleep._lock._heart.cancel()
+            await asyncio.sleep(0.8)
+            await publish(open_store(), "kept", "new")
+            await put(asleep, "/y", "too late")
+            with pytest.raises(StoreBusy, match="went to another writer"):
+                await asleep.publish()
+        assert sorted(await found(sleeper, "kept new sleeper late")) == ["kept", "new"]
+
+    async def test_a_killed_writer_leaves_the_index_serving_and_the_next_draft_clean(self, store, address):
+        """On its own machine it blocks nobody, although its lock hasn't expired."""
+        await publish(store, "whole")
+        killed = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-c", KILLED, address, name_of(store)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            check=False,
+            capture_output=True,
+        )
+        assert killed.returncode == -9, killed.stderr.decode()
+        assert await found(store, "whole half done") == ["whole"]
+        async with await store.draft(RECIPE) as draft:
+            await put(draft, "/1", "next")
+            info = await draft.publish()
+        assert (info.pages, info.chunks) == (2, 2)
+        assert sorted(await found(store, "whole half done next")) == ["next", "whole"]
+
+    async def test_a_writer_that_died_before_the_pointer_moved_published_nothing(self, store, open_store, monkeypatch):
+        """The catalog already lists the new generation at that moment; the alias decides."""
+        first = await publish(store, "one")
+
+        async def die(*_args) -> None:
+            raise KeyboardInterrupt
+
+        draft = await store.draft(RECIPE)
+        await put(draft, "/0", "two")
+        with monkeypatch.context() as patch:
+            patch.setattr(draft._catalog, "point", die)
+            with pytest.raises(KeyboardInterrupt):
+                await draft.publish()
+        await draft._lock.release()
+        reader = open_store()
+        assert (await reader.live()).info == first
+        assert await reader.generations() == (first,)
+        second = await publish(reader, "three")
+        assert second.id > first.id + 1
+        assert await found(store, "one two three") == ["three"]
+        assert await reader.rollback() == first
+        assert await found(reader, "one two three") == ["one"]

@@ -1,0 +1,71 @@
+"""The time of a page, and where it lies, change its place in the ranking; a page without a date keeps its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.types import Boost, Candidate, Legs, Query, Recency
+from app.index.ranking.fuse import fuse
+
+DATES = {"old": "2022-03-01T10:00:00+00:00", "middle": "2023-09-01", "new": "2025-03-01", "undated": ""}
+SCORES = {"old": 10.0, "undated": 9.0, "middle": 8.0, "new": 7.0, "last": 1.0}
+
+
+def fused(dates: dict[str, str] | None = None, **values) -> dict[str, float]:
+    """Fused scores by id, in the order of the ranking."""
+    dates = DATES if dates is None else dates
+    leg = tuple(
+        Candidate(id=id_, url=f"https://x/{id_}/", language="en", score=score, dated=dates.get(id_, ""))
+        for id_, score in SCORES.items()
+    )
+    ranked = fuse(Legs(leg), Query(texts=(), limit=10, lexical_weight=1.0, **values))
+    return {one.id: one.fused for one in ranked}
+
+
+PLAIN = fused()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "lifted"),
+    [
+        ("2023-09-01", "", {"middle", "new"}),
+        ("2023-09-02", "", {"new"}),
+        ("", "2023-09-01", {"old", "middle"}),
+        ("2022-03-01", "2022-03-01", {"old"}),
+        ("2026-01-01", "", set()),
+    ],
+)
+def test_pages_of_the_time_count_fifteen_times(first: str, last: str, lifted: set[str]):
+    """Both ends included; pages of another time and those without a date stay as they are."""
+    boosted = fused(boosts=(Boost(15, first, last),))
+    assert boosted == {id_: pytest.approx(score * (15 if id_ in lifted else 1)) for id_, score in PLAIN.items()}
+
+
+def test_places_are_boosted_by_the_beginning_of_their_address():
+    assert next(iter(fused(boosts=(Boost(2, url_prefixes=("https://x/new/", "https://y/")),)))) == "new"
+
+
+def test_without_a_time_newer_pages_count_more():
+    """1 / (1 + 0.5 a year), two years at most; a page without a date counts like the middle one of the others."""
+    ranked = fused(recency=Recency("2025-03-01"))
+    assert ranked["new"] == pytest.approx(PLAIN["new"])
+    assert ranked["old"] == pytest.approx(PLAIN["old"] / 2)
+    assert ranked["middle"] == pytest.approx(PLAIN["middle"] / (1 + 0.5 * 547 / 365.25))
+    assert ranked["undated"] / PLAIN["undated"] == pytest.approx(ranked["middle"] / PLAIN["middle"])
+    assert list(ranked) == ["new", "undated", "old", "middle", "last"]
+
+
+@pytest.mark.parametrize("dates", [{}, dict.fromkeys(SCORES, "2024-05-05"), {"old": "2020-01-01"}])
+def test_without_real_dates_nothing_changes(dates: dict[str, str]):
+    """One day for all is the day of a build."""
+    assert fused(dates, recency=Recency("2025-03-01")) == PLAIN
+
+
+def test_a_hit_tells_what_it_was_boosted_with():
+    """So that what a page says can be told from when it is of; 1 where nothing boosts."""
+    leg = (Candidate("new", "https://x/new/", "en", 2.0, "2025-03-01"), Candidate("old", "https://x/old/", "en", 1.0))
+    query = Query(texts=(), lexical_weight=1.0)
+    assert [one.boost for one in fuse(Legs(leg), query)] == [1.0, 1.0]
+    assert [one.boost for one in fuse(Legs(leg), replace(query, boosts=(Boost(15, "2025-01-01"),)))] == [15.0, 1.0]

@@ -1,0 +1,53 @@
+"""Search in two stages: how many clusters there are, and that a small index is searched by them too where that is set."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.settings import Settings
+from app.core.types import Chunk, Page, Query, Recipe
+from app.index import open_store
+from app.index.embedded.clusters import Clusters
+
+
+@pytest.mark.parametrize(
+    ("clusters", "rows", "count", "probes"),
+    [
+        (Clusters(), 19_999, 0, 1),
+        (Clusters(), 20_000, 1131, 226),
+        (Clusters(500), 10_000, 500, 100),
+        (Clusters(500, 10), 10_000, 500, 50),
+        (Clusters(500), 600, 60, 12),
+        (Clusters(500), 19, 0, 1),
+        (Clusters(2, 1), 100, 2, 1),
+    ],
+)
+def test_how_many_there_are_and_are_searched(clusters: Clusters, rows: int, count: int, probes: int) -> None:
+    """At least ten chunks are in each; at least one is searched."""
+    assert (clusters.of(rows), clusters.probes(rows)) == (count, probes)
+
+
+async def test_only_the_nearest_clusters_are_searched(tmp_path: Path) -> None:
+    """With all of them it is the exhaustive search, with one it has a part of it, and exact ignores them."""
+    rng = random.Random(5)
+    settings = Settings.load(None, store=str(tmp_path / "index"), clusters=20, clusters_searched=100)
+    store = open_store(settings)
+    chunks = [Chunk(f"c{i}", "docs", "https://x/p", i, f"text {i}", "en", "P") for i in range(400)]
+    vectors = {chunk.id: [rng.gauss(0, 1) for _ in range(8)] for chunk in chunks}
+    async with await store.draft(Recipe("e", 8, "s", "a")) as draft:
+        await draft.put(Page("https://x/p", "docs", "P", "en", "", "h"), chunks, vectors)
+        await draft.publish()
+    query = Query((), [rng.gauss(0, 1) for _ in range(8)], depth=400)
+    everything = (await (await store.live()).search(replace(query, exact=True))).vector
+    assert len(everything) == 400
+    assert {c.id for c in (await (await store.live()).search(query)).vector} == {c.id for c in everything}
+    await store.close()
+    few = open_store(settings.model_copy(update={"clusters_searched": 5}))
+    part = (await (await few.live()).search(query)).vector
+    assert 1 < len(part) < 200
+    assert len((await (await few.live()).search(replace(query, exact=True))).vector) == 400
+    await few.close()

@@ -1,0 +1,167 @@
+"""LlamaIndex's stock OpenSearch classes read our index through its alias, as they come."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from app.core.types import Chunk, Page, Recipe, Section
+from app.index.opensearch.mapping import OPEN
+from app.index.opensearch.store import OpenSearchStore
+
+pytest.importorskip("llama_index.vector_stores.opensearch", exc_type=ImportError)
+
+from llama_index.core import VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
+from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
+
+pytestmark = [pytest.mark.opensearch, pytest.mark.server]
+
+TOPICS = ("storage", "network", "login", "gpu")
+RECIPE = Recipe(embedder="topics", dimension=len(TOPICS), splitter="none", analyzer="1")
+SITE = "https://docs.example.org"
+ENDED = MetadataFilter(key="gen_to", value=OPEN, operator=FilterOperator.EQ)
+
+
+def vector(text: str) -> list[float]:
+    return [float(text.lower().count(topic)) + 0.01 for topic in TOPICS]
+
+
+class TopicEmbedding(BaseEmbedding):
+    """How often each topic is named."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+
+def chunk(path: str, text: str, language: str = "en", collection: str = "docs") -> Chunk:
+    return Chunk(
+        id=uuid.uuid5(uuid.NAMESPACE_URL, path + text).hex,
+        collection=collection,
+        url=SITE + path,
+        position=0,
+        text=text,
+        language=language,
+        title="A page",
+        sections=(Section(0, ("Guide", "Part: one"), "part-one"),),
+        modified="2024-05-01",
+    )
+
+
+async def publish(store: OpenSearchStore, *chunks: Chunk, remove: str = "") -> None:
+    async with await store.draft(RECIPE) as draft:
+        for one in chunks:
+            record = Page(one.url, one.collection, one.title, one.language, one.text, "hash")
+            await draft.put(record, [one], {one.id: vector(one.text)})
+        if remove:
+            await draft.remove(SITE + remove)
+        await draft.publish()
+
+
+@pytest.fixture
+async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]]:
+    """Our store, and LlamaIndex's on the same alias."""
+    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
+    if not address:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    store = OpenSearchStore(address, index=name)
+    await publish(
+        store,
+        chunk("/en/storage", "Storage has a quota."),
+        chunk("/cs/storage", "Úložiště (storage) má kvótu.", language="cs"),
+        chunk("/en/network", "The network is fast."),
+        chunk("/blog/gpu", "A GPU for each.", collection="blog"),
+    )
+    client = OpensearchVectorClient(address, name, dim=len(TOPICS), engine="lucene")
+    try:
+        yield store, OpensearchVectorStore(client)
+    finally:
+        await client.aclose()
+        await store.close()
+        async with httpx.AsyncClient(base_url=address, timeout=60) as http:
+            for each in (await http.get(f"/{name}*/_alias")).json():
+                await http.delete(f"/{each}")
+
+
+async def texts(theirs: OpensearchVectorStore, question: str, *filters: MetadataFilter, top: int = 10) -> list[str]:
+    retriever = VectorStoreIndex.from_vector_store(theirs, embed_model=TopicEmbedding()).as_retriever(
+        similarity_top_k=top, filters=MetadataFilters(filters=list(filters)) if filters else None
+    )
+    return [node.text for node in await retriever.aretrieve(question)]
+
+
+async def test_a_stock_index_retrieves_with_text_score_and_metadata(index):
+    """A node carries what a source link needs, although we write no _node_content."""
+    retriever = VectorStoreIndex.from_vector_store(index[1], embed_model=TopicEmbedding()).as_retriever(
+        similarity_top_k=1
+    )
+    (node,) = await retriever.aretrieve("network")
+    assert node.text == "The network is fast."
+    assert node.score == pytest.approx(1.0, abs=1e-3)
+    assert node.metadata["link"] == SITE + "/en/network#part-one"
+    assert (node.metadata["title"], node.metadata["heading_path"]) == ("A page", "Guide > Part: one")
+    assert (node.metadata["language"], node.metadata["modified"]) == ("en", "2024-05-01")
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([MetadataFilter(key="language", value="cs")], {"/cs/storage"}),
+        ([MetadataFilter(key="language", value="cs", operator=FilterOperator.NE)], {"/en/storage", "/en/network", "/blog/gpu"}),
+        ([MetadataFilter(key="collection", value=["blog"], operator=FilterOperator.IN)], {"/blog/gpu"}),
+        ([MetadataFilter(key="url", value="/en/", operator=FilterOperator.CONTAINS)], {"/en/storage", "/en/network"}),
+        ([MetadataFilter(key="language", value="en"), MetadataFilter(key="collection", value="blog")], {"/blog/gpu"}),
+        ([MetadataFilter(key="position", value=0)], {"/en/storage", "/cs/storage", "/en/network", "/blog/gpu"}),
+        ([MetadataFilter(key="language", value="sk")], set()),
+    ],
+)  # fmt: skip
+async def test_metadata_filters_hold(index, filters, expected):
+    """Equality, inequality, lists, parts of a word and numbers, on fields that LlamaIndex suffixes with .keyword."""
+    retriever = VectorStoreIndex.from_vector_store(index[1], embed_model=TopicEmbedding()).as_retriever(
+        similarity_top_k=10, filters=MetadataFilters(filters=filters)
+    )
+    nodes = await retriever.aretrieve("storage")
+    assert {node.metadata["url"].removeprefix(SITE) for node in nodes} == expected
+
+
+async def test_a_stock_text_search_reads_the_words(index):
+    """Its own lexical query looks at `content`, where diacritics are folded."""
+    query = VectorStoreQuery(query_str="kvotu uloziste", similarity_top_k=5, mode=VectorStoreQueryMode.TEXT_SEARCH)
+    result = await index[1].aquery(query)
+    assert [node.text for node in result.nodes] == ["Úložiště (storage) má kvótu."]
+
+
+async def test_only_the_live_generation_is_retrieved(index):
+    """What was changed or removed is gone for a client of the alias, and back after a rollback."""
+    store, theirs = index
+    await publish(store, chunk("/en/storage", "Storage has no quota."), remove="/en/network")
+    live = {"Storage has no quota.", "Úložiště (storage) má kvótu.", "A GPU for each."}
+    assert set(await texts(theirs, "storage")) == live
+    await store.rollback()
+    before = {"Storage has a quota.", "Úložiště (storage) má kvótu.", "The network is fast.", "A GPU for each."}
+    assert set(await texts(theirs, "storage")) == before
+
+
+async def test_a_filter_on_gen_to_leaves_no_place_to_ended_rows(index):
+    """The alias filters after the nearest were taken; with this filter inside, the nearest are all of them current."""
+    store, theirs = index
+    for number in range(2):
+        await publish(store, chunk("/en/storage", f"Storage has a quota of {number} TB."))
+    found = await texts(theirs, "storage quota", ENDED, top=2)
+    assert set(found) == {"Storage has a quota of 1 TB.", "Úložiště (storage) má kvótu."}

@@ -1,0 +1,196 @@
+"""Models and stores of the service: nothing of them is waited for in vain. Every wait here is cut to a fraction of a second."""
+
+import asyncio
+import time
+
+import pytest
+
+from app.core import breaker as breaking
+from app.core.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
+from app.core.gate import Gate
+from app.core.turn import Done, Message, Reasoning, Text
+from app.core.types import Query
+from app.index.guarded import GuardedStore
+from app.models.base import CallOptions
+from app.models.guarded import LONGEST_THINKING, GuardedEmbedder, GuardedModel, GuardedReranker
+from app.models.openai import Endpoint, OpenAIModel
+from app.models.rerank import Reranker
+from tests.fake_llm import Reply, fake_llm
+
+QUESTION = [Message("user", "How much?")]
+QUICK = CallOptions(timeout=0.15)
+SILENT = {
+    "pings": ": ping\n\n",
+    "chunks without choices": 'data: {"choices": []}\n\n',
+    "empty deltas": 'data: {"choices": [{"index": 0, "delta": {"content": ""}}]}\n\n',
+    "blanks": 'data: {"choices": [{"index": 0, "delta": {"content": " \\n"}}]}\n\n',
+}
+
+
+class Endless:
+    """A model whose server keeps sending something, as a real one did over HTTP."""
+
+    name = "endless"
+
+    def __init__(self, *events, pause=0.01):
+        self.events, self.pause, self.closed = events, pause, False
+
+    async def stream(self, messages, options):
+        try:
+            for event in self.events[:-1]:
+                yield event
+            while True:
+                await asyncio.sleep(self.pause)
+                if self.events:
+                    yield self.events[-1]
+        finally:
+            self.closed = True
+
+
+async def until_it_stalls(model, options=QUICK):
+    began, heard = time.monotonic(), []
+    with pytest.raises(ModelTimeout, match="said nothing new for"):
+        async for event in model.stream(QUESTION, options):
+            heard.append(event)
+    return heard, time.monotonic() - began
+
+
+@pytest.mark.parametrize("form", SILENT)
+async def test_what_is_no_text_does_not_outwait_the_timeout(form):
+    """A real server over HTTP that sends such a piece again and again."""
+    async with fake_llm() as llm:
+        llm.reply = lambda _: Reply("", repeated=SILENT[form], piece_delay=0.01)
+        model = GuardedModel(OpenAIModel(Endpoint(llm.url, timeout=QUICK.timeout), "m"))
+        try:
+            _, took = await until_it_stalls(model)
+        finally:
+            await model.close()
+    assert took < 2
+
+
+async def test_a_model_that_stalls_in_mid_answer_is_ended_and_closed():
+    endless = Endless(Text("A"), Text(" "))
+    heard, _ = await until_it_stalls(GuardedModel(endless))
+    assert heard[0] == Text("A")
+    assert endless.closed
+
+
+async def test_thinking_counts_as_text_for_some_time_only():
+    heard, took = await until_it_stalls(GuardedModel(Endless(Reasoning("hm"))))
+    assert len(heard) > 1
+    assert took > LONGEST_THINKING * QUICK.timeout
+
+
+async def test_text_that_keeps_coming_and_a_slow_reader_are_no_stall():
+    class Slow:
+        name = "slow"
+
+        async def stream(self, messages, options):
+            for _ in range(4):
+                await asyncio.sleep(0.08)
+                yield Text("a")
+            yield Done()
+
+    heard = []
+    async for event in GuardedModel(Slow()).stream(QUESTION, QUICK):
+        heard.append(event)
+        if len(heard) == 2:
+            await asyncio.sleep(0.4)  # the reader's own time
+    assert heard[-1] == Done()
+
+
+async def test_a_model_that_keeps_failing_is_not_asked_and_short_calls_are_counted_apart(monkeypatch):
+    async with fake_llm() as llm:
+        model = GuardedModel(OpenAIModel(Endpoint(llm.url, timeout=1), "m"))
+        llm.reply = lambda _: Reply("down", status=503)
+        for _ in range(breaking.FAILURES + 3):
+            with pytest.raises(ModelUnavailable):
+                await model.complete(QUESTION, CallOptions())
+        assert len(llm.calls) == breaking.FAILURES
+        llm.reply = lambda _: Reply()
+        assert [event async for event in model.stream(QUESTION, CallOptions())][-1] == Done()
+        monkeypatch.setattr(breaking, "REST", 0.0)
+        model.breakers[0]._until = 0.0
+        assert (await model.complete(QUESTION, CallOptions())).text == "The answer [1]."
+        assert not any(breaker.state for breaker in model.breakers)
+        await model.close()
+
+
+async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
+    model = GuardedModel(Endless(pause=60))
+    for _ in range(breaking.FAILURES):
+        await until_it_stalls(model, CallOptions(timeout=0.01))
+    with pytest.raises(ModelUnavailable, match=r"endless isn't asked .* said nothing new for 0.01 s"):
+        await anext(model.stream(QUESTION, QUICK))
+
+
+async def test_an_embedder_that_hangs_ends_in_time_and_is_then_not_asked():
+    class Hangs:
+        name, asked = "e", 0
+
+        async def embed_queries(self, texts):
+            self.asked += 1
+            await asyncio.sleep(60)
+
+    hangs = Hangs()
+    embedder = GuardedEmbedder(hangs, 0.01)
+    for _ in range(breaking.FAILURES):
+        with pytest.raises(ModelTimeout, match=r"e did not answer within 0.01 s"):
+            await embedder.embed_queries(["a"])
+    with pytest.raises(ModelUnavailable):
+        await embedder.embed_queries(["a"])
+    assert hangs.asked == breaking.FAILURES
+
+
+async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_remembered():
+    class Remembers:
+        info, asked = None, 0
+
+        async def live(self):
+            return self
+
+        async def search(self, query):
+            self.asked += 1
+            raise StoreUnavailable("hangs")
+
+    store = GuardedStore(remembers := Remembers(), "the store")
+    for _ in range(breaking.FAILURES):
+        generation = await store.live()
+        with pytest.raises(StoreUnavailable, match=r"^hangs"):
+            await generation.search(Query(()))
+    with pytest.raises(StoreUnavailable, match=r"the store isn't asked for some seconds, failing since .*: hangs"):
+        await store.live()
+    assert remembers.asked == breaking.FAILURES
+
+
+async def test_calls_to_servers_take_no_place_and_a_stream_gives_its_place_back():
+    gate = Gate(10, at_once=1)
+    seen = []
+
+    class Looks:
+        name = "m"
+
+        async def complete(self, messages, options):
+            seen.append(gate.working)
+
+        async def stream(self, messages, options):
+            seen.append(gate.working)
+            yield Text("a")
+
+        async def embed_queries(self, texts):
+            seen.append(gate.working)
+
+        async def rerank(self, question, passages):
+            seen.append(gate.working)
+
+    looks = Looks()
+    async with gate.place():
+        await GuardedModel(looks).complete(QUESTION, QUICK)
+        await GuardedEmbedder(looks, 1).embed_queries(["a"])
+        await GuardedReranker(looks).rerank("a", ["b"])
+        assert gate.working == 1
+        async for _ in GuardedModel(looks).stream(QUESTION, QUICK):
+            pass
+        assert gate.working == 0
+    assert seen == [0, 0, 0, 0]
+    assert issubclass(GuardedReranker, Reranker)

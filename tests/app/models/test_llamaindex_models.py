@@ -1,0 +1,121 @@
+"""One LlamaIndex LLM class and one embedding class, for real, against a server with scripted answers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.settings import Settings
+from app.core.turn import Done, Message, Reasoning, Text, Usage
+from app.models import open_embedder, open_model
+from app.models.base import CallOptions
+from app.models.guarded import GuardedModel
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)
+
+QUESTION = [Message("system", "Be brief."), Message("user", "How much?")]
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+def settings(llm: FakeLLM) -> Settings:
+    common = {"api_base": llm.url, "api_key": "k", "max_retries": 0, "timeout": 5}
+    return Settings.load(
+        llm_class="llama_index.llms.openai_like:OpenAILike",
+        llm_args={**common, "model": "m", "is_chat_model": True, "context_window": 8000},
+        embedding_class="llama_index.embeddings.openai_like:OpenAILikeEmbedding",
+        embedding_args={**common, "model_name": "e"},
+    )
+
+
+async def test_an_llm_class_completes_and_streams(llm: FakeLLM) -> None:
+    """Text, thinking and options pass through LlamaIndex as through our own client."""
+    model = open_model(settings(llm))
+    assert model is not None
+    llm.reply = lambda _: Reply("<think>hm</think>Eight GB.")
+    done = await model.complete(QUESTION, CallOptions(temperature=0.3, max_tokens=5, timeout=5))
+    assert (done.text, done.usage) == ("Eight GB.", Usage(11, 7))
+    assert (llm.calls[0]["temperature"], llm.calls[0]["max_tokens"]) == (0.3, 5)
+    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+    assert "".join(e.text for e in events if isinstance(e, Text)).strip() == "Eight GB."
+    assert "".join(e.text for e in events if isinstance(e, Reasoning)) == "hm"
+    assert events[-1] == Done("stop")
+    await model.close()
+
+
+async def test_an_embedding_class_embeds(llm: FakeLLM) -> None:
+    """Vectors come in the order of the texts, their length is learnt once."""
+    embedder = open_embedder(settings(llm))
+    assert [len(v) for v in await embedder.embed_passages(["a", "b"])] == [8, 8]
+    assert [list(v) for v in await embedder.embed_queries(["a"])] == [pytest.approx(llm._vector("a"))]
+    assert await embedder.dimension() == 8
+    assert embedder.name == "OpenAILikeEmbedding/e"
+    await embedder.close()
+
+
+async def test_provider_errors_become_ours(llm: FakeLLM) -> None:
+    """Whatever the provider raises is a ModelError that names the model."""
+    model, embedder = open_model(settings(llm)), open_embedder(settings(llm))
+    assert model is not None
+    llm.reply = lambda _: Reply("no", status=500)
+    llm.embedding_status = 500
+    with pytest.raises(ModelUnavailable, match="m failed"):
+        await model.complete(QUESTION, CallOptions(timeout=5))
+    for status, kind in ((429, ModelRateLimited), (400, ModelError), (504, ModelTimeout)):
+        llm.reply = lambda _, status=status: Reply("no", status=status)
+        with pytest.raises(ModelError, match="m failed") as raised:
+            await model.complete(QUESTION, CallOptions(timeout=5))
+        assert raised.type is kind
+    with pytest.raises(ModelError, match="m failed"):
+        [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+    with pytest.raises(ModelError, match="failed"):
+        await embedder.embed_queries(["a"])
+    await model.close()
+    await embedder.close()
+
+
+async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_named(llm: FakeLLM) -> None:
+    """As with our own client: the service then stops asking for a while, and waits no longer than the timeout."""
+    gone = Settings.load(
+        llm_class="llama_index.llms.openai_like:OpenAILike",
+        llm_args={
+            "api_base": "http://127.0.0.1:9/v1",
+            "api_key": "k",
+            "max_retries": 0,
+            "model": "m",
+            "is_chat_model": True,
+        },
+    )
+    model = open_model(gone)
+    assert model is not None
+    with pytest.raises(ModelUnavailable):
+        await model.complete(QUESTION, CallOptions(timeout=5))
+    await model.close()
+    llm.reply = lambda _: Reply("Eight", repeated=": ping\n\n", piece_delay=0.01)
+    stalls = open_model(settings(llm))
+    assert stalls is not None
+    said = []
+    with pytest.raises(ModelTimeout, match="said nothing new"):
+        async for event in GuardedModel(stalls).stream(QUESTION, CallOptions(timeout=0.3)):
+            said.append(event)
+    assert said == [Text("Eight ")]
+    await stalls.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("no.such:Class", "Install the package"),
+        ("json:Nothing", "module:Class"),
+        ("fractions:Fraction", "refuses its arguments"),
+    ],
+)
+def test_a_class_that_cannot_be_made_is_a_settings_error(path: str, says: str) -> None:
+    """The message names the setting and what to do."""
+    with pytest.raises(SettingsError, match=f"DOCS_LLM_CLASS={path}.*{says}"):
+        open_model(Settings.load(llm_class=path, llm_args={"nonsense": 1}))

@@ -1,0 +1,152 @@
+"""The OpenAI-compatible client: what it sends, what it reads, and a named error for every way to fail."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.turn import Done, Message, Reasoning, Text, Usage
+from app.models.base import CallOptions
+from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from tests.fake_llm import FakeLLM, Reply, fake_llm
+
+QUESTION = [Message("user", "How much memory?")]
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLLM]:
+    async with fake_llm() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+    opened = OpenAIModel(Endpoint(llm.url, "secret", timeout=0.5), "m", {"top_k": 3, "seed": None})
+    yield opened
+    await opened.close()
+
+
+async def test_complete_returns_text_usage_and_sends_what_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Options and extra body reach the server; what is None does not."""
+    done = await model.complete(QUESTION, CallOptions(temperature=0.2, max_tokens=9, stop=("x",), seed=1))
+    assert (done.text, done.usage) == ("The answer [1].", Usage(11, 7))
+    sent = llm.calls[0]
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "How much memory?"}],
+        "temperature": 0.2,
+        "max_tokens": 9,
+        "stop": ["x"],
+        "top_k": 3,
+    }
+
+
+async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Thinking comes apart from the answer, both as its own field and as tags."""
+    llm.reply = lambda _: Reply("<think>so so</think>Take 8 GB.", reasoning="hm", finish="length")
+    events = [event async for event in model.stream(QUESTION, CallOptions())]
+    assert "".join(e.text for e in events if isinstance(e, Text)) == "Take 8 GB. "
+    assert "".join(e.text for e in events if isinstance(e, Reasoning)) == "hmso so"
+    assert Usage(11, 4) in events
+    assert events[-1] == Done("length")
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply("overloaded", status=500), ModelUnavailable),
+        (Reply("bad request", status=400), ModelError),
+        (Reply("slow down", status=429, headers={"Retry-After": "7"}), ModelRateLimited),
+        (Reply("gateway", status=504), ModelTimeout),
+        (Reply(delay=2), ModelTimeout),
+    ],
+)
+async def test_every_refusal_has_a_name(llm: FakeLLM, model: OpenAIModel, reply: Reply, error: type) -> None:
+    """Statuses and silence become our errors, whole and streamed, and name the address."""
+    llm.reply = lambda _: reply
+    with pytest.raises(error, match=llm.url) as whole:
+        await model.complete(QUESTION, CallOptions())
+    with pytest.raises(error, match=llm.url):
+        [event async for event in model.stream(QUESTION, CallOptions())]
+    if isinstance(whole.value, ModelRateLimited):
+        assert whole.value.retry_after == 7
+
+
+async def test_a_closed_port_is_named() -> None:
+    """Nobody listens: ModelUnavailable says where."""
+    model = OpenAIModel(Endpoint("http://127.0.0.1:9/v1", timeout=1), "m")
+    with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1:9"):
+        await model.complete(QUESTION, CallOptions())
+    await model.close()
+
+
+@pytest.mark.parametrize("raw", ["<html>oops</html>", "{}", '{"choices": []}', '{"choices": [{"message": null}]}'])
+async def test_an_answer_that_is_no_completion_is_an_error(llm: FakeLLM, model: OpenAIModel, raw: str) -> None:
+    """Proxies that answer HTML with 200 are told apart from models."""
+    llm.reply = lambda _: Reply(raw=raw)
+    with pytest.raises(ModelError, match="no chat completion"):
+        await model.complete(QUESTION, CallOptions())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("one two three", dies_after=2),
+        Reply("one two", finish=None),
+        Reply("one two", raw='data: {"error": {"message": "out of memory"}}\n\n'),
+        Reply("one two", raw="data: {broken\n\n"),
+        Reply("one two", raw="data: 7\n\n"),
+    ],
+)
+async def test_a_stream_that_breaks_off_fails_after_its_text(llm: FakeLLM, model: OpenAIModel, reply: Reply) -> None:
+    """What was said is passed on, then the failure: never a silent end."""
+    llm.reply = lambda _: reply
+    seen = []
+    with pytest.raises(ModelError):
+        async for event in model.stream(QUESTION, CallOptions()):
+            seen.append(event)
+    assert "one" in "".join(e.text for e in seen if isinstance(e, Text))
+
+
+async def test_pieces_that_arrive_together_travel_together(llm: FakeLLM, model: OpenAIModel) -> None:
+    """One read of several chunks is one piece of the answer; what comes later is another."""
+    chunk = 'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}\n\n'
+    llm.reply = lambda _: Reply("", raw=chunk % "one " + chunk % "two " + chunk % "three")
+    events = [event async for event in model.stream(QUESTION, CallOptions())]
+    assert [e.text for e in events if isinstance(e, Text)] == ["one two three"]
+
+
+async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY carries the call, NO_PROXY exempts a host from it."""
+    monkeypatch.setenv("http_proxy", llm.url.removesuffix("/v1"))
+    behind = OpenAIModel(Endpoint("http://model.invalid/v1", timeout=1), "m")
+    assert (await behind.complete(QUESTION, CallOptions())).text == "The answer [1]."
+    await behind.close()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    beside = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    assert (await beside.complete(QUESTION, CallOptions())).text == "The answer [1]."
+    await beside.close()
+
+
+async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: FakeLLM) -> None:
+    """The server's index decides the order; prefixes and the cut are the model's settings."""
+    async with OpenAIEmbedder(
+        Endpoint(llm.url, timeout=1), "e", prefixes=("query: ", "passage: "), max_chars=12
+    ) as embedder:
+        vectors = await embedder.embed_passages(["alpha", "beta beta beta"])
+        assert [list(v) for v in vectors] == [llm._vector("passage: alp"), llm._vector("passage: bet")]
+        await embedder.embed_queries(["alpha"])
+        assert llm.embedded[-1] == ["query: alpha"]
+        assert await embedder.dimension() == 8
+
+
+async def test_embedding_failures_are_named(llm: FakeLLM) -> None:
+    """A refusing server and a wrong answer are ModelErrors."""
+    async with OpenAIEmbedder(Endpoint(llm.url, timeout=1), "e") as embedder:
+        llm.embedding_status = 503
+        with pytest.raises(ModelUnavailable, match="503"):
+            await embedder.embed_queries(["a"])
+        llm.embedding_status, llm.dimension = 200, 0
+        with pytest.raises(ModelError, match="vectors of lengths"):
+            await embedder.embed_queries(["a"])

@@ -1,0 +1,75 @@
+"""Vectors without a model server."""
+
+from __future__ import annotations
+
+import logging
+import math
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from app.models.static import StaticEmbedder
+
+
+def cosine(a, b) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+@pytest.fixture(scope="module")
+def embedder() -> StaticEmbedder:
+    return StaticEmbedder()
+
+
+async def test_near_meanings_have_near_vectors(embedder):
+    disk, storage, cat = await embedder.embed_queries(["a disk volume", "storage space", "the cat sleeps"])
+    assert cosine(disk, storage) > cosine(disk, cat) + 0.1
+
+
+async def test_vectors_have_the_told_length_and_length_one(embedder):
+    texts = ["one", "two words", "x " * 5000]
+    for vectors in (await embedder.embed_queries(texts), await embedder.embed_passages(texts)):
+        assert [len(v) for v in vectors] == [await embedder.dimension()] * 3
+        assert [math.sqrt(cosine(v, v)) for v in vectors] == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+async def test_questions_and_passages_are_embedded_alike(embedder):
+    assert await embedder.embed_queries(["quota"]) == await embedder.embed_passages(["quota"])
+
+
+async def test_a_text_has_the_same_vector_in_any_company(embedder):
+    alone = (await embedder.embed_passages(["quota of a project"]))[0]
+    among = (await embedder.embed_passages(["", "x " * 800, "quota of a project"] * 20))[-1]
+    assert among == pytest.approx(alone, abs=1e-6)
+
+
+async def test_nothing_to_embed_is_zeros(embedder):
+    assert await embedder.embed_queries([]) == []
+    zeros = [0.0] * await embedder.dimension()
+    assert await embedder.embed_queries(["", " \n"]) == [zeros, zeros]
+
+
+async def test_it_never_uses_the_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    fresh = StaticEmbedder()
+    assert len(await fresh.embed_queries(["quota"])) == 1
+    await fresh.close()
+    assert len(await fresh.embed_queries(["quota"])) == 1
+
+
+def test_its_library_leaves_the_program_s_logging_alone():
+    code = (
+        "import asyncio, logging; from app.models.static import StaticEmbedder; "
+        "asyncio.run(StaticEmbedder().embed_queries(['x'])); "
+        "assert not logging.getLogger().handlers; assert logging.getLogger().level == logging.WARNING"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert logging.getLogger().level == logging.WARNING
+
+
+def test_the_name_tells_the_model_and_its_size(embedder):
+    assert embedder.name == "wordllama-256"

@@ -1,0 +1,109 @@
+"""The runner: order, groups, merged changes, what optional and other failures do."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from app.core.errors import ModelTimeout, StoreUnavailable
+from app.core.turn import Done, Message, Request, Text, Turn
+from app.pipeline.runner import Fallback, answer, run
+
+START = Turn(request=Request((Message("user", "q"),), id="t"))
+
+
+@dataclass
+class Box:
+    name: str
+    do: Callable[[Turn], Mapping[str, Any]]
+    wait: float = 0.0
+    optional: bool = False
+    reads: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    cancelled: bool = False
+    helper_calls: int = 0
+
+    async def __call__(self, turn: Turn) -> Mapping[str, Any]:
+        try:
+            await asyncio.sleep(self.wait)
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return self.do(turn)
+
+
+def fail(error: Exception) -> Callable[[Turn], Mapping[str, Any]]:
+    def raises(_: Turn) -> Mapping[str, Any]:
+        raise error
+
+    return raises
+
+
+async def test_steps_see_what_earlier_ones_changed_and_the_trace_has_it_all() -> None:
+    """Changes are merged in order; the record of each step is the trace."""
+    plan = ((Box("a", lambda _: {"question": "x"}),), (Box("b", lambda t: {"refined": t.question + "y"}),))
+    turn = await run(plan, START)
+    assert turn.refined == "xy"
+    assert [(r.step, dict(r.changes), r.error) for r in turn.trace] == [
+        ("a", {"question": "x"}, ""),
+        ("b", {"refined": "xy"}, ""),
+    ]
+    assert START.question == ""
+
+
+async def test_small_talk_ends_a_run_that_is_no_search() -> None:
+    """Its reply is the answer; a search of the same words goes on."""
+    plan = ((Box("detect", lambda _: {"smalltalk": "Hello!"}),), (Box("b", lambda _: {"refined": "searched"}),))
+    greeted = await run(plan, START)
+    assert (greeted.refined, [r.step for r in greeted.trace]) == ("", ["detect"])
+    assert [event async for event in answer(greeted)] == [Text("Hello!"), Done()]
+    assert (await run(plan, START, search=True)).refined == "searched"
+
+
+async def test_a_group_runs_together() -> None:
+    """Three waits of 0.2 s in one group take about one."""
+    group = tuple(Box(str(i), lambda _: {}, wait=0.2) for i in range(3))
+    started = time.monotonic()
+    await run((group,), START)
+    assert time.monotonic() - started < 0.45
+
+
+async def test_an_optional_step_that_fails_is_left_out() -> None:
+    """Its error is in the trace, the others' changes stay, even for errors nobody foresaw."""
+    group = (
+        Box("helper", fail(ModelTimeout("too slow")), optional=True),
+        Box("odd", fail(ZeroDivisionError("bug")), optional=True),
+        Box("main", lambda _: {"question": "kept"}),
+    )
+    turn = await run((group,), START)
+    assert turn.question == "kept"
+    assert [r.error for r in turn.trace] == ["ModelTimeout: too slow", "ZeroDivisionError: bug", ""]
+
+
+async def test_a_failing_step_fails_the_run_with_its_own_error_and_cancels_the_rest() -> None:
+    """No ExceptionGroup reaches the caller, and nothing goes on behind its back."""
+    slow = Box("slow", lambda _: {}, wait=5)
+    with pytest.raises(StoreUnavailable, match="away"):
+        await run(((slow, Box("main", fail(StoreUnavailable("away")), wait=0.05)),), START)
+    assert slow.cancelled
+    with pytest.raises(StoreUnavailable):
+        await run(((Box("alone", fail(StoreUnavailable("away"))),),), START)
+
+
+async def test_a_step_that_fails_may_go_on_with_less() -> None:
+    """The record has the error that it failed for, and what it made instead."""
+
+    def falls_back(_: Turn) -> Mapping[str, Any]:
+        try:
+            raise ModelTimeout("too slow")
+        except ModelTimeout as error:
+            raise Fallback({"question": "less"}) from error
+
+    turn = await run(((Box("a", falls_back, optional=True),),), START)
+    assert turn.question == "less"
+    assert turn.trace[0].error == "ModelTimeout: too slow"
+    assert turn.trace[0].changes == {"question": "less"}

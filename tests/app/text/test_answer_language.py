@@ -1,0 +1,233 @@
+"""The answer's language: wrong ones are noticed before a reader sees them, and documentation isn't taken for one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.core.turn import Done, Event, Message, Request, Text, Turn
+from app.models.openai import Endpoint, OpenAIModel
+from app.pipeline.steps.synthesize import Synthesize
+from app.text.answer_language import AnswerLanguage
+from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.fake_llm import FakeLLM, Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+CZECH = AnswerLanguage("cs", PROMPTS.languages)
+ENGLISH = AnswerLanguage("en", PROMPTS.languages)
+CS = "Podle dokumentace je výchozí limit 4 GB a můžete si požádat o jeho zvýšení [1]."
+EN = "According to the documentation the default limit is 4 GB, and you can ask for more of it [1]."
+SK = "Podľa dokumentácie je predvolený limit 4 GB a môžete požiadať o jeho zvýšenie [1]."
+HITS = (hit(1, "Each notebook gets 4 GB."),)
+
+SENTENCES = {
+    "cs": [
+        CS,
+        "Použijte `kubectl get pods -n my-namespace` a v **namespace** pak najděte Pod, který je ve stavu Pending.",
+        "Hláška „You must be logged in to the server (Unauthorized)“ znamená, že vám vypršel token.",
+        "Spusťte:\n\n```bash\n# this is what you have to do and it will work with the default\nkubectl apply -f pod.yaml\n```\n",
+        "V Rancheru otevřete Cluster > Projects/Namespaces, zvolte Edit Config a nastavte Resource Quotas.",
+        "AlphaFold, ColabFold, OmegaFold a ESMFold.",
+        "4 GB [1].",
+        "Namespace default obsahuje ServiceAccount, ConfigMap, Secret, NetworkPolicy a PersistentVolumeClaim.",
+        "Error: the server could not find the requested resource. Zkontrolujte verzi.",
+        "> You must be logged in to the server (Unauthorized), this is what it says\n\nTo znamená, že vám vypršel token.",
+        "Prometheus, Grafana, Loki, Tempo, Alertmanager, Thanos, Mimir, Pyroscope, Fluentd, Jaeger, Envoy, Istio",
+        "**Getting Started with the Platform**\n\n```bash\nkubectl get pods\n```\n\nPříkaz vypíše Pody.",
+        "E-mail je odeslán na adresu nakonfigurovanou ve vašem účtu MetaCentrum jako preferovanou adresu.",
+    ],
+    "en": [
+        EN,
+        "The page Žádost o projekt describes it: log in, then choose Nový projekt.",
+        "Default shared memory is 64MB; mount a memory emptyDir volume to /dev/shm to increase it.",
+        "Run:\n\n```bash\necho „Dobrý den, to je ono a nic jiného to není, protože se to tak má“\n```\n",
+        "ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError",
+        "Yes [1].",
+    ],
+}
+OTHERS = [
+    "Die maximale Größe eines Volumes beträgt 100 GB, und wer mehr benötigt, der fragt uns danach.",
+    "La taille maximale d'un volume est de 100 Go, et vous pouvez demander une augmentation.",
+    "El tamaño máximo de un volumen es de 100 GB y se puede aumentar si lo solicita al equipo.",
+    "Maksymalny rozmiar woluminu to 100 GB, a jeśli potrzebujesz więcej, skontaktuj się z nami.",
+    "Максимальный размер тома составляет 100 ГБ, при необходимости обратитесь в поддержку.",
+    "每个卷的最大大小为100GB,如果需要更多,请联系技术支持团队。文档中还说明了如何申请更多。",
+    SK,
+]
+
+
+def verdict(check: AnswerLanguage, text: str) -> str:
+    """As synthesis asks it: word by word, then at 80 characters or the end."""
+    words = text.split(" ")
+    for n in range(1, len(words) + 1):
+        begun = " ".join(words[:n])
+        if (settled := check.early(begun)) != "unsure":
+            return settled
+        if len(begun) >= 80:
+            return check.beginning(begun)
+    return check.beginning(text)
+
+
+@pytest.mark.parametrize("text", SENTENCES["cs"])
+def test_czech_with_english_terms_code_and_quotes_is_czech(text: str) -> None:
+    """No answer in the right language is asked for again because of what it quotes."""
+    assert verdict(CZECH, text) != "wrong"
+    assert not CZECH.switched(text)
+
+
+@pytest.mark.parametrize("text", SENTENCES["en"])
+def test_english_about_czech_things_is_english(text: str) -> None:
+    """The same for the other language."""
+    assert verdict(ENGLISH, text) != "wrong"
+    assert not ENGLISH.switched(text)
+
+
+@pytest.mark.parametrize("text", [EN, "Operator offers automatic backups to S3 storage via cronjobs.", *OTHERS])
+def test_what_is_not_czech_is_noticed(text: str) -> None:
+    """Also languages that nobody configured, and the one nearest to Czech."""
+    assert verdict(CZECH, text) == "wrong"
+
+
+@pytest.mark.parametrize("text", [CS, "Spustíte notebook, vyberete obraz a potvrdíte tlačítkem Start.", *OTHERS])
+def test_what_is_not_english_is_noticed(text: str) -> None:
+    """The same for the other language."""
+    assert verdict(ENGLISH, text) == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (CZECH, "Run the following command:\n\n```bash\nkubectl apply -f pod.yaml\n```\n"),
+        (ENGLISH, "Spusťte následující příkaz:\n\n```bash\nkubectl apply -f pod.yaml\n```\n"),
+    ],
+)
+def test_a_sentence_that_leads_to_code_is_the_answers_own(check: AnswerLanguage, text: str) -> None:
+    """However short; the code behind it tells nothing."""
+    assert verdict(check, text) == "wrong"
+
+
+PL, FR = OTHERS[3], OTHERS[1]
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (CZECH, f"{CS}\n\n{f'{PL} ' * 4}"),
+        (CZECH, f"{CS}\n\n{f'{SK} ' * 4}"),
+        (CZECH, f"{CS} {EN} {CS} {EN}"),
+        (ENGLISH, f"{EN}\n\n{f'{FR} ' * 4}"),
+        (ENGLISH, f"{EN} {CS} {EN} {CS}"),
+    ],
+    ids=["Polish", "Slovak", "half English", "French", "half Czech"],
+)
+def test_a_switch_is_noticed_within_a_paragraph_and_to_any_language(check: AnswerLanguage, text: str) -> None:
+    assert check.switched(text)
+
+
+def test_no_written_answer_of_the_question_set_is_taken_for_a_switch(shared: Path) -> None:
+    """False alarms are worse than misses: the reader would wait for a second answer."""
+    lines = (shared / "eval" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [(q["lang"], q["answer"]) for q in map(json.loads, lines)]
+    checks = {"cs": CZECH, "en": ENGLISH}
+    assert not [text for code, text in answers if checks[code].switched(text)]
+    assert sum(verdict(checks[code], text) == "wrong" for code, text in answers) <= 0.01 * len(answers)
+    for code, check in checks.items():
+        assert not check.switched(" ".join(text for language, text in answers if language == code))
+
+
+async def answer(llm: FakeLLM, given: Turn, **settings: object) -> list[Event]:
+    model = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    try:
+        step = Synthesize(model, PROMPTS, SETTINGS.model_copy(update=settings))
+        return [event async for event in (await step(given))["events"]]
+    finally:
+        await model.close()
+
+
+def asked(language: str, *, whole: bool = False) -> Turn:
+    request = Request((Message("user", "Limit?"),), id="t1", whole=whole)
+    return turn("Limit?", language, hits=HITS, request=request)
+
+
+def in_turn(*texts: str):
+    """The first text for the first call, and so on."""
+    left = list(texts)
+    return lambda _: Reply(left.pop(0))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("language", "wrong", "right"), [("cs", EN, CS), ("en", CS, EN), ("cs", SK, CS)])
+async def test_a_wrong_language_is_asked_for_once_more(
+    llm: FakeLLM, language: str, wrong: str, right: str, whole: bool
+) -> None:
+    """Nothing of the first answer is shown; the second request says more firmly which language is wanted."""
+    llm.reply = in_turn(wrong, right)
+    events = await answer(llm, asked(language, whole=whole))
+    assert text_of(events).strip() == right
+    assert events[-1] == Done(language="corrected")
+    firmer = PROMPTS.render(language, "answer_language")
+    assert [firmer in call["messages"][0]["content"] for call in llm.calls] == [False, True]
+    assert [firmer in call["messages"][-1]["content"] for call in llm.calls] == [False, True]
+
+
+async def test_the_refused_call_is_cancelled_upstream(llm: FakeLLM) -> None:
+    """Nobody pays for the rest of an answer that nobody is going to read."""
+    slow = Reply(EN + " More of it." * 200, piece_delay=0.01)
+    llm.reply = lambda _: slow if len(llm.calls) == 1 else Reply(CS)
+    assert text_of(await answer(llm, asked("cs"))).strip() == CS
+    for _ in range(100):
+        if llm.cancelled:
+            break
+        await asyncio.sleep(0.01)
+    assert llm.cancelled == 1
+
+
+async def test_a_model_that_insists_is_asked_only_twice(llm: FakeLLM) -> None:
+    """Its second answer is shown, and told to be in the wrong language."""
+    llm.reply = in_turn(EN, EN)
+    events = await answer(llm, asked("cs"))
+    assert text_of(events).strip() == EN
+    assert events[-1] == Done(language="wrong")
+
+
+SWITCHING = f"{CS}\n\n{EN} {EN}"
+
+
+async def test_a_switch_after_the_beginning_is_recorded_in_a_stream(llm: FakeLLM) -> None:
+    """What was sent can't be taken back: no second call."""
+    llm.reply = lambda _: Reply(SWITCHING)
+    events = await answer(llm, asked("cs"))
+    assert text_of(events).strip() == SWITCHING
+    assert events[-1] == Done(language="switched")
+    assert len(llm.calls) == 1
+
+
+async def test_a_switch_in_a_whole_answer_is_corrected(llm: FakeLLM) -> None:
+    """Nothing was sent yet; where the correction fails, the first answer is better than none."""
+    llm.reply = in_turn(SWITCHING, CS)
+    events = await answer(llm, asked("cs", whole=True))
+    assert (text_of(events).strip(), events[-1]) == (CS, Done(language="corrected"))
+    llm.calls.clear()
+    llm.reply = lambda _: Reply(SWITCHING) if len(llm.calls) == 1 else Reply(status=500)
+    events = await answer(llm, asked("cs", whole=True))
+    assert (text_of(events).strip(), events[-1]) == (SWITCHING, Done(language="switched"))
+
+
+async def test_the_first_text_waits_no_longer_than_80_characters(llm: FakeLLM) -> None:
+    """Names alone tell no language: they are shown after 80 characters, and the rest as it comes."""
+    llm.reply = lambda _: Reply(" ".join(f"Prometheus{n}" for n in range(30)))
+    texts = [event.text for event in await answer(llm, asked("cs")) if isinstance(event, Text)]
+    assert 80 <= len(texts[0]) < 100
+    assert len(texts) > 5
+
+
+async def test_the_check_can_be_switched_off(llm: FakeLLM) -> None:
+    """Then whatever the model says is passed on as it comes."""
+    llm.reply = lambda _: Reply(EN)
+    events = await answer(llm, asked("cs"), check_answer_language=False)
+    assert text_of(events).strip() == EN
+    assert (len(llm.calls), events[-1]) == (1, Done())

@@ -12,7 +12,7 @@ from app.core.filters import Filters
 from app.core.prompts import Prompts, load_prompts
 from app.pipeline import citations, cite, history
 from app.pipeline.periods import open_rules
-from ingestion import glossary
+from ingestion import glossary, sitemap_parse
 
 Patterns = Iterable[tuple[re.Pattern[Any], str]]
 
@@ -61,6 +61,7 @@ def _none() -> Patterns:
 BOUNDED: Mapping[str, int] = {
     "app.pipeline.cite._Answer._refuses": cite.LONGEST_REFUSAL,
     "app.core.prompts._pattern": cite.LONGEST_REFUSAL,
+    "ingestion.sitemap_parse._END": sitemap_parse.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
 
@@ -70,34 +71,6 @@ AWAITED = frozenset(
         "app.pipeline.code_syntax._CLOSER_UNSURE",
         "app.pipeline.code_syntax._UNSURE",
         "app.pipeline.rewrite._NAMES_SOURCE",
-        "ingestion.convert.base._META_CHARSET",
-        "ingestion.convert.fences._CODE_SPAN",
-        "ingestion.convert.html._title",
-        "ingestion.convert.inline_html._COMMENT",
-        "ingestion.convert.inline_html._DRESSING",
-        "ingestion.convert.inline_html._LINK",
-        "ingestion.convert.links._ATTRIBUTE",
-        "ingestion.convert.markdown._ANCHOR",
-        "ingestion.convert.markdown._FRONT_LINE",
-        "ingestion.convert.markdown._H1",
-        "ingestion.convert.markdown._HEADED",
-        "ingestion.convert.markdown._LINKED",
-        "ingestion.convert.mdx._COMMENT",
-        "ingestion.exchange._PARAMETER",
-        "ingestion.faithful._CODE",
-        "ingestion.faithful._ID",
-        "ingestion.language",
-        "ingestion.language._MAIL",
-        "ingestion.losses._NO_WORD",
-        "ingestion.raw._ANCHOR",
-        "ingestion.raw._HEADING",
-        "ingestion.raw._key",
-        "ingestion.sitemap_parse._END",
-        "ingestion.split.blocks._ANCHOR",
-        "ingestion.translate._parts",
-        "ingestion.translate._H1",
-        "ingestion.split.sentences._LAST_WORD",
-        "ingestion.split.blocks._FENCE_LINE",
     }
 )
 """Patterns that take more than linear time until they are rewritten: none is to be added."""
@@ -106,7 +79,7 @@ AWAITED = frozenset(
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.filters.Filters.admits": _filters,
     "app.core.prompts._pattern": _refusals,
-    "app.core.store.opensearch_catalog.Catalog.delete_others": _none,  # names of our own indices
+    "app.core.store.opensearch_catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
     "app.pipeline.citations._pattern": lambda: [(citations._pattern(("passage", "source")), "fullmatch")],  # noqa: SLF001
     "app.pipeline.cite._Answer._refuses": _refusals,
     "app.pipeline.history._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001

@@ -11,7 +11,7 @@ _CZECH = (
     "např tzn tzv tj apod aj atd mj č čl odst obr str tab kap sv ing mgr bc doc phd csc roč zn pozn srov příp popř cca"
 )
 _ABBREVIATIONS = frozenset(f"{_ENGLISH} {_CZECH}".split())
-_LAST_WORD = re.compile(r"([\w.]+)\.$")
+_LAST_WORD = re.compile(r"(?<![\w.])([\w.]+)\.$")
 
 
 def sentences(text: str) -> list[str]:

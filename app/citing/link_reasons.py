@@ -40,7 +40,4 @@ def _section(chunk: Chunk, wanted: set[str], others: Mapping[str, Counterpart]) 
 
 def offered_links(hits: Iterable[Hit], reason: str) -> list[Link]:
     """Those to whole pages that an answer without sources offers, the best hits first."""
-    return [
-        Link(None, number, hit.chunk.id, hit.chunk.url, "", reason, hit.score)
-        for number, hit in enumerate(hits, start=1)
-    ]
+    return [Link(None, None, hit.chunk.id, hit.chunk.url, "", reason, hit.score) for hit in hits]

@@ -14,7 +14,7 @@ UNKNOWN = "no passage has this address"
 _NO_LINK = "clients could read this link in different ways"
 _OWN_LINK = "the citation in front of it gets our link"
 _PICTURE = "pictures are shown from the documentation's own hosts alone"
-_AS_TEXT = "shown as text: only plain tags such as <br> may stay"
+_AS_TEXT = "shown as text: only plain tags within a line, such as <br>, may stay"
 _ENTITY = "shown as text: it could be a part of an address"
 _CELL = "the table has no column for it"
 _NEUTRAL = "shown with all its signs: clients could read its Markdown in different ways"
@@ -56,13 +56,13 @@ class Removals:
                 self._add("html", found[0], _AS_TEXT)
 
     def _span(self, text: str, span: Span) -> None:
-        written = text[span.start : span.end]
+        written, led = text[span.start : span.end], f"{span.target} {span.title}".strip()
         if span.kind == "image":
             known = span.target in self._addresses
             shown = self._addresses.shows(span.target)
-            self._add("image", span.target, _NO_LINK if shown else _PICTURE if known else UNKNOWN)
+            self._add("image", led, _NO_LINK if shown else _PICTURE if known else UNKNOWN)
         elif span.kind == "link":
-            self._add("address", span.target, _NO_LINK if span.target in self._addresses else UNKNOWN)
+            self._add("address", led, _NO_LINK if span.target in self._addresses else UNKNOWN)
         elif span.kind == "autolink":
             self._add("address", written.strip("<>"), UNKNOWN)
         else:
@@ -73,7 +73,7 @@ class Removals:
         for bracket in brackets:
             if invented := self._citations.invented(bracket.strip("[]【】")):
                 numbers = ", ".join(map(str, invented))
-                self._add("citation", bracket, f"no passage {numbers}: there are {len(self._citations.passages)}")
+                self._add("citation", bracket, f"there is no passage {numbers} among {len(self._citations.passages)}")
 
     def tag(self, tag: str) -> None:
         """A tag that is shown as text."""

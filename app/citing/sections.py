@@ -46,21 +46,22 @@ def _parts(chunk: Chunk) -> Iterator[tuple[str, str]]:
 
 
 def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
-    """What made `best_section` choose its section."""
-    if len(chunk.sections) < 2:
-        return "the passage's only section" if chunk.sections else "the passage lies in no section"
-    asked = set(wanted)
-    parts = list(_parts(chunk))
+    """What made `best_section` choose its section, with the words of the question that stand in it."""
+    if not chunk.sections:
+        return "the passage lies in no section"
+    asked, parts = set(wanted), list(_parts(chunk))
     found = [len(stems(f"{heading} {text}") & asked) for heading, text in parts]
     best = max(found)
-    if not best:
-        return f"the first of {len(found)} sections: none has a word of the question"
     heading, text = parts[found.index(best)]
-    places = {"its heading": _asked_words(heading, asked), "its text": _asked_words(text, asked - stems(heading))}
-    words = "; ".join(f"{place}: {', '.join(said)}" for place, said in places.items() if said)
-    return (
-        f"{'the first with ' * (found.count(best) > 1)}most words of the question among {len(found)} sections ({words})"
-    )
+    places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
+    said = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
+    if len(parts) == 1:
+        chosen = "the passage's only section"
+    elif not best or found.count(best) > 1:
+        chosen = f"the first of the passage's sections with most words of question and keywords ({best})"
+    else:
+        chosen = f"the passage's section with most words of question and keywords ({best})"
+    return f"{chosen}; {said}" if said else chosen
 
 
 def _asked_words(text: str, asked: set[str]) -> list[str]:

@@ -202,7 +202,7 @@ RemovalKind = Literal["address", "image", "html", "citation", "source list", "ta
 @dataclass(frozen=True, slots=True)
 class Removal:
     """A part of the model's text that readers don't get as it was written, and why. `markup` is a part whose signs are
-    shown as they are, `answer` all of an answer that was asked for again.
+    shown as they are, `answer` what was read of an answer before the model was asked again.
     """
 
     kind: RemovalKind
@@ -213,11 +213,11 @@ class Removal:
 @dataclass(frozen=True, slots=True)
 class Link:
     """Why the answer links there: `passage` is the passage's number in the prompt, `chunk` its id, `reason` says why this
-    section of it. `number` is the source's number in the answer, None for a page that is only offered.
+    section of it. `number` is the source's number in the answer. Both numbers are None for a page that is only offered.
     """
 
     number: int | None
-    passage: int
+    passage: int | None
     chunk: str
     url: str
     section: str

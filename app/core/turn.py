@@ -227,7 +227,7 @@ class Link:
 
 @dataclass(slots=True)
 class CitingTrace:
-    """The answer's links and what was removed from the model's text, in the order in which it happened."""
+    """The answer's links and what was removed from the model's text, block by block."""
 
     links: list[Link] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)

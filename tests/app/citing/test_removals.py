@@ -56,11 +56,11 @@ def test_collecting_removals_changes_no_text_and_misses_no_address() -> None:
     """Of hostile Markdown, with the same removals for each way to cut it."""
     chance = random.Random(11)
     counted = 0
-    for text in islice(texts(random.Random(17)), 250):
+    for text in islice(texts(random.Random(17)), 120):
         written, removed = run([text])
         assert written == rewritten([text])
         assert sorted(map(repr, run(pieces_of(text, chance))[1])) == sorted(map(repr, removed)), text
         if re.search(r"evil\.io/x\b", text) and "evil.io/x" not in re.sub(r"\\(?=[./])", "", written):
             counted += 1
             assert "evil.io/x" in "\n".join(one.text for one in removed), text
-    assert counted > 30
+    assert counted > 12

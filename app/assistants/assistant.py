@@ -13,7 +13,7 @@ from app.core.breaker import Breaker
 from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.prompts import Language, Prompts
-from app.core.turn import Events, Request, Status, Turn
+from app.core.turn import CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damaged
@@ -103,7 +103,8 @@ class Assistant:
             )
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        return Turn(request=request, generation=await self.store.live())
+        citing = CitingTrace() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), citing=citing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--assistant", default="", help="which assistant to ask (default: the first)")
     parser.add_argument("--json", action="store_true", help="the whole answer with its sources as JSON")
     parser.add_argument(
-        "--trace", action="store_true", help="also how it came about: each step's input, output and time"
+        "--trace",
+        action="store_true",
+        help="also how it came about: each step's input, output and time, why each link is there, and what was removed",
     )
     parser.set_defaults(handler=ask)
 
@@ -91,8 +93,29 @@ def _traced(step: Mapping[str, Any]) -> str:
     lines += [f"  error: {step['error']}"] if step["error"] else []
     lines += [f"  reads {', '.join(step['input'])}"] if step["input"] else []
     for key, value in step["output"].items():
+        if key in _ENTRIES:
+            lines += [f"  {key}:{'' if value else ' none'}", *(_ENTRIES[key](entry) for entry in value)]
+            continue
         lines += [f"  {key}: {line}" for line in _lines(value)]
     return "\n".join(lines)
+
+
+def _link(link: Mapping[str, Any]) -> str:
+    number = "[-]" if link["number"] is None else f"[{link['number']}]"
+    passage = "" if link["passage"] is None else f"passage {link['passage']}, "
+    section = f", section “{link['section']}”" if link["section"] else ""
+    return (
+        f"    {number} {link['url']}\n"
+        f"        {passage}chunk {link['chunk']}, score {link['score']}{section}\n"
+        f"        why: {link['reason']}"
+    )
+
+
+def _removal(removal: Mapping[str, Any]) -> str:
+    return f"    {removal['kind']}: {json.dumps(removal['text'], ensure_ascii=False)}\n        why: {removal['reason']}"
+
+
+_ENTRIES = {"links": _link, "removed": _removal}
 
 
 def _lines(value: object) -> list[str]:

@@ -24,8 +24,8 @@ from app.api.answer_models import (
     ModelObject,
     SearchResult,
 )
-from app.api.door.keys import Keys
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse
+from app.api.middleware.keys import ApiKeys
 from app.api.responses.objects import ResponseObject, ResponseStreamEvent
 from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 
@@ -171,7 +171,7 @@ RUN: dict[str, Any] = {
 }
 
 
-def add_to(app: FastAPI, keys: Keys) -> None:
+def add_to(app: FastAPI, keys: ApiKeys) -> None:
     """Serve the description to those who may ask; /openapi.json tells all that the routes take and give."""
     describe = app.openapi
 
@@ -187,7 +187,7 @@ def add_to(app: FastAPI, keys: Keys) -> None:
 
     async def description(request: Request) -> Response:
         keys.check(request)
-        return Json(app.openapi())
+        return JsonResponse(app.openapi())
 
     async def page(request: Request) -> Response:
         keys.check(request)

@@ -21,7 +21,7 @@ from app.core import errors
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ApiError:
     """How an error is answered: an HTTP status, the body's `error` object, and headers."""
 
     status: int
@@ -52,7 +52,7 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType
         Exception: (500, "internal_error", "Something went wrong here."),
     }
 )
-TRY_AGAIN = (1, 5)
+RETRY_AFTER_RANGE = (1, 5)
 """Seconds between which an overloaded service asks for a pause: all at once would come back together."""
 
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
@@ -81,33 +81,33 @@ HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
 )
 
 
-def answered(error: Exception, request_id: str) -> Answered:
+def api_error(error: Exception, request_id: str) -> ApiError:
     """How any error at all is answered."""
     match error:
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)
             body = _body(str(error), "invalid_request_error", error.code, error.param)
-            return Answered(status, body, REQUEST_HEADERS.get(status, {}))
+            return ApiError(status, body, REQUEST_HEADERS.get(status, {}))
         case HTTPException():
             message = HTTP_MESSAGES.get(error.status_code, error.detail)
             kind = "invalid_request_error" if error.status_code < 500 else "server_error"
-            return Answered(error.status_code, _body(message, kind), error.headers or {})
+            return ApiError(error.status_code, _body(message, kind), error.headers or {})
         case errors.ModelRateLimited():
             return _rate_limited(error, request_id)
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
-            again = {"retry-after": str(randint(*TRY_AGAIN))} if code == "overloaded" else {}  # noqa: S311  # no secret
-            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
+            again = {"retry-after": str(randint(*RETRY_AFTER_RANGE))} if code == "overloaded" else {}  # noqa: S311  # no secret
+            return ApiError(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
 
 
-def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:
+def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> ApiError:
     message, headers = "The language model has too much to do at the moment.", {}
     if error.retry_after is not None:
         seconds = max(1, math.ceil(error.retry_after))
         message += f" Try again in {seconds} s."
         headers["retry-after"] = str(seconds)
     body = _body(f"{message} (request {request_id})", "rate_limit_error", "rate_limit_exceeded")
-    return Answered(429, body, headers)
+    return ApiError(429, body, headers)
 
 
 def _body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Mapping[str, Any]:

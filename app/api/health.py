@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.core.types import GenerationInfo
 
@@ -24,7 +24,7 @@ class HealthCheck:
         """200 when a question can be answered, else 503 with the same body."""
         health = await self.service.assistants.health()
         body: dict[str, Any] = {"status": "ok" if health.ok else "unavailable"}
-        if self.service.keys.fit(request):
+        if self.service.keys.accepts(request):
             body |= {
                 "store": health.store,
                 "index": _index(health.index) if health.index else None,
@@ -32,7 +32,7 @@ class HealthCheck:
                 "embedder": health.embedder,
                 "details": dict(health.details),
             }
-        return Json(body, 200 if health.ok else 503, {"cache-control": "no-store"})
+        return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
 
 
 def _index(info: GenerationInfo) -> dict[str, Any]:

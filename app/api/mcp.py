@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from app.api.door.requestlog import info_of, log_error
-from app.api.errors import answered
+from app.api.errors import api_error
+from app.api.middleware.requestlog import info_of, log_error
 from app.api.search import found
 from app.api.service import Service
 from app.api.wire import SearchFilters, SearchRequest, Wire
@@ -116,7 +116,7 @@ class Mcp:
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
-                said, data = str(answered(error, info.id).error["message"]), None
+                said, data = str(api_error(error, info.id).error["message"]), None
             content: list[types.ContentBlock] = [types.TextContent(type="text", text=said)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.json_response import Json
-from app.api.service import Assistant, Service
+from app.api.bodies import JsonResponse
+from app.api.service import Service
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 # what Open WebUI may offer with it; its tools are 24 KB in each request that nobody here would call
 CAPABILITIES = {
@@ -36,12 +39,12 @@ class Models:
         """All assistants that are shown."""
         self.service.keys.check(request)
         data = [self._object(assistant) for assistant in self.service.assistants.listed()]
-        return Json({"object": "list", "data": data})
+        return JsonResponse({"object": "list", "data": data})
 
     async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
         self.service.keys.check(request)
-        return Json(self._object(self.service.assistants.get(id)))
+        return JsonResponse(self._object(self.service.assistants.get(id)))
 
     def _object(self, assistant: Assistant) -> dict[str, Any]:
         language = self.service.settings.default_language

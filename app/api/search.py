@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import read_body
-from app.api.door.admission import until_hung_up
-from app.api.door.requestlog import info_of
-from app.api.json_response import Json
-from app.api.service import Assistant, Service
+from app.api.bodies import JsonResponse, read_body
+from app.api.middleware.admission import cancel_on_disconnect
+from app.api.middleware.requestlog import info_of
+from app.api.service import Service
 from app.api.wire import SearchRequest, read_search
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.types import Hit
 from app.pipeline.steps.cite import passages_of
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 log = logging.getLogger("app.api")
 
@@ -36,7 +38,7 @@ class Search:
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
-        return Json(await until_hung_up(request.receive, self._found(assistant, body, info.id)))
+        return JsonResponse(await cancel_on_disconnect(request.receive, self._found(assistant, body, info.id)))
 
     async def _found(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
         async with self.service.limits.answer():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -14,35 +15,38 @@ from starlette.routing import Match, Route
 
 from app.api import description as apidocs
 from app.api.chat.route import Chat
-from app.api.door.admission import Admission, Limits
-from app.api.door.hosts import Door, Hosts
-from app.api.door.keys import Guesses, Keys
-from app.api.door.requestlog import RequestLog, error_response
-from app.api.door.stopping import Stopping
 from app.api.health import HealthCheck
 from app.api.mcp import Mcp
+from app.api.middleware.admission import Admission, AnswerLimits
+from app.api.middleware.keys import ApiKeys, FailedAttempts
+from app.api.middleware.request_check import AllowedHosts, RequestCheck
+from app.api.middleware.requestlog import RequestLog, error_response
+from app.api.middleware.shutdown import Shutdown
 from app.api.models import Models
 from app.api.responses.route import Responses
 from app.api.runs.processes import Runs
 from app.api.runs.route import Ingest
 from app.api.search import Search
-from app.api.service import Assistants, Service
+from app.api.service import Service
 from app.api.site import Site, find_docs
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistants
 
 
 def create_app(
     assistants: Assistants,
     settings: Settings,
     *,
-    patience: float = 10.0,
+    open_after: float = 10.0,
     keep_alive: float = 10.0,
     ingest_command: Sequence[str] = (),
 ) -> FastAPI:
     """The service as an ASGI application; it closes the assistants when it ends.
 
-    A stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
+    A stream waits `open_after` seconds for the first text before it opens; a silence of `keep_alive`
     seconds is filled with a comment. `ingest_command` indexes what DOCS_SITES and DOCS_SOURCES say and
     prints a report as JSON; without it there is no /v1/ingest.
     """
@@ -65,11 +69,11 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    limits = Limits.of(settings, assistants.llm_timeout)
+    limits = AnswerLimits.of(settings, assistants.llm_timeout)
     _add_layers(app, settings, limits)
-    guesses = Guesses()
-    keys, admins = Keys(settings.api_keys, guesses), Keys(settings.admin_keys, guesses, "admin")
-    service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
+    guesses = FailedAttempts()
+    keys, admins = ApiKeys(settings.api_keys, guesses), ApiKeys(settings.admin_keys, guesses, "admin")
+    service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
@@ -94,11 +98,11 @@ async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a 
     return RedirectResponse("docs/", 307)
 
 
-def _add_layers(app: FastAPI, settings: Settings, limits: Limits) -> None:
+def _add_layers(app: FastAPI, settings: Settings, limits: AnswerLimits) -> None:
     """The innermost first."""
     app.add_middleware(Admission, gate=limits.gate)
-    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
-    app.add_middleware(Stopping)
+    app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import orjson
 from starlette.types import Send
 
-from app.api.errors import answered
-from app.api.inbox import Inbox
-from app.api.json_response import json_text
+from app.api.bodies import json_string
+from app.api.errors import api_error
+from app.api.event_queue import EventQueue
 from app.api.openwebui.display import source_event, status_event
 from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
 
@@ -26,7 +26,7 @@ HEADERS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CompletedAnswer:
     """A whole answer."""
 
     text: str
@@ -35,7 +35,7 @@ class Said:
     done: Done
 
 
-class Encoding(Protocol):
+class StreamEncoder(Protocol):
     """Events in, bytes of one stream out."""
 
     def text(self, text: str) -> bytes:
@@ -55,20 +55,20 @@ class Encoding(Protocol):
         ...
 
 
-class Form(Protocol):
+class AnswerFormat(Protocol):
     """How one of the APIs writes an answer."""
 
-    def encoder(self) -> Encoding:
+    def encoder(self) -> StreamEncoder:
         """For a stream."""
         ...
 
-    def whole(self, said: Said) -> dict[str, Any]:
+    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
         """The body of a whole answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class ChatFormat:
     """What all chunks of one answer have in common; `created` in Unix seconds."""
 
     id: str
@@ -77,13 +77,13 @@ class Envelope:
     include_usage: bool = False
     events: bool = False  # sources also as Open WebUI's events
 
-    def encoder(self) -> Encoder:
+    def encoder(self) -> ChatEncoder:
         """For a stream of the chat API."""
-        return Encoder(self)
+        return ChatEncoder(self)
 
-    def whole(self, said: Said) -> dict[str, Any]:
+    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
         """The body of a whole answer of the chat API."""
-        message = {"role": "assistant", "content": orjson.Fragment(json_text(said.text))}
+        message = {"role": "assistant", "content": orjson.Fragment(json_string(said.text))}
         body: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion",
@@ -108,10 +108,10 @@ class Envelope:
         return b',"usage":null}\n\n' if self.include_usage else b"}\n\n"
 
 
-class Encoder:
+class ChatEncoder:
     """Events in, bytes of the stream out; the parts that never change are put together once."""
 
-    def __init__(self, envelope: Envelope) -> None:
+    def __init__(self, envelope: ChatFormat) -> None:
         self._envelope = envelope
         self._choice = envelope.head + b',"choices":[{"index":0,"delta":'
         self._before = self._choice + b'{"content":'
@@ -120,7 +120,7 @@ class Encoder:
 
     def text(self, text: str) -> bytes:
         """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
-        return self._role() + self._before + json_text(text) + self._after
+        return self._role() + self._before + json_string(text) + self._after
 
     def event(self, event: Source | Status) -> bytes:
         """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
@@ -141,7 +141,7 @@ class Encoder:
         """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
         extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
         extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
-        reason = json_text(event.finish_reason)
+        reason = json_string(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:
             return last + END
@@ -150,7 +150,7 @@ class Encoder:
 
     def failure(self, error: Exception, request_id: str) -> bytes:
         """An error event and the end."""
-        return b"data: " + answered(error, request_id).body + b"\n\n" + END
+        return b"data: " + api_error(error, request_id).body + b"\n\n" + END
 
 
 def usage_object(usage: Usage) -> dict[str, int]:
@@ -166,18 +166,18 @@ def usage_object(usage: Usage) -> dict[str, int]:
 class Stream:
     """Writes one answer; it is `open` once the headers were sent, and `error` is what went wrong after that."""
 
-    inbox: Inbox
+    inbox: EventQueue
     send: Send
-    encoder: Encoding
+    encoder: StreamEncoder
     request_id: str
     usage: Usage = field(default_factory=Usage)
     sources: list[Source] = field(default_factory=list)
     error: Exception | None = None
     open: bool = False
 
-    async def run(self, patience: float, keep_alive: float) -> None:
+    async def run(self, open_after: float, keep_alive: float) -> None:
         """Write the answer until its end. Raises what went wrong before the headers were sent."""
-        events, ended = await self._before_headers(patience), False
+        events, ended = await self._before_headers(open_after), False
         await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         self.open = True
         self.inbox.keep_awake(keep_alive)
@@ -193,11 +193,11 @@ class Stream:
         self.error = error
         await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
 
-    async def _before_headers(self, patience: float) -> list[Event]:
-        """The events up to the first that opens the stream; none when `patience` seconds went by without one."""
+    async def _before_headers(self, open_after: float) -> list[Event]:
+        """The events up to the first that opens the stream; none when `open_after` seconds went by without one."""
         events: list[Event] = []
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(open_after):
                 while not (said := _opening(events)):
                     events += await self.inbox.take()
         except TimeoutError:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from app.cli.messages import tell
+from app.cli.output import print_error
 from app.core.errors import AssistantError
 
 DESCRIPTION = "Answers questions about a documentation site from its own pages, with links."
@@ -29,7 +29,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except AssistantError as error:
         if arguments.debug:
             raise
-        tell(error)
+        print_error(error)
         return 1
     return code
 

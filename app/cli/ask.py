@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Source, Text

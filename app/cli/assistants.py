@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.settings import Settings
 
 if TYPE_CHECKING:

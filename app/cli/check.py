@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings
 

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.settings import Settings
 
 

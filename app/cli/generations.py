@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from app.cli import logs
-from app.cli.columns import columns
-from app.cli.indices import add_index_option, settings_of
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import table_lines
 from app.core.errors import IndexMismatch
 from app.core.settings import Settings
 
@@ -44,7 +43,7 @@ def generations(arguments: argparse.Namespace) -> int:
         print(json.dumps(listed, ensure_ascii=False, indent=2))
         return 0
     headings = ("generation", "state", "built", "pages", "chunks", "languages", "embedder", "splitter", "analyzer")
-    print(*columns(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
+    print(*table_lines(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
     return 0
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from app.cli import logs
-from app.cli.indices import add_index_option, settings_of
-from app.cli.messages import tell
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import print_error
 from app.core.errors import NotPublished, SettingsError
 from app.core.settings import Settings
 
@@ -77,7 +76,7 @@ def ingest(arguments: argparse.Namespace) -> int:
     try:
         report = asyncio.run(index(settings, sites, how))
     except NotPublished as error:
-        tell(error)
+        print_error(error)
         report = cast("Report", error.report)
     print(report.to_json() if arguments.json else report.text)
     if arguments.html:

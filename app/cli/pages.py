@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from app.cli.columns import columns
-from app.cli.indices import add_index_option, settings_of
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import table_lines
 from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.types import Chunk, GenerationInfo, Page
@@ -140,7 +139,7 @@ def _list_text(info: GenerationInfo, found: Sequence[Page]) -> str:
         )
         for page in found
     ]
-    table = [*columns(headings, rows), ""] if rows else []
+    table = [*table_lines(headings, rows), ""] if rows else []
     stale = sum(1 for page in found if page.stale_since)
     total = f"{len(found)} of {info.pages} pages, {sum(len(page.chunk_ids) for page in found)} of {info.chunks} chunks"
     more = f", {stale} stale" if stale else ""

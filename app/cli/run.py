@@ -16,8 +16,8 @@ import httpx
 
 from app.cli import logs, serve
 from app.cli.ingest import How, index
-from app.cli.messages import tell
-from app.cli.types import Commands
+from app.cli.options import Commands
+from app.cli.output import print_error
 from app.core.errors import AssistantError, SettingsError
 from app.core.settings import Settings
 
@@ -70,7 +70,7 @@ def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
     try:
         print(asyncio.run(index(settings, sites, How(only=True))).text, file=sys.stderr)
     except AssistantError as error:
-        tell(error)
+        print_error(error)
         if not _answers(base):
             return False
         print("Going on with what was indexed before.", file=sys.stderr)

@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 
@@ -56,7 +56,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import uvicorn
 
-    from app.api.door.connections import Connections, limits
+    from app.api.middleware.connections import Connections, connection_limits
     from app.api.server import create_app
     from app.assistants.assembly import build
     from app.cli.server import Server
@@ -68,7 +68,7 @@ def serve(arguments: argparse.Namespace) -> int:
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
-        http=Connections(limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
+        http=Connections(connection_limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
         ws="none",
         backlog=BACKLOG,
         proxy_headers=bool(settings.trusted_proxies),

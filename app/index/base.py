@@ -36,10 +36,6 @@ class Generation(Protocol):
         """How many chunks have each of these tokens (as `app.text.analysis` makes them); 0 for an unknown one."""
         ...
 
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
-        ...
-
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         ...

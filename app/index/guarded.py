@@ -72,11 +72,6 @@ class GuardedGeneration:
         with self._asking():
             return await self._generation.frequencies(tokens)
 
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page."""
-        with self._asking():
-            return await self._generation.neighbours(chunk, n)
-
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown."""
         with self._asking():

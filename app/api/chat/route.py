@@ -7,24 +7,27 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.api.bodies import JsonResponse, read_body
 from app.api.conversation import to_request
-from app.api.door.requestlog import RequestInfo, info_of, log_error
-from app.api.door.stopping import stopping
-from app.api.inbox import Inbox
-from app.api.json_response import Json
+from app.api.event_queue import EventQueue
+from app.api.middleware.requestlog import RequestInfo, info_of, log_error
+from app.api.middleware.shutdown import shutdown_error
 from app.api.openwebui.display import Display, display, numbers_taken
 from app.api.openwebui.tasks import done, task_of
-from app.api.service import Assistant, Service
-from app.api.stream import Envelope, Form, Said, Stream
+from app.api.service import Service
+from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
 from app.api.wire import ChatRequest, read_chat
 from app.core import turn
-from app.core.errors import RequestError
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 log = logging.getLogger("app.api")
 
@@ -37,7 +40,7 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """An answer to the last question of the conversation."""
-        admin = self.service.admins.shown(request) > 0
+        admin = self.service.admins.key_number(request) > 0
         if not admin:
             self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
@@ -55,7 +58,7 @@ class Chat:
         else:
             trace = self._may_trace(request, chat)
             events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
-        form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        form = ChatFormat(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
     def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
@@ -66,7 +69,7 @@ class Chat:
 
     def _sources(self, request: Request, assistant: Assistant) -> str:
         """How this client or this assistant wants sources; empty where nobody says."""
-        number = self.service.keys.shown(request)
+        number = self.service.keys.key_number(request)
         return self.service.settings.key_sources.get(str(number), assistant.sources)
 
     def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
@@ -76,20 +79,6 @@ class Chat:
         instead = ", or ask with `docs-assistant ask --trace`"
         self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
         return True
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body. Raises `RequestError` with the code `too_long` as soon as it is known to have over `limit` bytes."""
-    too_long = RequestError(f"The request has over {limit} bytes, more than is taken here.", code="too_long")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
-        raise too_long
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > limit:
-            raise too_long
-    return bytes(body)
 
 
 class Answer(Response):
@@ -102,7 +91,7 @@ class Answer(Response):
         self,
         service: Service,
         info: RequestInfo,
-        form: Form,
+        form: AnswerFormat,
         events: AsyncIterator[Event],
         *,
         stream: bool,
@@ -118,28 +107,28 @@ class Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises what goes wrong before the headers are sent."""
-        async with Inbox(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
+        async with EventQueue(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:
                 try:
                     response = await self._whole(inbox)
                 except asyncio.CancelledError as error:
-                    raise stopping() from error
+                    raise shutdown_error() from error
                 await response(scope, receive, send)
 
-    async def _send_stream(self, inbox: Inbox, send: Send) -> None:
+    async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
         stream = Stream(inbox, send, self._form.encoder(), self._info.id)
         try:
-            await stream.run(self._service.patience, self._service.keep_alive)
+            await stream.run(self._service.open_after, self._service.keep_alive)
         except asyncio.CancelledError as error:
             if not stream.open:
-                raise stopping() from error
-            await stream.break_off(stopping())
+                raise shutdown_error() from error
+            await stream.break_off(shutdown_error())
         if stream.error:
             log_error(self._info, stream.error)
 
-    async def _whole(self, inbox: Inbox) -> Response:
+    async def _whole(self, inbox: EventQueue) -> Response:
         texts, usage, sources = list[str](), Usage(), list[Source]()
         while True:
             for event in await inbox.take():
@@ -153,4 +142,4 @@ class Answer(Response):
                     case Source():
                         sources.append(event)
                     case Done():
-                        return Json(self._form.whole(Said("".join(texts), usage, sources, event)))
+                        return JsonResponse(self._form.whole(CompletedAnswer("".join(texts), usage, sources, event)))

@@ -13,13 +13,13 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import Answer, read_body
+from app.api.bodies import json_string, read_body
+from app.api.chat.route import Answer
 from app.api.conversation import from_responses
-from app.api.door.requestlog import info_of
-from app.api.errors import answered
-from app.api.json_response import json_text
+from app.api.errors import api_error
+from app.api.middleware.requestlog import info_of
 from app.api.service import Service
-from app.api.stream import Said
+from app.api.stream import CompletedAnswer
 from app.api.wire import ResponsesRequest, read_responses
 from app.core.turn import Done, Source, Status, Usage
 
@@ -41,12 +41,12 @@ class Responses:
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
-        form = ResponsesForm(info.id, int(time.time()), assistant.id, body)
+        form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)
         return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesForm:
+class ResponsesFormat:
     """What all events of one answer have in common; `created` in Unix seconds."""
 
     id: str
@@ -58,7 +58,7 @@ class ResponsesForm:
         """For a stream."""
         return ResponsesEncoder(self)
 
-    def whole(self, said: Said) -> dict[str, Any]:
+    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
         """The response object of a whole answer."""
         cut = said.done.finish_reason == "length"
         body = self.response("incomplete" if cut else "completed", [self.item(said.text, said.sources)])
@@ -123,7 +123,7 @@ def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
         for match, source in places
         if source
     ]
-    fragment = orjson.Fragment(json_text(text))
+    fragment = orjson.Fragment(json_string(text))
     return {"type": "output_text", "text": fragment, "annotations": annotations, "logprobs": []}
 
 
@@ -141,7 +141,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 class ResponsesEncoder:
     """Events in, named server-sent events out, numbered from 0."""
 
-    form: ResponsesForm
+    form: ResponsesFormat
     _texts: list[str] = field(default_factory=list)
     _number: int = -1
 
@@ -150,7 +150,7 @@ class ResponsesEncoder:
         begin = b"" if self._texts else self._begin()
         self._texts.append(text)
         return begin + self._event(
-            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_text(text)), logprobs=[]
+            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_string(text)), logprobs=[]
         )
 
     def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # as every encoding takes it
@@ -159,7 +159,7 @@ class ResponsesEncoder:
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The whole text, and the whole response."""
-        said = Said("".join(self._texts), usage, sources, event)
+        said = CompletedAnswer("".join(self._texts), usage, sources, event)
         written = part(said.text, sources)
         body = self.form.whole(said)
         return b"".join(
@@ -174,7 +174,7 @@ class ResponsesEncoder:
     def failure(self, error: Exception, request_id: str) -> bytes:
         """The response as failed, with the text so far."""
         begin = b"" if self._texts else self._begin()
-        found = answered(error, request_id).error
+        found = api_error(error, request_id).error
         body = self.form.response("failed", [self.form.item("".join(self._texts), ())] if self._texts else [])
         body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}
         return begin + self._event("response.failed", response=body)

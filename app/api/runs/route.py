@@ -8,8 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import read_body
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse, read_body
 from app.api.runs.processes import Run, Runs
 from app.api.service import Service
 from app.api.wire import read_ingest
@@ -34,23 +33,25 @@ class Ingest:
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
-        return Json(_object(run), 202, {"location": place})
+        return JsonResponse(_object(run), 202, {"location": place})
 
     async def listed(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        return Json({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
+        return JsonResponse({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
 
     async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        return Json({**_object(run), "report": run.report}, headers=NOT_KEPT)
+        return JsonResponse({**_object(run), "report": run.report}, headers=NOT_KEPT)
 
     def _admin(self, request: Request) -> str:
         """Who asks, without the key itself."""
         self.service.check_admin(request, "Runs can't be started")
-        return f"key {self.service.admins.shown(request)} from {request.client.host if request.client else 'unknown'}"
+        return (
+            f"key {self.service.admins.key_number(request)} from {request.client.host if request.client else 'unknown'}"
+        )
 
     def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
         """Only what is configured is ever fetched, whoever has the key."""

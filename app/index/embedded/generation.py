@@ -71,14 +71,6 @@ class EmbeddedGeneration:
                 counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
         return counts
 
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
-        page = await self._record(chunk.url)
-        if page is None or chunk.id not in page.chunk_ids:
-            return ()
-        at = page.chunk_ids.index(chunk.id)
-        return await self.fetch((*page.chunk_ids[max(0, at - n) : at], *page.chunk_ids[at + 1 : at + 1 + n]))
-
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         page = await self._record(url)

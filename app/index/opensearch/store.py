@@ -101,14 +101,6 @@ class OpenSearchGeneration:
         buckets = answer["aggregations"]["tokens"]["buckets"]
         return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
 
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order."""
-        page = await self._page(chunk.url, leave_out=("markdown",))
-        if page is None or chunk.id not in page.chunk_ids or n < 1:
-            return ()
-        at = page.chunk_ids.index(chunk.id)
-        return await self.fetch(page.chunk_ids[max(0, at - n) : at] + page.chunk_ids[at + 1 : at + 1 + n])
-
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         return await self._page(url)

@@ -1,12 +1,13 @@
-"""Two legs become one ranking. Pure, and the same code for every store, so that raw scores stay comparable."""
+"""Fuses the lexical and the vector leg into one ranking. All stores use this code, so that scores stay comparable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.types import Candidate, Legs, Query
+from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
+from app.index.base import Generation
 from app.index.ranking.boosts import factors
 
 MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
@@ -27,6 +28,28 @@ class Ranked:
     cosine: float | None
     fused: float
     boost: float = 1.0
+
+
+async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, ...]:
+    """The hits that `fuse` chooses from the legs, with the texts of their chunks."""
+    ranked = fuse(legs, query)
+    chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
+    return tuple(
+        Hit(chunk=chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost)
+        for r in ranked
+        if r.id in chunks
+    )
+
+
+def joined(*searches: Legs | None) -> Legs:
+    """The legs of several searches as one: each candidate once, with its best score, best first. None is skipped."""
+    made = [legs for legs in searches if legs is not None]
+    if len(made) == 1:
+        return made[0]
+    return Legs(
+        _best(candidate for legs in made for candidate in legs.lexical),
+        _best(candidate for legs in made for candidate in legs.vector),
+    )
 
 
 def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
@@ -61,6 +84,14 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
         )
         for candidate in _spread(_one_version(order, query), query)
     )
+
+
+def _best(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    best: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if candidate.id not in best or candidate.score > best[candidate.id].score:
+            best[candidate.id] = candidate
+    return tuple(sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.id)))
 
 
 def _scores(leg: Sequence[Candidate]) -> dict[str, float]:

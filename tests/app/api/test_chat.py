@@ -185,7 +185,7 @@ async def test_a_stream_that_ends_without_an_end_says_that_it_broke_off():
 
 async def test_a_stream_opens_when_patience_ends_and_says_it_lives():
     script = (0.25, Text("a"), Done())
-    _, response = await post(script, ask(stream=True), patience=0.05, keep_alive=0.05)
+    _, response = await post(script, ask(stream=True), open_after=0.05, keep_alive=0.05)
     comments = response.text[: response.text.index("data:")]
     assert comments.count(": keep-alive\n\n") * len(": keep-alive\n\n") == len(comments)
     assert comments.count(": keep-alive") >= 2
@@ -199,7 +199,7 @@ async def test_thinking_for_long_does_not_silence_the_comments():
 
 
 async def test_after_patience_errors_are_events():
-    _, response = await post((0.1, ModelUnavailable("x")), ask(stream=True), patience=0.02)
+    _, response = await post((0.1, ModelUnavailable("x")), ask(stream=True), open_after=0.02)
     assert response.status_code == 200
     failure, end = events(response)
     assert failure["error"]["type"] == "server_error"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.api.door.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, Connections, Limits, descriptors
+from app.api.middleware.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, ConnectionLimits, Connections, descriptors
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
@@ -26,7 +26,7 @@ ASKED = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @dataclass
-class Door:
+class RequestCheck:
     """A service on a loopback port, and connections to it that are closed with it."""
 
     base: str
@@ -45,10 +45,13 @@ class Door:
 def door(*script, keep_alive=120, **limits):
     assistant = Scripted(script=script or HELLO)
     app = create_app(ScriptedAssistants((assistant,)), Settings.load(None))
-    options = {"http": Connections(Limits(**{"sweep": 0.05} | limits)).protocol, "timeout_keep_alive": keep_alive}
+    options = {
+        "http": Connections(ConnectionLimits(**{"sweep": 0.05} | limits)).protocol,
+        "timeout_keep_alive": keep_alive,
+    }
     with ExitStack() as stack:
         base = stack.enter_context(serving(app, **options))
-        yield Door(base, stack, assistant)
+        yield RequestCheck(base, stack, assistant)
 
 
 def answer(connection: socket.socket) -> bytes:
@@ -191,7 +194,7 @@ def test_hanging_up_ends_the_work_though_more_requests_wait():
 
 
 def test_the_soft_limit_of_descriptors_is_raised():
-    code = "from app.api.door.connections import descriptors, limits; print(descriptors(), limits().connections)"
+    code = "from app.api.middleware.connections import connection_limits, descriptors; print(descriptors(), connection_limits().connections)"
     low = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 600)); {code}"
     done = subprocess.run([sys.executable, "-c", low], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["600", "300"]

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.door.hosts import Hosts
-from app.api.door.keys import REMEMBERED, SECONDS, TRIES, Guesses
+from app.api.middleware.keys import REMEMBERED, SECONDS, TRIES, FailedAttempts
+from app.api.middleware.request_check import AllowedHosts
 from app.api.server import create_app
 from app.core.errors import ECHOED
 from app.core.settings import Settings
@@ -57,7 +57,7 @@ async def test_a_name_that_somebody_let_point_here_is_refused_everywhere():
     ],
 )
 def test_which_hosts_are_known(listening, allowed, known, unknown):
-    hosts = Hosts(allowed.split(), listening)
+    hosts = AllowedHosts(allowed.split(), listening)
     assert [name for name in [*known.split(), socket.gethostname().lower()] if not hosts.known(name)] == []
     assert [name for name in unknown.split() if hosts.known(name)] == []
 
@@ -120,7 +120,7 @@ async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
 
 def test_the_memory_of_wrong_keys_is_bounded_and_fades():
     now = 0.0
-    guesses = Guesses(lambda: now)
+    guesses = FailedAttempts(lambda: now)
     for n in range(TRIES * 3):
         guesses.wrong("a")
         guesses.wrong(f"b{n}")

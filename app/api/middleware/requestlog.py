@@ -14,15 +14,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.door.clients import Shown, shown_address
-from app.api.errors import answered
+from app.api.errors import api_error
+from app.api.middleware.clients import AddressDetail, logged_address
 from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _PLAIN = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
-HUNG_UP = 499
+CLIENT_CLOSED_REQUEST = 499
 LONGEST = 200
 
 
@@ -47,7 +47,7 @@ class RequestLog:
     `client` says how much of the client's address is logged.
     """
 
-    def __init__(self, app: ASGIApp, client: Shown = "none") -> None:
+    def __init__(self, app: ASGIApp, client: AddressDetail = "none") -> None:
         self._app = app
         self._client = client
 
@@ -57,7 +57,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
-        if client := shown_address(scope, self._client):
+        if client := logged_address(scope, self._client):
             info.fields["client"] = client
         began = time.perf_counter()
 
@@ -70,12 +70,12 @@ class RequestLog:
         try:
             await self._app(scope, receive, sender)
         except ClientDisconnect:
-            info.status = HUNG_UP
+            info.status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             if info.status:
                 raise  # too late to say it in a status: the server cuts the connection
             log_error(info, error)
-            await answered(error, info.id).response()(scope, receive, sender)
+            await api_error(error, info.id).response()(scope, receive, sender)
         finally:
             _log_line(scope, info, (time.perf_counter() - began) * 1000)
 
@@ -84,7 +84,7 @@ async def error_response(request: Request, error: Exception) -> Response:
     """Exception handler: an OpenAI error body with the status of the error."""
     info = info_of(request)
     log_error(info, error)
-    return answered(error, info.id).response()
+    return api_error(error, info.id).response()
 
 
 def log_error(info: RequestInfo, error: Exception) -> None:

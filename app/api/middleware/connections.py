@@ -1,4 +1,4 @@
-"""Limits on what connections cost before anybody is known: their number, heads, bodies and times, over uvicorn's protocol.
+"""ConnectionLimits on what connections cost before anybody is known: their number, heads, bodies and times, over uvicorn's protocol.
 
 uvicorn itself bounds none of these with httptools (h11 bounds the size of a head): a connection that says nothing, or
 says it byte by byte, stays open for ever.
@@ -17,7 +17,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.api.errors import answered
+from app.api.errors import api_error
 from app.core.errors import RequestError
 
 log = logging.getLogger("app.api")
@@ -29,7 +29,7 @@ MAX_PIPELINED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """How many connections may be open, and for how many seconds each may keep us waiting."""
 
     connections: int = 4096
@@ -61,15 +61,15 @@ def descriptors(most: int = 65_536) -> int:
     return wanted
 
 
-def limits() -> Limits:
+def connection_limits() -> ConnectionLimits:
     """Those of a service: each connection may need a second descriptor, towards a model or the store."""
-    return Limits(connections=min(Limits().connections, descriptors() // 2))
+    return ConnectionLimits(connections=min(ConnectionLimits().connections, descriptors() // 2))
 
 
 class Connections:
     """The open connections of a server by phase, the longest in it first; closes those whose time is over."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._by_phase: dict[Phase, dict[BoundedProtocol, None]] = {phase: {} for phase in Phase}
         self._timer: TimerHandle | None = None
@@ -295,7 +295,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.abort()
                 return
             self._disconnect()
-        answer = answered(error, "")
+        answer = api_error(error, "")
         fields = [*self.server_state.default_headers, (b"content-type", b"application/json"), (b"connection", b"close")]
         fields.append((b"content-length", b"%d" % len(answer.body)))
         head = b"".join(b"%b: %b\r\n" % field for field in fields)

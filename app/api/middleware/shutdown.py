@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class Stopping:
+class Shutdown:
     """ASGI middleware; once `begun` is set, requests are refused with a 503 that says when to come back."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -15,10 +15,10 @@ class Stopping:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request, or raise why not."""
         if scope["type"] == "http" and getattr(scope["app"].state, "stopping", False):
-            raise stopping()
+            raise shutdown_error()
         await self._app(scope, receive, send)
 
 
-def stopping() -> HTTPException:
+def shutdown_error() -> HTTPException:
     """What a request is answered that comes too late, or takes too long; an event of this in a stream."""
     return HTTPException(503, "The service is stopping. Try again in a few seconds.", {"retry-after": "5"})

@@ -20,7 +20,7 @@ from app.core.settings import Settings
 
 T = TypeVar("T")
 
-ANSWERED = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"})
+ANSWER_PATHS = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"})
 UNTIL_FIRST_TEXT = 4
 """Times a language model's timeout until the first text: helper calls, thinking for three of them, and the extract."""
 
@@ -37,7 +37,7 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request. Raises `Overloaded`, with the body unread."""
-        if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWERED:
+        if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWER_PATHS:
             raise self._gate.refusal()
         await self._app(scope, receive, send)
 
@@ -55,7 +55,7 @@ class Deadline:
 
 
 @dataclass(frozen=True)
-class Limits:
+class AnswerLimits:
     """What all answers share. Times in seconds."""
 
     gate: Gate = field(default_factory=lambda: Gate(1))
@@ -84,9 +84,9 @@ class Limits:
             ) from error
 
 
-async def until_hung_up(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """What the work gives. Raises `ClientDisconnect` when the client leaves before, and then the work is cancelled."""
-    working, watching = asyncio.create_task(work), asyncio.create_task(_hang_up(receive))
+    working, watching = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -98,6 +98,6 @@ async def until_hung_up(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(working, watching, return_exceptions=True)
 
 
-async def _hang_up(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

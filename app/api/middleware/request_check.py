@@ -15,13 +15,13 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.door.requestlog import info_of
+from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError, quoted
 
 PRIVATE = (".local", ".internal", ".home.arpa")
 
 
-class Hosts:
+class AllowedHosts:
     """The names that this service answers to; addresses written as numbers can't be rebound and are always among them.
 
     Listening on loopback these are localhost and the machine's name, elsewhere also names that public DNS doesn't have
@@ -46,10 +46,10 @@ class Hosts:
         return name in self._exact or name.endswith(self._below)
 
 
-class Door:
+class RequestCheck:
     """ASGI middleware. Raises `RequestError` for hosts and pages that aren't known here, and for bodies that aren't JSON."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
         self._app = app
         self._hosts = hosts
 

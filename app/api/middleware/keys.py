@@ -12,8 +12,8 @@ from typing import TypeVar
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from app.api.door.clients import network
-from app.api.door.requestlog import info_of
+from app.api.middleware.clients import network
+from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError
 
 TRIES = 10
@@ -24,8 +24,8 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Guesses:
-    """Which addresses showed too many wrong keys. Keys that an address showed rightly before stay good for it.
+class FailedAttempts:
+    """Which addresses showed too many wrong keys. ApiKeys that an address showed rightly before stay good for it.
 
     So guessing from behind a proxy that isn't in DOCS_TRUSTED_PROXIES doesn't shut the others behind it out.
     """
@@ -61,13 +61,13 @@ def _remember(values: OrderedDict[Key, Value], key: Key, value: Value) -> None:
         values.popitem(last=False)
 
 
-class Keys:
+class ApiKeys:
     """The keys that clients may show as `Authorization: Bearer KEY`; none lets everybody in."""
 
-    def __init__(self, keys: Sequence[SecretStr], guesses: Guesses | None = None, name: str = "") -> None:
+    def __init__(self, keys: Sequence[SecretStr], guesses: FailedAttempts | None = None, name: str = "") -> None:
         # digests, since compare_digest tells the length of what it compares
         self._digests = tuple(sha256(key.get_secret_value().encode()).digest() for key in keys)
-        self._guesses = guesses or Guesses()
+        self._guesses = guesses or FailedAttempts()
         self._name = name
 
     @property
@@ -75,7 +75,7 @@ class Keys:
         """True when a key must be shown."""
         return bool(self._digests)
 
-    def fit(self, request: Request) -> bool:
+    def accepts(self, request: Request) -> bool:
         """True when the request shows a right key, or none is needed."""
         try:
             self.check(request)
@@ -83,7 +83,7 @@ class Keys:
             return False
         return True
 
-    def shown(self, request: Request) -> int:
+    def key_number(self, request: Request) -> int:
         """Which of the keys the request shows, counted from 1; 0 for none of them."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         # headers come decoded as Latin-1, keys are UTF-8
@@ -99,7 +99,7 @@ class Keys:
             raise RequestError(
                 "An API key is needed: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
             )
-        address, number = network(request.scope), self.shown(request)
+        address, number = network(request.scope), self.key_number(request)
         if number and self._guesses.right(address, self._digests[number - 1]):
             info_of(request).fields["key"] = f"{self._name}{number}"
             return

@@ -12,7 +12,7 @@ from typing import Self
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from app.api.door.admission import Limits
+from app.api.middleware.admission import AnswerLimits
 from app.core.errors import ModelError
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
@@ -20,7 +20,7 @@ log = logging.getLogger("app.api")
 GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event
 
 
-class Inbox:
+class EventQueue:
     """Reads an answer in a task of its own, so that pieces that are there already are taken together.
 
     Status lines are among the events only with `status`. It waits for its turn and ends in time by `limits`. Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
@@ -28,10 +28,15 @@ class Inbox:
     """
 
     def __init__(
-        self, events: AsyncIterator[Event], receive: Receive, *, status: bool = False, limits: Limits | None = None
+        self,
+        events: AsyncIterator[Event],
+        receive: Receive,
+        *,
+        status: bool = False,
+        limits: AnswerLimits | None = None,
     ) -> None:
         self._events = events
-        self._limits = limits or Limits()
+        self._limits = limits or AnswerLimits()
         self._status = status
         self._receive = receive
         self._waiting: list[Event] = []

@@ -8,10 +8,10 @@ from typing import Literal
 
 from starlette.types import Scope
 
-Shown = Literal["full", "cut", "none"]
+AddressDetail = Literal["full", "cut", "none"]
 
 
-def shown_address(scope: Scope, how: Shown) -> str:
+def logged_address(scope: Scope, how: AddressDetail) -> str:
     """The client's address for the log: whole, cut to a network (/24, /48), or empty."""
     address = _address(scope)
     return "" if how == "none" or not address else address if how == "full" else _cut(address, 24, 48)

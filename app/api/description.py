@@ -26,8 +26,8 @@ from app.api.answer_models import (
 )
 from app.api.bodies import JsonResponse
 from app.api.middleware.keys import ApiKeys
+from app.api.request_models import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 from app.api.responses.objects import ResponseObject, ResponseStreamEvent
-from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 ERRORS: dict[int | str, dict[str, Any]] = {

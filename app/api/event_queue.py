@@ -17,7 +17,7 @@ from app.core.errors import ModelError
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
 log = logging.getLogger("app.api")
-GRACE = 5.0  # seconds that a pipeline may take to tidy up after its last event
+CLEANUP_SECONDS = 5.0  # seconds that a pipeline may take to tidy up after its last event
 
 
 class EventQueue:
@@ -40,9 +40,9 @@ class EventQueue:
         self._status = status
         self._receive = receive
         self._waiting: list[Event] = []
-        self._hung_up = False
-        self._ended = False
-        self._wake: asyncio.Future[None] | None = None
+        self._disconnected = False
+        self._finished = False
+        self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._taken_at = 0.0
 
@@ -57,29 +57,29 @@ class EventQueue:
         if self._timer:
             self._timer.cancel()
         self._watcher.cancel()
-        if self._ended and not self._reader.done():
-            await asyncio.wait([self._reader], timeout=GRACE)
+        if self._finished and not self._reader.done():
+            await asyncio.wait([self._reader], timeout=CLEANUP_SECONDS)
         self._reader.cancel()
         for result in await asyncio.gather(self._reader, self._watcher, return_exceptions=True):
             if isinstance(result, Exception):
                 log.warning("closing an answer failed error=%r", result)
 
     async def take(self) -> list[Event]:
-        """All events that have come, at least one, or none when `keep_awake` woke the caller.
+        """All events that have come, at least one, or none when `wake_after` woke the caller.
 
         The answer ends with `Done` or `Failure`, whatever else happens. Raises `ClientDisconnect` once the client hung up.
         """
-        if not self._waiting and not self._hung_up:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
-            self._wake = None
-        if self._hung_up:
+        if not self._waiting and not self._disconnected:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+            self._waiter = None
+        if self._disconnected:
             raise ClientDisconnect
         taken, self._waiting = self._waiting, []
         self._taken_at = time.monotonic()
         return taken
 
-    def keep_awake(self, seconds: float) -> None:
+    def wake_after(self, seconds: float) -> None:
         """From now on `take` returns after a silence of this length (at most half as much again)."""
         if not self._timer:
             self._taken_at = time.monotonic()
@@ -88,24 +88,24 @@ class EventQueue:
     def _tick(self, seconds: float) -> None:
         # one timer looks in now and then: a timeout of its own for each piece would cost more than the piece
         if time.monotonic() - self._taken_at >= seconds:
-            self._rouse()
+            self._notify()
         self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
 
     async def _read(self) -> None:
-        said = False
+        has_text = False
         try:
             async with self._limits.answer() as deadline:
                 async for event in self._events:
-                    if isinstance(event, Text) and not said:
-                        said = True
+                    if isinstance(event, Text) and not has_text:
+                        has_text = True
                         deadline.began()
-                    if isinstance(event, Done) and not said:
+                    if isinstance(event, Done) and not has_text:
                         break
-                    if not self._ended:  # read on, so that the pipeline comes to its own end
+                    if not self._finished:  # read on, so that the pipeline comes to its own end
                         self._put(event)
-            if self._ended:
+            if self._finished:
                 return
-            self._put(Failure(ModelError("The answer broke off." if said else "The answer was empty.")))
+            self._put(Failure(ModelError("The answer broke off." if has_text else "The answer was empty.")))
         except Exception as error:  # noqa: BLE001  # every error becomes an answer to the client
             self._put(Failure(error))
         finally:
@@ -115,16 +115,16 @@ class EventQueue:
     def _put(self, event: Event) -> None:
         if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
             return  # clients aren't sent these; they must not pass for a sign of life either
-        self._ended = isinstance(event, Done | Failure)
+        self._finished = isinstance(event, Done | Failure)
         self._waiting.append(event)
-        self._rouse()
+        self._notify()
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._hung_up = True
-        self._rouse()
+        self._disconnected = True
+        self._notify()
 
-    def _rouse(self) -> None:
-        if self._wake and not self._wake.done():
-            self._wake.set_result(None)
+    def _notify(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
-from app.api.search import found
+from app.api.request_models import RequestModel, SearchFilters, SearchRequest
+from app.api.search import search_result
 from app.api.service import Service
-from app.api.wire import SearchFilters, SearchRequest, Wire
 from app.core.errors import AssistantError, RequestError, quoted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("app.api")
 
 
-class SearchDocs(Wire):
+class SearchDocs(RequestModel):
     """Search the documentation. Gives the best passages with links, titles and scores; ask in any of its languages."""
 
     query: str = Field(description="A question or key words.")
@@ -35,13 +35,13 @@ class SearchDocs(Wire):
     filters: SearchFilters = Field(default_factory=SearchFilters)
 
 
-class ReadPage(Wire):
+class ReadPage(RequestModel):
     """Read a whole page of the documentation as Markdown, by an address that search_docs gave."""
 
     url: str = Field(description="Address of the page; what follows a # is left out.")
 
 
-TOOLS: dict[str, type[Wire]] = {"search_docs": SearchDocs, "read_page": ReadPage}
+TOOLS: dict[str, type[RequestModel]] = {"search_docs": SearchDocs, "read_page": ReadPage}
 
 
 class Mcp:
@@ -96,7 +96,7 @@ class Mcp:
         from mcp import types
         from mcp.server.lowlevel import Server
 
-        async def listed(_: object, __: object) -> types.ListToolsResult:
+        async def list_tools(_: object, __: object) -> types.ListToolsResult:
             return types.ListToolsResult(
                 tools=[
                     types.Tool(
@@ -109,7 +109,7 @@ class Mcp:
                 ]
             )
 
-        async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
                 async with self._service.limits.answer():
                     said, data = await self._call(params.name, params.arguments or {})
@@ -120,7 +120,9 @@ class Mcp:
             content: list[types.ContentBlock] = [types.TextContent(type="text", text=said)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
-        return Server("docs-assistant", version=version("docs-assistant"), on_list_tools=listed, on_call_tool=called)
+        return Server(
+            "docs-assistant", version=version("docs-assistant"), on_list_tools=list_tools, on_call_tool=call_tool
+        )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """What a tool says, as text for the model and as data."""
@@ -128,7 +130,7 @@ class Mcp:
         given = _read(name, arguments)
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
-            data = await found(assistant, body, "mcp", max_question=self._service.settings.max_question)
+            data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
             return _passages(data["data"]), data
         assert isinstance(given, ReadPage)
         url = given.url.strip().partition("#")[0]
@@ -141,7 +143,7 @@ class Mcp:
         return page.markdown, {**about, "markdown": page.markdown}
 
 
-def _read(name: str, arguments: dict[str, Any]) -> Wire:
+def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
     if name not in TOOLS:
         raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
     try:

@@ -35,13 +35,13 @@ class Models:
 
     service: Service
 
-    async def listed(self, request: Request) -> Response:
+    async def list_models(self, request: Request) -> Response:
         """All assistants that are shown."""
         self.service.keys.check(request)
         data = [self._object(assistant) for assistant in self.service.assistants.listed()]
         return JsonResponse({"object": "list", "data": data})
 
-    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
+    async def get_model(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
         self.service.keys.check(request)
         return JsonResponse(self._object(self.service.assistants.get(id)))

@@ -16,13 +16,13 @@ Name = Annotated[str, Field(max_length=200)]
 Place = Annotated[str, Field(max_length=1000)]
 
 
-class Wire(BaseModel):
+class RequestModel(BaseModel):
     """Types as they are in JSON, nothing converted; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
-class ContentPart(Wire):
+class ContentPart(RequestModel):
     """A part of a message. Text counts; an image, sound or file is refused in the question and skipped before it."""
 
     type: Literal["text", "refusal", "image_url", "input_audio", "file"]
@@ -30,26 +30,26 @@ class ContentPart(Wire):
     refusal: str | None = None
 
 
-class ChatMessage(Wire):
+class ChatMessage(RequestModel):
     """One line of the conversation. `developer` is `system`; what tools said is skipped."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
 
 
-class StreamOptions(Wire):
+class StreamOptions(RequestModel):
     """How a stream is written."""
 
     include_usage: bool | None = Field(None, description="Send the token counts in a chunk of their own at the end.")
 
 
-class ResponseFormat(Wire):
+class ResponseFormat(RequestModel):
     """Answers are Markdown with links: JSON can't be asked for."""
 
     type: Literal["text"]
 
 
-class SearchFilters(Wire):
+class SearchFilters(RequestModel):
     """What may be found; a field that is left out or empty doesn't restrict, one that isn't listed here is refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -82,7 +82,7 @@ class SearchFilters(Wire):
         return Filters(**{name: tuple(values) for name, values in self})
 
 
-class ChatRequest(Wire):
+class ChatRequest(RequestModel):
     """A chat request; the last message of the user is the question. Fields not listed here are ignored."""
 
     model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
@@ -116,7 +116,7 @@ class ChatRequest(Wire):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
-class InputPart(Wire):
+class InputPart(RequestModel):
     """A part of a message of /v1/responses."""
 
     type: Literal["input_text", "output_text", "refusal", "input_image", "input_file", "input_audio"]
@@ -124,7 +124,7 @@ class InputPart(Wire):
     refusal: str | None = None
 
 
-class InputItem(Wire):
+class InputItem(RequestModel):
     """One line of the conversation; items of other types (calls, reasoning) are skipped."""
 
     type: str | None = None
@@ -132,13 +132,13 @@ class InputItem(Wire):
     content: str | list[InputPart] | None = None
 
 
-class TextOptions(Wire):
+class TextOptions(RequestModel):
     """The form of the answer."""
 
     format: ResponseFormat | None = None
 
 
-class ResponsesRequest(Wire):
+class ResponsesRequest(RequestModel):
     """A request of the Responses API. Nothing is kept here, so what refers to an earlier response is refused."""
 
     model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
@@ -165,7 +165,7 @@ class ResponsesRequest(Wire):
         return value
 
 
-class SearchRequest(Wire):
+class SearchRequest(RequestModel):
     """A search; a field that isn't listed here is refused, since ignoring it would give other passages than wanted."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -176,7 +176,7 @@ class SearchRequest(Wire):
     filters: SearchFilters = Field(default_factory=SearchFilters)
 
 
-class IngestRequest(Wire):
+class IngestRequest(RequestModel):
     """Which sites to index again."""
 
     sites: list[str] | None = Field(
@@ -193,7 +193,7 @@ class IngestRequest(Wire):
     )
 
 
-Body = TypeVar("Body", bound=Wire)
+Body = TypeVar("Body", bound=RequestModel)
 
 
 def read_chat(body: bytes) -> ChatRequest:

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from app.api.bodies import JsonResponse, read_body
 from app.api.middleware.admission import cancel_on_disconnect
 from app.api.middleware.requestlog import info_of
+from app.api.request_models import SearchRequest, read_search
 from app.api.service import Service
-from app.api.wire import SearchRequest, read_search
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.types import Hit
@@ -38,14 +38,14 @@ class Search:
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
-        return JsonResponse(await cancel_on_disconnect(request.receive, self._found(assistant, body, info.id)))
+        return JsonResponse(await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id)))
 
-    async def _found(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
+    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
         async with self.service.limits.answer():
-            return await found(assistant, body, id_, max_question=self.service.settings.max_question)
+            return await search_result(assistant, body, id_, max_question=self.service.settings.max_question)
 
 
-async def found(
+async def search_result(
     assistant: Assistant,
     body: SearchRequest,
     id: str,  # noqa: A002  # as Request names it

@@ -71,8 +71,8 @@ def create_app(
     )
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     _add_layers(app, settings, limits)
-    guesses = FailedAttempts()
-    keys, admins = ApiKeys(settings.api_keys, guesses), ApiKeys(settings.admin_keys, guesses, "admin")
+    failures = FailedAttempts()
+    keys, admins = ApiKeys(settings.api_keys, failures), ApiKeys(settings.admin_keys, failures, "admin")
     service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
@@ -114,13 +114,13 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
     app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **apidocs.RESPONSES)
     app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
-    app.add_api_route("/v1/models", models.listed, methods=["GET"], **apidocs.MODELS)
-    app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
+    app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
+    app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
     app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
     app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
 
 
 def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
     app.add_api_route("/v1/ingest", ingest.start, methods=["POST"], **apidocs.INGEST)
-    app.add_api_route("/v1/ingest", ingest.listed, methods=["GET"], **apidocs.RUNS)
-    app.add_api_route("/v1/ingest/{id}", ingest.one, methods=["GET"], **apidocs.RUN)
+    app.add_api_route("/v1/ingest", ingest.list_runs, methods=["GET"], **apidocs.RUNS)
+    app.add_api_route("/v1/ingest/{id}", ingest.get_run, methods=["GET"], **apidocs.RUN)

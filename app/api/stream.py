@@ -62,7 +62,7 @@ class AnswerFormat(Protocol):
         """For a stream."""
         ...
 
-    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
         """The body of a whole answer."""
         ...
 
@@ -81,20 +81,20 @@ class ChatFormat:
         """For a stream of the chat API."""
         return ChatEncoder(self)
 
-    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
         """The body of a whole answer of the chat API."""
-        message = {"role": "assistant", "content": orjson.Fragment(json_string(said.text))}
+        message = {"role": "assistant", "content": orjson.Fragment(json_string(answer.text))}
         body: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion",
             "created": self.created,
             "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": said.done.finish_reason}],
-            "usage": usage_object(said.usage),
-            "sources": said.sources,
+            "choices": [{"index": 0, "message": message, "finish_reason": answer.done.finish_reason}],
+            "usage": usage_object(answer.usage),
+            "sources": answer.sources,
         }
-        body |= {"trace": said.done.trace} if said.done.trace else {}
-        return {**body, "extractive": True} if said.done.extractive else body
+        body |= {"trace": answer.done.trace} if answer.done.trace else {}
+        return {**body, "extractive": True} if answer.done.extractive else body
 
     @property
     def head(self) -> bytes:
@@ -126,8 +126,8 @@ class ChatEncoder:
         """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
         if isinstance(event, Source) and not self._envelope.events:
             return b""
-        said: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
-        after = b'},"finish_reason":null}],"event":' + orjson.dumps(said) + self._envelope.tail
+        answer: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
+        after = b'},"finish_reason":null}],"event":' + orjson.dumps(answer) + self._envelope.tail
         return self._role() + self._before + b'""' + after
 
     def _role(self) -> bytes:
@@ -177,10 +177,10 @@ class Stream:
 
     async def run(self, open_after: float, keep_alive: float) -> None:
         """Write the answer until its end. Raises what went wrong before the headers were sent."""
-        events, ended = await self._before_headers(open_after), False
+        events, ended = await self._first_events(open_after), False
         await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         self.open = True
-        self.inbox.keep_awake(keep_alive)
+        self.inbox.wake_after(keep_alive)
         while not ended:
             body, ended = self._encode(events)
             if body or not events:
@@ -193,17 +193,17 @@ class Stream:
         self.error = error
         await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
 
-    async def _before_headers(self, open_after: float) -> list[Event]:
+    async def _first_events(self, open_after: float) -> list[Event]:
         """The events up to the first that opens the stream; none when `open_after` seconds went by without one."""
         events: list[Event] = []
         try:
             async with asyncio.timeout(open_after):
-                while not (said := _opening(events)):
+                while not (answer := _opening_event(events)):
                     events += await self.inbox.take()
         except TimeoutError:
             return events
-        if isinstance(said, Failure):
-            raise said.error
+        if isinstance(answer, Failure):
+            raise answer.error
         return events
 
     def _encode(self, events: Iterable[Event]) -> tuple[bytes, bool]:
@@ -230,6 +230,6 @@ class Stream:
         return b"".join(out), False
 
 
-def _opening(events: Iterable[Event]) -> Event | None:
+def _opening_event(events: Iterable[Event]) -> Event | None:
     """The event that decides between a stream and an HTTP error."""
     return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)

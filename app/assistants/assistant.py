@@ -16,7 +16,7 @@ from app.core.prompts import Language, Prompts
 from app.core.turn import Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
-from app.index.checkup import Checkup, damaged
+from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
 from app.models.rerank import Reranker
 from app.pipeline.registry import upto
@@ -31,7 +31,7 @@ class Assistant:
 
     `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
     readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
-    steps that need a language model and have none; `unasked` tells where a question has too few helper calls for them.
+    steps that need a language model and have none; `helper_call_warning` tells where a question has too few helper calls for them.
     `index` is the name of its index, empty for the configured one.
     """
 
@@ -50,7 +50,7 @@ class Assistant:
     limits: Filters = field(default_factory=Filters)
     personas: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
-    unasked: str = ""
+    helper_call_warning: str = ""
     index: str = ""
 
     async def answer(self, request: Request) -> Events:
@@ -173,13 +173,13 @@ class Assistants:
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {quoted(name)} here. There is: {known}. {self._tones(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. There is: {known}. {self._persona_hint(base)}".rstrip(),
                 param="model",
                 code="model_not_found",
             )
         return self.by_id[name]
 
-    def _tones(self, base: str) -> str:
+    def _persona_hint(self, base: str) -> str:
         tones = ", ".join(self.prompts.personas)
         return f"Tones of {base}, as {base}:name, are: {tones}." if base in self.by_id and tones else ""
 
@@ -232,12 +232,12 @@ class Assistants:
             await other.close()
 
 
-def nothing_in(index: str, error: NoIndex) -> str:
+def empty_index_message(index: str, error: NoIndex) -> str:
     """How it is filled; `error` is that of the configured one."""
     return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
 
 
-def unfit(info: GenerationInfo, embedder: Embedder) -> str:
+def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     """Why the index can't be searched with the embedder; empty where it can."""
     built = info.recipe.embedder
     return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
@@ -247,10 +247,10 @@ async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) 
     try:
         live = await store.live()
     except NoIndex as error:
-        return IndexState(embedder.name, problem=nothing_in(name, error))
+        return IndexState(embedder.name, problem=empty_index_message(name, error))
     except IndexDamaged as error:
-        return IndexState(embedder.name, store_problem=damaged(error, name))
+        return IndexState(embedder.name, store_problem=damage_message(error, name))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
-    problem = unfit(live.info, embedder)
+    problem = embedder_mismatch(live.info, embedder)
     return IndexState(embedder.name, live.info, await checkup.problem(live), problem)

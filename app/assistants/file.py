@@ -146,7 +146,7 @@ class AssistantsFile(Table):
 
 
 @contextmanager
-def told_of(settings: Settings) -> Iterator[str]:
+def naming_file(settings: Settings) -> Iterator[str]:
     """Errors in there begin with the name of the file, which is given."""
     name = settings.assistants or "the shipped assistants.toml"
     try:
@@ -158,7 +158,7 @@ def told_of(settings: Settings) -> Iterator[str]:
 def index_settings(settings: Settings, id_: str) -> Settings:
     """The settings for one `[[index]]` of the file. Raises `SettingsError` where there is none of this id."""
     tables = {table.id: table for table in read_assistants(settings).indices}
-    with told_of(settings):
+    with naming_file(settings):
         if id_ not in tables:
             raise SettingsError(f"there is no [[index]] {id_!r}. There is: {', '.join(tables) or 'none'}.")
         return settings_of_index(tables[id_].written(), settings)
@@ -183,11 +183,11 @@ def read_assistants(settings: Settings) -> AssistantsFile:
         return AssistantsFile.model_validate(document)
     except ValidationError as error:
         # a value that fits none of two forms has an error for each
-        told = dict.fromkeys(_told(one, document) for one in error.errors())
+        told = dict.fromkeys(_message(one, document) for one in error.errors())
         raise SettingsError("\n".join(f"{name}: {text}" for text in told)) from error
 
 
-def _told(error: ErrorDetails, document: Mapping[str, Any]) -> str:
+def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
     """The table and its key, what is there and what must be."""
     table: type[Table] = AssistantsFile
     where, found, path = "", document, list(error["loc"])
@@ -204,7 +204,7 @@ def _told(error: ErrorDetails, document: Mapping[str, Any]) -> str:
         return f"{where}{key} is missing. It must be {keys[key]}."
     if error["type"] == "value_error" and len(path) == 1:
         return f"{where}{key}: {error['ctx']['error']}."
-    return f"{where}{key} = {_shown(found[key])} must be {keys[key]}."
+    return f"{where}{key} = {_quoted(found[key])} must be {keys[key]}."
 
 
 _TABLES: Mapping[str, type[Table]] = {
@@ -216,6 +216,6 @@ _TABLES: Mapping[str, type[Table]] = {
 LONGEST = 100
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

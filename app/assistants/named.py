@@ -45,7 +45,7 @@ def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
     """The models by id. Raises `SettingsError` for a wrong value, or a key that isn't in the environment."""
     found = {}
     for table in tables:
-        with _told_of("model", table, MODEL_KEYS):
+        with _naming_table("model", table, MODEL_KEYS):
             own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
             if (model := open_model(own)) is None:
                 raise SettingsError("it needs a url, or a class of LlamaIndex.")
@@ -58,7 +58,7 @@ def open_indices(tables: Tables, settings: Settings) -> dict[str, NamedIndex]:
     found = {}
     for table in tables:
         own = settings_of_index(table, settings)
-        with _told_of("index", table, INDEX_KEYS):
+        with _naming_table("index", table, INDEX_KEYS):
             found[table["id"]] = NamedIndex(open_store(own), open_embedder(own), own)
     return found
 
@@ -66,7 +66,7 @@ def open_indices(tables: Tables, settings: Settings) -> dict[str, NamedIndex]:
 def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
     """The settings with the index's store and embedder in place of the configured ones. Raises `SettingsError`."""
     none = {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
-    with _told_of("index", table, INDEX_KEYS):
+    with _naming_table("index", table, INDEX_KEYS):
         return _settings(table, INDEX_KEYS, ("embedding_key", none), settings)
 
 
@@ -84,7 +84,7 @@ def _settings(
 
 
 @contextmanager
-def _told_of(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
+def _naming_table(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
     """Errors in there name the table, and its keys in place of settings."""
     keys = {f"DOCS_{setting.upper()}": key for key, setting in names.items()}
     try:

@@ -68,7 +68,7 @@ async def _ask(settings: Settings, question: str, arguments: argparse.Namespace)
     else:
         print()
         for step in steps:
-            print(_traced(step), file=sys.stderr)
+            print(_step_text(step), file=sys.stderr)
         if failure:
             print(f"docs-assistant: the answer broke off: {failure}", file=sys.stderr)
     return 1 if failure else 0
@@ -83,7 +83,7 @@ def _whole(events: list[Event], failure: str | None) -> dict[str, Any]:
     }
 
 
-def _traced(step: Mapping[str, Any]) -> str:
+def _step_text(step: Mapping[str, Any]) -> str:
     """One step of the trace, for reading in a terminal."""
     tokens = f", {step['prompt_tokens']} + {step['completion_tokens']} tokens" if step["calls"] else ""
     first = f", first text after {step['first_text_ms']} ms" if step.get("first_text_ms") else ""

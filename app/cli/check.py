@@ -36,7 +36,7 @@ def add_command(commands: Commands) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when something that is configured doesn't work or nothing is indexed."""
     settings = Settings.load()
-    findings = asyncio.run(_look(settings))
+    findings = asyncio.run(_findings(settings))
     if arguments.json:
         print(json.dumps(findings, ensure_ascii=False, indent=2))
     else:
@@ -44,33 +44,33 @@ def check(arguments: argparse.Namespace) -> int:
     return 0 if findings["ok"] else 1
 
 
-async def _look(settings: Settings) -> dict[str, Any]:
+async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
     from app.core.turn import Message
     from app.models.base import CallOptions
 
     async with opened(settings) as assistants:
-        named = {name: await _state(name, *parts) for name, parts in assistants.used().items()}
+        named = {name: await _index_state(name, *parts) for name, parts in assistants.used().items()}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-        unfilled = _unfilled(assistants.by_id.values(), named)
+        empty_collections = _empty_collections(assistants.by_id.values(), named)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     shown = _settings(settings)
     problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
     return {
-        "ok": not any((*problems, model["problem"], *unfilled)),
+        "ok": not any((*problems, model["problem"], *empty_collections)),
         "settings": shown,
         "store": shown["DOCS_STORE"],
         **named.pop("", unused),
         "indices": named,
-        "collections_without_pages": unfilled,
+        "collections_without_pages": empty_collections,
         "language_model": model,
     }
 
 
-async def _state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
+async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
     """An index with its embedder, and what is wrong with them."""
     index, problem = await _index(name, store, embedder)
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
@@ -86,13 +86,13 @@ async def _problem(call: Awaitable[object]) -> str:
 
 
 async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str, Any] | None, str]:
-    from app.assistants.assistant import nothing_in, unfit
+    from app.assistants.assistant import embedder_mismatch, empty_index_message
 
     try:
         generation = await store.live()
         pages = await generation.pages()
     except NoIndex as error:
-        return None, nothing_in(name, error)
+        return None, empty_index_message(name, error)
     except AssistantError as error:
         return None, str(error)
     info = generation.info
@@ -108,10 +108,12 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
         "embedder": info.recipe.embedder,
         "dimension": info.recipe.dimension,
         "splitter": info.recipe.splitter,
-    }, unfit(info, embedder)
+    }, embedder_mismatch(info, embedder)
 
 
-def _unfilled(assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def _empty_collections(
+    assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[str]]:
     """Per assistant, those of its collections that hold no pages in its index; none where there is no index."""
     filled = {name: one["index"]["pages_by_collection"] for name, one in states.items() if one["index"]}
     lacking = {

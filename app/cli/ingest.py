@@ -72,9 +72,9 @@ def ingest(arguments: argparse.Namespace) -> int:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    how = How(**{field.name: getattr(arguments, field.name) for field in fields(How)})
+    options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
     try:
-        report = asyncio.run(index(settings, sites, how))
+        report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
@@ -85,7 +85,7 @@ def ingest(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class IngestOptions:
     """How the run is done, as `ingestion.run.ingest` has it."""
 
     only: bool = False
@@ -95,7 +95,7 @@ class How:
     wait: float = 0.0
 
 
-async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> Report:
+async def index(settings: Settings, sites: Sequence[str | Source], options: IngestOptions) -> Report:
     """Index the sites with progress on standard error, and return the report."""
     from app.index import open_store
     from app.models import open_embedder
@@ -106,7 +106,7 @@ async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> 
     progress = open_progress(sys.stderr)
     try:
         return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(how)
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
         )
     finally:
         await store.close()

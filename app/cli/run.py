@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import httpx
 
 from app.cli import logs, serve
-from app.cli.ingest import How, index
+from app.cli.ingest import IngestOptions, index
 from app.cli.options import Commands
 from app.cli.output import print_error
 from app.core.errors import AssistantError, SettingsError
@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = Settings.load(**serve.overrides(arguments))
     logs.configure(settings)
-    received = _interrupted_by()
+    received = _forward_signals()
     try:
-        return _serve_and_index(settings, arguments.site or configured(settings), _base(settings))
+        return _serve_and_index(settings, arguments.site or configured(settings), _base_url(settings))
     except KeyboardInterrupt:
         return 128 + (received or [signal.SIGINT])[0]
 
@@ -68,16 +68,16 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
 def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
     """Index the sites; False when that failed and there is nothing older to answer from."""
     try:
-        print(asyncio.run(index(settings, sites, How(only=True))).text, file=sys.stderr)
+        print(asyncio.run(index(settings, sites, IngestOptions(only=True))).text, file=sys.stderr)
     except AssistantError as error:
         print_error(error)
-        if not _answers(base):
+        if not _is_healthy(base):
             return False
         print("Going on with what was indexed before.", file=sys.stderr)
     return True
 
 
-def _base(settings: Settings) -> str:
+def _base_url(settings: Settings) -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104  # compared, not bound
     return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
 
@@ -94,7 +94,7 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
     # the pipe ends with this program, however that ends
     service = subprocess.Popen(command, env={**os.environ, **quiet}, stdin=subprocess.PIPE)  # noqa: S603  # our own
     try:
-        _wait(service, base)
+        _wait_until_ready(service, base)
         yield service
     finally:
         service.terminate()
@@ -104,7 +104,7 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
             service.kill()
 
 
-def _interrupted_by() -> list[int]:
+def _forward_signals() -> list[int]:
     """SIGTERM and SIGHUP act as Ctrl-C from now on, which asyncio cleans up after; they are put into the list."""
     received: list[int] = []
 
@@ -118,7 +118,7 @@ def _interrupted_by() -> list[int]:
     return received
 
 
-def _wait(service: subprocess.Popen[bytes], base: str) -> None:
+def _wait_until_ready(service: subprocess.Popen[bytes], base: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if service.poll() is not None:
@@ -132,7 +132,7 @@ def _wait(service: subprocess.Popen[bytes], base: str) -> None:
     raise SettingsError(f"The service did not answer on {base} within {START_SECONDS:g} s.")
 
 
-def _answers(base: str) -> bool:
+def _is_healthy(base: str) -> bool:
     try:
         return httpx.get(f"{base}/health", timeout=10, trust_env=False).is_success
     except httpx.TransportError:  # the service is gone

@@ -64,7 +64,7 @@ def serve(arguments: argparse.Namespace) -> int:
     if settings.rerank_url:
         asyncio.run(_prove(settings))
     assistants = build(settings)
-    tell(assistants)
+    log_left_out(assistants)
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
@@ -85,13 +85,13 @@ def serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def tell(assistants: Assistants) -> None:
+def log_left_out(assistants: Assistants) -> None:
     """Log what of the steps won't run, or not always."""
     for one in assistants.by_id.values():
         if one.left_out and not one.persona:
             log.info("steps left out, no language model: assistant=%s steps=%s", one.id, ",".join(one.left_out))
-        if one.unasked and not one.persona:
-            log.warning("assistant=%s %s", one.id, one.unasked)
+        if one.helper_call_warning and not one.persona:
+            log.warning("assistant=%s %s", one.id, one.helper_call_warning)
 
 
 async def _prove(settings: Settings) -> None:

@@ -11,14 +11,14 @@ from app.index.base import Generation
 from app.text.analysis import analyse
 
 FRESH = 5.0  # seconds that a result is good for
-PATIENCE = 5.0  # seconds that the first result is waited for ...
-IMPATIENCE = 0.5  # ... and a later one: until it is there, the one before is told
+FIRST_WAIT = 5.0  # seconds that the first result is waited for ...
+LATER_WAIT = 0.5  # ... and a later one: until it is there, the one before is told
 
 
-async def read_through(generation: Generation) -> None:
+async def check_readable(generation: Generation) -> None:
     """Raises `StoreError` naming what can't be read of it."""
     try:
-        lacking = await _lacking(generation)
+        lacking = await _damage(generation)
     except StoreError:
         raise
     except Exception as error:  # rows that aren't what was written may fail anywhere
@@ -27,7 +27,7 @@ async def read_through(generation: Generation) -> None:
         raise IndexDamaged(lacking)
 
 
-async def _lacking(generation: Generation) -> str:
+async def _damage(generation: Generation) -> str:
     info = generation.info
     if not info.chunks:
         return ""
@@ -63,22 +63,22 @@ class Checkup:
         if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look(generation))
         if self._looking is not None:
-            await asyncio.wait({self._looking}, timeout=PATIENCE if self._known is None else IMPATIENCE)
+            await asyncio.wait({self._looking}, timeout=FIRST_WAIT if self._known is None else LATER_WAIT)
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
         found = ""
         try:
-            await read_through(generation)
+            await check_readable(generation)
         except StoreUnavailable as error:
             found = str(error)
         except StoreError as error:
-            found = damaged(error, self._index)
+            found = damage_message(error, self._index)
         if generation is self._of:
             self._known, self._until = found, time.monotonic() + FRESH
 
 
-def damaged(error: StoreError, index: str = "") -> str:
+def damage_message(error: StoreError, index: str = "") -> str:
     """What an operator is told of it, with the command that mends it."""
     option = f" --index {index}" if index else ""
     return f"{error} `docs-assistant ingest --rebuild{option}` builds it anew."

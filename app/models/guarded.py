@@ -16,7 +16,7 @@ from app.models.rerank import Reranker
 from app.models.static import StaticEmbedder
 
 FAILURES = (ModelUnavailable, ModelTimeout)
-LONGEST_THINKING = 3
+THINKING_FACTOR = 3
 """Times the timeout of a stream that a model may think before its answer."""
 
 
@@ -25,7 +25,7 @@ def breaker(name: str) -> Breaker:
     return Breaker(name, FAILURES, ModelUnavailable)
 
 
-class Stall:
+class StallTimer:
     """Ends a wait in which nothing new was said for so many seconds, however much else was sent.
 
     One timer looks in now and then: a timeout of its own for each piece would cost more than the piece.
@@ -35,30 +35,30 @@ class Stall:
         self._limit = limit
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._thinks_until = self._loop.time() + LONGEST_THINKING * seconds
-        self._said = self._loop.time()
-        self._timer = self._loop.call_later(seconds, self._look)
+        self._thinks_until = self._loop.time() + THINKING_FACTOR * seconds
+        self._last = self._loop.time()
+        self._timer = self._loop.call_later(seconds, self._check)
         self.waiting = True  # for the model; False while the answer's reader is at work
 
-    def heard(self, event: Text | Reasoning | Usage | Done) -> None:
+    def received(self, event: Text | Reasoning | Usage | Done) -> None:
         """What came: only text says something, and thinking for a time."""
         now = self._loop.time()
         if isinstance(event, Text):
             if not event.text.isspace():
-                self._said = now
+                self._last = now
         elif isinstance(event, Reasoning) and now < self._thinks_until:
-            self._said = now
+            self._last = now
 
     def stop(self) -> None:
         """Look no more."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._loop.time()
         if not self.waiting:
-            self._said = now
-        if (left := self._said + self._seconds - now) > 0:
-            self._timer = self._loop.call_later(left, self._look)
+            self._last = now
+        if (left := self._last + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(left, self._check)
         else:
             self._limit.reschedule(now)
 
@@ -69,13 +69,13 @@ class GuardedModel:
     def __init__(self, model: Model) -> None:
         self.name = model.name
         self._model = model
-        self._short = breaker(f"{model.name} (short calls)")
+        self._calls = breaker(f"{model.name} (short calls)")
         self._streams = breaker(model.name)
-        self.breakers = (self._short, self._streams)
+        self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer. Raises `ModelUnavailable` at once where calls kept failing."""
-        with self._short.call(), away():
+        with self._calls.call(), away():
             return await self._model.complete(messages, options)
 
     async def stream(
@@ -86,7 +86,7 @@ class GuardedModel:
         """
         leave()
         with self._streams.call() as call:
-            async with aclosing(self._said(messages, options)) as events:
+            async with aclosing(self._guarded_stream(messages, options)) as events:
                 said = False
                 async for event in events:
                     if not said and isinstance(event, Text):
@@ -94,25 +94,25 @@ class GuardedModel:
                         call.worked()
                     yield event
 
-    async def _said(
+    async def _guarded_stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        stall = None
+        timer = None
         try:
             async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
-                stall = Stall(limit, options.timeout) if options.timeout else None
+                timer = StallTimer(limit, options.timeout) if options.timeout else None
                 async for event in events:
-                    if stall:
-                        stall.heard(event)
-                        stall.waiting = False
+                    if timer:
+                        timer.received(event)
+                        timer.waiting = False
                     yield event
-                    if stall:
-                        stall.waiting = True
+                    if timer:
+                        timer.waiting = True
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
         finally:
-            if stall:
-                stall.stop()
+            if timer:
+                timer.stop()
 
     async def close(self) -> None:
         """Let go of connections."""

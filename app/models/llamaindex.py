@@ -12,7 +12,7 @@ from httpx import TimeoutException, TransportError
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.thinking import ThinkFilter
 
@@ -30,7 +30,7 @@ def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
         raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
-def _named(name: str, error: Exception) -> ModelError:
+def _error_from(name: str, error: Exception) -> ModelError:
     """Our error for a provider's: by the status that its client keeps, else by the trouble with the connection behind it."""
     message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
     if status == 429:
@@ -58,7 +58,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has errors of its own
-            raise _named(self.name, error) from error
+            raise _error_from(self.name, error) from error
         return Completion(ThinkFilter.remove(str(response.message.content or "")), _usage(response))
 
     async def stream(
@@ -75,7 +75,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:
-            raise _named(self.name, error) from error
+            raise _error_from(self.name, error) from error
         for event in think.flush():
             yield event
         usage = _usage(last)
@@ -107,7 +107,7 @@ def _arguments(options: CallOptions) -> dict[str, Any]:
 
 def _usage(response: Any) -> Usage:
     raw = getattr(response, "raw", None)
-    return wire.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
+    return responses.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
 
 
 class LlamaIndexEmbedder:
@@ -126,22 +126,22 @@ class LlamaIndexEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question."""
-        rows = await self._called(*(self._embedding.aget_query_embedding(text) for text in texts))
-        return self._checked(rows, len(texts))
+        rows = await self._call(*(self._embedding.aget_query_embedding(text) for text in texts))
+        return self._validated(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        rows = await self._called(self._embedding.aget_text_embedding_batch(list(texts)))
-        return self._checked(rows[0], len(texts))
+        rows = await self._call(self._embedding.aget_text_embedding_batch(list(texts)))
+        return self._validated(rows[0], len(texts))
 
-    async def _called(self, *calls: Any) -> list[Any]:
+    async def _call(self, *calls: Any) -> list[Any]:
         try:
             return list(await asyncio.gather(*calls))
         except Exception as error:  # every provider has errors of its own
-            raise _named(self.name, error) from error
+            raise _error_from(self.name, error) from error
 
-    def _checked(self, rows: Sequence[Any], count: int) -> list[Vector]:
-        vectors = wire.vectors(rows, count, self.name)
+    def _validated(self, rows: Sequence[Any], count: int) -> list[Vector]:
+        vectors = responses.vectors(rows, count, self.name)
         self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 

@@ -21,7 +21,7 @@ import orjson
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.thinking import ThinkFilter
 
@@ -56,7 +56,9 @@ class Endpoint:
         try:
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
                 if response.status != 200:
-                    raise _refusal(address, response.status, await wire.beginning(response), response.headers)
+                    raise _status_error(
+                        address, response.status, await responses.read_error(response), response.headers
+                    )
                 yield response
         except TimeoutError as error:
             raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
@@ -83,10 +85,10 @@ def _proxy(url: str) -> str | None:
     return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
 
 
-def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
+def _status_error(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
     message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
     if status == 429:
-        return ModelRateLimited(message, retry_after=wire.retry_after(headers.get("Retry-After", "")))
+        return ModelRateLimited(message, retry_after=responses.retry_after(headers.get("Retry-After", "")))
     return (
         ModelTimeout(message)
         if status in {408, 504}
@@ -122,7 +124,7 @@ class OpenAIModel:
         body = self._body(messages, options)
         total = options.timeout or self._endpoint.timeout
         async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
-            answer = wire.completion(await wire.whole(response), self._endpoint.url)
+            answer = responses.completion(await responses.read_body(response), self._endpoint.url)
         return replace(answer, text=ThinkFilter.remove(answer.text))
 
     async def stream(
@@ -133,14 +135,14 @@ class OpenAIModel:
         think = ThinkFilter()
         finish, length = "", 0
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for pieces in _server_sent(response, self._endpoint.url):
+            async for pieces in _stream_pieces(response, self._endpoint.url):
                 finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
-                for event in _joined(event for piece in pieces for event in _events(piece, think)):
+                for event in _merged(event for piece in pieces for event in _events(piece, think)):
                     yield event
                 length += sum(len(piece.text) for piece in pieces)
-                if length > wire.TEXT_LENGTH:
+                if length > responses.TEXT_LENGTH:
                     raise ModelError(
-                        f"{self._endpoint.url} doesn't end its answer: over {wire.TEXT_LENGTH} characters."
+                        f"{self._endpoint.url} doesn't end its answer: over {responses.TEXT_LENGTH} characters."
                     )
         for event in think.flush():
             yield event
@@ -153,8 +155,8 @@ class OpenAIModel:
         await self._endpoint.close()
 
 
-def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
-    if piece.usage is not wire.NOT_TOLD:
+def _events(piece: responses.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    if piece.usage is not responses.NO_USAGE:
         yield piece.usage
     if piece.reasoning:
         yield Reasoning(piece.reasoning)
@@ -162,7 +164,7 @@ def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning 
         yield from think.feed(piece.text)
 
 
-def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
+def _merged(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
     """Neighbouring pieces of the answer as one: each on its own way through the pipeline costs more than its text."""
     for kind, run in groupby(events, type):
         if kind is Text:
@@ -171,13 +173,13 @@ def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reaso
             yield from run
 
 
-async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[wire.Piece]]:
+async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[responses.Piece]]:
     """The pieces of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
     rest, received = b"", 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
         received += len(data)
-        pieces: list[wire.Piece] = []
+        pieces: list[responses.Piece] = []
         for line in lines:
             if not line.startswith(b"data:"):
                 continue
@@ -186,16 +188,16 @@ async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncItera
                 yield pieces
                 return
             try:
-                pieces.append(wire.piece(payload, url))
+                pieces.append(responses.piece(payload, url))
             except ModelError:
                 yield pieces  # what was said before it is said
                 raise
         yield pieces
-        if len(rest) > wire.LINE_BYTES or received > wire.STREAM_BYTES:
+        if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
             raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
 
 
-def _recorded(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
+def _recorded_name(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
     """What an index remembers: the model, and the settings by which it makes other vectors."""
     length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
     return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
@@ -213,7 +215,7 @@ class OpenAIEmbedder:
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = _recorded(name, prefixes[1], extra_body or {})
+        self.name = _recorded_name(name, prefixes[1], extra_body or {})
         self._model = name
         self._endpoint = endpoint
         self._query_prefix, self._passage_prefix = prefixes
@@ -240,8 +242,8 @@ class OpenAIEmbedder:
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
         body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
-            answer = await wire.whole(response, wire.WHOLE_BYTES + len(texts) * wire.ROW_BYTES)
-        vectors = wire.embeddings(answer, len(texts), self._endpoint.url)
+            answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
+        vectors = responses.embeddings(answer, len(texts), self._endpoint.url)
         self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from app.models import wire
+from app.models import responses
 from app.models.openai import Endpoint
 
 Form = Literal["cohere", "tei", "voyage"]
@@ -27,7 +27,7 @@ class Reranker:
             most = "top_k" if self._form == "voyage" else "top_n"
             body = {"model": self.name, "query": question, "documents": list(passages), most: len(passages)}
         async with self._endpoint.post("rerank", body, total=self._endpoint.timeout) as response:
-            return wire.scores(await wire.whole(response), len(passages), self._endpoint.url)
+            return responses.scores(await responses.read_body(response), len(passages), self._endpoint.url)
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -29,11 +29,11 @@ ROW_BYTES = 500_000  # of one vector: 16,000 numbers
 LINE_BYTES = 1_000_000  # of a stream
 STREAM_BYTES = 32_000_000
 TEXT_LENGTH = 2_000_000  # characters of a streamed answer
-MOST_TOKENS = 2**31 - 1
-LARGEST = 1e30  # of a vector's numbers: its length must fit into 32 bits
-LONGEST_WAIT = 86_400.0
+MAX_TOKENS = 2**31 - 1
+MAX_COMPONENT = 1e30  # of a vector's numbers: its length must fit into 32 bits
+MAX_RETRY_AFTER = 86_400.0
 NUMBERS = (int, float, np.number)
-NOT_TOLD = Usage()
+NO_USAGE = Usage()
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Piece:
     usage: Usage
 
 
-async def whole(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
+async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
     """The body. Raises `ModelError` as soon as it has more bytes."""
     body = bytearray()
     async for data in response.content.iter_any():
@@ -58,7 +58,7 @@ async def whole(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> by
     return bytes(body)
 
 
-async def beginning(response: aiohttp.ClientResponse) -> str:
+async def read_error(response: aiohttp.ClientResponse) -> str:
     """The first `ERROR_BYTES` of an error's body, or what of them could be read."""
     body = bytearray()
     with suppress(TimeoutError, aiohttp.ClientError):
@@ -80,7 +80,7 @@ def retry_after(header: str) -> float | None:
         except (ValueError, OverflowError):
             return None
         seconds = max(0.0, (then - datetime.now(UTC)).total_seconds())
-    return seconds if 0 <= seconds <= LONGEST_WAIT else None
+    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None
 
 
 def completion(body: bytes, url: str) -> Completion:
@@ -106,19 +106,19 @@ def piece(payload: bytes, url: str) -> Piece:
         raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
     text = reasoning = finish = ""
     try:
-        for choice in _as(list, _told(event.get("choices"), []), "choices"):
-            delta = _as(dict, _told(_as(dict, choice, "choice").get("delta"), {}), "delta")
+        for choice in _as(list, _or_default(event.get("choices"), []), "choices"):
+            delta = _as(dict, _or_default(_as(dict, choice, "choice").get("delta"), {}), "delta")
             text += _text(delta.get("content"))
             reasoning += str(delta.get("reasoning_content") or delta.get("reasoning") or "")
             finish = _as(str, choice.get("finish_reason") or finish, "finish_reason")
     except ValueError as error:
         raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
-    return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NOT_TOLD)
+    return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NO_USAGE)
 
 
-def usage_of(told: Any) -> Usage:
+def usage_of(usage: Any) -> Usage:
     """The counts in a mapping or object; one that can't be a count is 0, as it takes nothing from the answer."""
-    read = told.get if isinstance(told, dict) else lambda name: getattr(told, name, 0)
+    read = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, 0)
     return Usage(_count(read("prompt_tokens")), _count(read("completion_tokens")))
 
 
@@ -140,7 +140,7 @@ def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
         # first of all the types: numpy would make room for the longest text in each place
         kinds = {type(number) for row in rows for number in row}
         good = all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
-        if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < LARGEST).all()):
+        if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < MAX_COMPONENT).all()):
             return list(rows)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -180,13 +180,13 @@ def _text(content: Any) -> str:
     return "".join(_as(str, part.get("text"), f"part of type {part.get('type')!r:.50}") for part in parts)
 
 
-def _told(value: Any, otherwise: Any) -> Any:
+def _or_default(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
 def _count(value: Any) -> int:
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if numeric and 0 <= value <= MOST_TOKENS else 0
+    return int(value) if numeric and 0 <= value <= MAX_TOKENS else 0
 
 
 def _as(kind: type[T], value: Any, name: str) -> T:

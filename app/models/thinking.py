@@ -7,7 +7,9 @@ import re
 from app.core.turn import Reasoning, Text
 
 OPEN, CLOSE = "<think>", "</think>"
-HELD = 100  # characters before a first word: blank lines without end say nothing, and reading them again costs time
+MAX_BLANK = (
+    100  # characters before a first word: blank lines without end say nothing, and reading them again costs time
+)
 _WHOLE = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
@@ -43,7 +45,7 @@ class ThinkFilter:
             self._inside, self._held = True, start[len(OPEN) :]
             return self._think()
         if OPEN.startswith(start):  # nothing yet, or a piece of the tag
-            self._held = self._held[-HELD:]
+            self._held = self._held[-MAX_BLANK:]
             return []
         return self._answer(start if self._after_thinking else self._held)
 

@@ -56,7 +56,7 @@ class _NoReranker(SettingsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class StepFactory:
     """A step that there is: its class, which declares its place, and how one is made."""
 
     step: Declared
@@ -88,27 +88,27 @@ def _second_search(tools: Tools) -> Step:
     return SecondSearch(_model(tools), retrieve, relevance, tools.prompts, tools.settings)
 
 
-_BOXES = (
-    Box(Detect, lambda t: Detect(t.detector, t.prompts)),
-    Box(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
-    Box(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
-    Box(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
-    Box(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
-    Box(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
-    Box(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
-    Box(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
-    Box(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
-    Box(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
-    Box(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
-    Box(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
-    Box(Relevance, lambda t: Relevance(t.prompts, t.settings)),
-    Box(SecondSearch, _second_search),
-    Box(Clarify, lambda t: Clarify(t.prompts, t.settings)),
-    Box(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
-    Box(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
-    Box(Cite, lambda t: Cite(t.prompts, t.settings.images)),
+_FACTORIES = (
+    StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
+    StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
+    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
+    StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
+    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
+    StepFactory(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
+    StepFactory(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
+    StepFactory(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
+    StepFactory(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
+    StepFactory(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
+    StepFactory(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
+    StepFactory(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
+    StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
+    StepFactory(SecondSearch, _second_search),
+    StepFactory(Clarify, lambda t: Clarify(t.prompts, t.settings)),
+    StepFactory(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
+    StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
+    StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.images)),
 )
-STEPS: Mapping[str, Box] = MappingProxyType({box.step.name: box for box in _BOXES})
+STEPS: Mapping[str, StepFactory] = MappingProxyType({factory.step.name: factory for factory in _FACTORIES})
 
 Names = Sequence[str | Sequence[str]]
 """The steps as they are written: those in an inner list are a group."""
@@ -124,7 +124,8 @@ def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = Mapping
     prove_order(names)
     _prove_models(flat(names), tools, by_step)
     groups = (
-        tuple(step for name in group if (step := _made(name, by_step.get(name, tools)))) for group in _grouped(names)
+        tuple(step for name in group if (step := _make_step(name, by_step.get(name, tools))))
+        for group in _grouped(names)
     )
     return tuple(group for group in groups if group)
 
@@ -134,7 +135,7 @@ def prove_order(names: Names) -> None:
     if unknown := next((name for name in flat(names) if name not in STEPS), ""):
         raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
     groups: list[list[Declared]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
-    prove(groups, {name: box.step for name, box in STEPS.items()})
+    prove(groups, {name: factory.step for name, factory in STEPS.items()})
 
 
 def flat(names: Names) -> list[str]:
@@ -142,7 +143,7 @@ def flat(names: Names) -> list[str]:
     return [name for group in _grouped(names) for name in group]
 
 
-def lacking(name: str, tools: Tools) -> str:
+def missing_tool(name: str, tools: Tools) -> str:
     """What the step can't be made without: "a language model", "a reranker", or nothing."""
     try:
         STEPS[name].make(tools)
@@ -171,14 +172,14 @@ def _prove_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tool
         )
 
 
-def _made(name: str, tools: Tools) -> Step | None:
+def _make_step(name: str, tools: Tools) -> Step | None:
     try:
         return STEPS[name].make(tools)
     except _NoModel:
         return None
 
 
-def unasked(plan: Plan, most: int) -> str:
+def helper_call_warning(plan: Plan, most: int) -> str:
     """What to tell where a question may have too few helper calls for all steps; empty where they are enough."""
     asking = [step for group in plan for step in group if step.helper_calls and getattr(step, "model", None)]
     before = list(accumulate((step.helper_calls for step in asking), initial=0))

@@ -14,15 +14,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.bodies import JsonResponse, read_body
-from app.api.conversation import to_request
+from app.api.conversation import from_chat
 from app.api.event_queue import EventQueue
 from app.api.middleware.requestlog import RequestInfo, info_of, log_error
 from app.api.middleware.shutdown import shutdown_error
-from app.api.openwebui.display import Display, display, numbers_taken
-from app.api.openwebui.tasks import done, task_of
+from app.api.openwebui.display import Display, display, highest_source_number
+from app.api.openwebui.tasks import run_task, task_of
+from app.api.request_models import ChatRequest, read_chat
 from app.api.service import Service
 from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
-from app.api.wire import ChatRequest, read_chat
 from app.core import turn
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
@@ -54,7 +54,7 @@ class Chat:
         if task := task_of(chat, request.headers):
             info.fields.update(task=task.key)
             shown = Display()
-            events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
+            events: AsyncIterator[Event] = run_task(task, chat, self.service.assistants.model, self.service.settings)
         else:
             trace = self._may_trace(request, chat)
             events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
@@ -62,9 +62,9 @@ class Chat:
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
     def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
-        asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
+        asked = from_chat(chat, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
-        first = numbers_taken(asked.attached) + 1 if shown.events else 1
+        first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first)
 
     def _sources(self, request: Request, assistant: Assistant) -> str:

@@ -16,10 +16,10 @@ from app.api.middleware.clients import network
 from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError
 
-TRIES = 10
-SECONDS = 6.0
+MAX_FAILURES = 10
+SECONDS_PER_FAILURE = 6.0
 """An address may show this many wrong keys at once, and then one in so many seconds."""
-REMEMBERED = 4096
+MAX_TRACKED = 4096
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -32,42 +32,47 @@ class FailedAttempts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._free_at: OrderedDict[str, float] = OrderedDict()
-        self._welcome: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._unblocked_at: OrderedDict[str, float] = OrderedDict()
+        self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
-    def wrong(self, address: str) -> None:
+    def record_failure(self, address: str) -> None:
         """A wrong key came from this address."""
         now = self._clock()
         _remember(
-            self._free_at, address, min(max(self._free_at.get(address, 0.0), now) + SECONDS, now + TRIES * SECONDS)
+            self._unblocked_at,
+            address,
+            min(
+                max(self._unblocked_at.get(address, 0.0), now) + SECONDS_PER_FAILURE,
+                now + MAX_FAILURES * SECONDS_PER_FAILURE,
+            ),
         )
 
-    def right(self, address: str, digest: bytes) -> bool:
+    def accept(self, address: str, digest: bytes) -> bool:
         """Whether a right key counts: False while its address must wait."""
-        if (address, digest) not in self._welcome and self.waits(address):
+        if (address, digest) not in self._accepted and self.blocked(address):
             return False
-        _remember(self._welcome, (address, digest), None)
+        _remember(self._accepted, (address, digest), None)
         return True
 
-    def waits(self, address: str) -> bool:
+    def blocked(self, address: str) -> bool:
         """Whether this address showed too many."""
-        return self._free_at.get(address, 0.0) > self._clock() + (TRIES - 1) * SECONDS
+        return self._unblocked_at.get(address, 0.0) > self._clock() + (MAX_FAILURES - 1) * SECONDS_PER_FAILURE
 
 
 def _remember(values: OrderedDict[Key, Value], key: Key, value: Value) -> None:
     values[key] = value
     values.move_to_end(key)
-    if len(values) > REMEMBERED:
+    if len(values) > MAX_TRACKED:
         values.popitem(last=False)
 
 
 class ApiKeys:
     """The keys that clients may show as `Authorization: Bearer KEY`; none lets everybody in."""
 
-    def __init__(self, keys: Sequence[SecretStr], guesses: FailedAttempts | None = None, name: str = "") -> None:
+    def __init__(self, keys: Sequence[SecretStr], failures: FailedAttempts | None = None, name: str = "") -> None:
         # digests, since compare_digest tells the length of what it compares
         self._digests = tuple(sha256(key.get_secret_value().encode()).digest() for key in keys)
-        self._guesses = guesses or FailedAttempts()
+        self._failures = failures or FailedAttempts()
         self._name = name
 
     @property
@@ -100,12 +105,13 @@ class ApiKeys:
                 "An API key is needed: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
             )
         address, number = network(request.scope), self.key_number(request)
-        if number and self._guesses.right(address, self._digests[number - 1]):
+        if number and self._failures.accept(address, self._digests[number - 1]):
             info_of(request).fields["key"] = f"{self._name}{number}"
             return
-        if self._guesses.waits(address):
+        if self._failures.blocked(address):
             raise RequestError(
-                f"Too many wrong API keys came from your address. Try again in {SECONDS:.0f} s.", code="wrong_keys"
+                f"Too many wrong API keys came from your address. Try again in {SECONDS_PER_FAILURE:.0f} s.",
+                code="wrong_keys",
             )
-        self._guesses.wrong(address)
+        self._failures.record_failure(address)
         raise RequestError("This API key isn't known here.", code="invalid_api_key")

@@ -31,19 +31,19 @@ class AllowedHosts:
 
     def __init__(self, allowed: Sequence[str], listening: str) -> None:
         self._exact = {name.lower() for name in allowed}
-        self._below = tuple(name[1:] for name in self._exact if name.startswith("*."))
-        self._own = {"localhost", socket.gethostname().lower(), listening.lower()}
+        self._suffixes = tuple(name[1:] for name in self._exact if name.startswith("*."))
+        self._local = {"localhost", socket.gethostname().lower(), listening.lower()}
         self._loopback = listening == "localhost" or (_is_address(listening) and ip_address(listening).is_loopback)
 
     def known(self, name: str) -> bool:
         """Whether a request may name this host, which comes without a port."""
-        if "*" in self._exact or self.allowed(name) or name in self._own or name.endswith(".localhost"):
+        if "*" in self._exact or self.allowed(name) or name in self._local or name.endswith(".localhost"):
             return True
         return _is_address(name) or (not self._loopback and ("." not in name or name.endswith(PRIVATE)))
 
     def allowed(self, name: str) -> bool:
         """Whether the setting names this host."""
-        return name in self._exact or name.endswith(self._below)
+        return name in self._exact or name.endswith(self._suffixes)
 
 
 class RequestCheck:
@@ -57,7 +57,7 @@ class RequestCheck:
         """Serve the request if it may come in."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if name := self._unknown(headers):
+            if name := self._unknown_host(headers):
                 info_of(Request(scope)).fields["host"] = name
                 raise RequestError(
                     f"This service isn't known as {quoted(name)}. If it should be, add that name to DOCS_ALLOWED_HOSTS.",
@@ -69,7 +69,7 @@ class RequestCheck:
                 _check_body(headers)
         await self._app(scope, receive, send)
 
-    def _unknown(self, headers: Headers) -> str:
+    def _unknown_host(self, headers: Headers) -> str:
         """The host that isn't known here; empty where it is, or where there is none, as browsers always send one."""
         hosts = headers.getlist("host")
         if len(hosts) > 1:

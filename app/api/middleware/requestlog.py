@@ -19,11 +19,11 @@ from app.api.middleware.clients import AddressDetail, logged_address
 from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
-_SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_PLAIN = re.compile(r"[^\s\"'=]+")
+_VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_UNQUOTED = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
 CLIENT_CLOSED_REQUEST = 499
-LONGEST = 200
+MAX_FIELD_CHARS = 200
 
 
 @dataclass(slots=True)
@@ -100,14 +100,14 @@ def log_error(info: RequestInfo, error: Exception) -> None:
         "failed id=%s error=%s message=%s",
         info.id,
         type(error).__name__,
-        _printable(str(error), 10 * LONGEST),
+        _printable(str(error), 10 * MAX_FIELD_CHARS),
         exc_info=None if expected else error,
     )
 
 
 def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and _SANE_ID.fullmatch(text := value.decode("latin-1")):
+        if name == b"x-request-id" and _VALID_ID.fullmatch(text := value.decode("latin-1")):
             return str(text)
     return secrets.token_hex(12)
 
@@ -122,8 +122,8 @@ def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
     )
 
 
-def _printable(value: object, most: int = LONGEST) -> str:
+def _printable(value: object, most: int = MAX_FIELD_CHARS) -> str:
     """One word or a quoted text: what a client sent must not make up log lines or fields."""
     text = str(value)
     text = text if len(text) <= most else f"{text[:most]}…"
-    return text if _PLAIN.fullmatch(text) and text.isprintable() else repr(text)
+    return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)

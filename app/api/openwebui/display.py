@@ -27,7 +27,7 @@ class Display:
 
 def display(headers: Headers, sources: str, *, stream: bool) -> Display:
     """What this client can show. `sources` is events, links or both; empty: events for Open WebUI, else links."""
-    known = recognised(headers)
+    known = is_open_webui(headers)
     if not stream:  # Open WebUI doesn't keep the sources of whole answers
         return Display()
     sources = sources or ("events" if known else "links")
@@ -35,12 +35,12 @@ def display(headers: Headers, sources: str, *, stream: bool) -> Display:
     return Display(status=known or events, events=events, links=sources != "events")
 
 
-def recognised(headers: Headers) -> bool:
+def is_open_webui(headers: Headers) -> bool:
     """True where the request has a header that only Open WebUI sends."""
     return any(name.startswith(PREFIXES) for name in headers)
 
 
-def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
+def unwrap_question(text: str) -> tuple[str, tuple[str, ...]]:
     """The user's own question and the material that Open WebUI put around it; most texts have none."""
     # found letter by letter, as these texts may be as long as a request
     head, _, rest = text.partition("\n<context>\n")
@@ -66,7 +66,7 @@ def _sources(context: str) -> Iterator[str]:
         yield context[start:end]
 
 
-def numbers_taken(attached: Iterable[str]) -> int:
+def highest_source_number(attached: Iterable[str]) -> int:
     """The highest number that Open WebUI gave to attached material: it shows these as sources of its own."""
     ids = (_ID.search(source.partition(">")[0]) for source in attached)
     return max((int(found[1]) for found in ids if found), default=0)

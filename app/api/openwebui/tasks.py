@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from starlette.datastructures import Headers
 
-from app.api.wire import ChatRequest
+from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
@@ -26,9 +26,9 @@ from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")
 
-MOST_TOKENS = 300
-LONGEST_TEXT = 200
-MOST_TEXTS = 5
+MAX_TOKENS = 300
+MAX_CHARS = 200
+MAX_ITEMS = 5
 CHARACTERS_PER_TOKEN = 3
 HEADER = "x-owui-task"
 # by Open WebUI's name: the one key of the JSON that is wanted
@@ -43,7 +43,7 @@ BY_NAME: Mapping[str, str] = MappingProxyType(
     }
 )
 LISTS = frozenset({"tags", "follow_ups", "queries"})
-BY_BEGINNING: Mapping[str, str] = MappingProxyType(
+BY_FIRST_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "Generate a concise title": "title",
         "Generate 1-3 broad tags": "tags",
@@ -77,14 +77,14 @@ class Task:
         """The answer without a model: a title and a search from the user's own words, else nothing."""
         first, last = (self.questions[0], self.questions[-1]) if self.questions else ("", "")
         plain: Mapping[str, Any] = {
-            "title": _shortened(first) or "Chat",
-            "queries": [_shortened(last)] if last else [],
-            "prompt": _shortened(last),
+            "title": _title_of(first) or "Chat",
+            "queries": [_title_of(last)] if last else [],
+            "prompt": _title_of(last),
             "text": "",
         }
-        return _json(self.key, plain.get(self.key, []))
+        return _json_object(self.key, plain.get(self.key, []))
 
-    def checked(self, text: str) -> str | None:
+    def parse_reply(self, text: str) -> str | None:
         """The JSON in what a model wrote, reduced to what was asked for; None where it isn't that."""
         try:
             found = orjson.loads(braced(text))
@@ -94,10 +94,10 @@ class Task:
         if self.key in LISTS:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 return None
-            return _json(self.key, [item[:LONGEST_TEXT] for item in value[:MOST_TEXTS]])
+            return _json_object(self.key, [item[:MAX_CHARS] for item in value[:MAX_ITEMS]])
         if not isinstance(value, str) or not (value.strip() or self.key == "text"):
             return None
-        return _json(self.key, value[:LONGEST_TEXT])
+        return _json_object(self.key, value[:MAX_CHARS])
 
 
 def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
@@ -127,23 +127,23 @@ def _template(text: str) -> str:
     first, _, rest = text.strip().partition("\n")
     if first.strip() != "### Task:" or not rest.endswith(_ENDS):
         return ""
-    return next((key for beginning, key in BY_BEGINNING.items() if rest.startswith(beginning)), "")
+    return next((key for beginning, key in BY_FIRST_WORDS.items() if rest.startswith(beginning)), "")
 
 
-async def done(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
+async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
     """The task's answer as events."""
     text, usage = None, Usage()
     if model and (task.trusted or settings.openwebui_tasks):
-        wanted = chat.max_completion_tokens or chat.max_tokens or MOST_TOKENS
+        wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
         options = CallOptions(
             temperature=settings.helper_temperature,
-            max_tokens=min(wanted, MOST_TOKENS),
+            max_tokens=min(wanted, MAX_TOKENS),
             timeout=settings.helper_timeout,
         )
-        room = (settings.llm_context_window - MOST_TOKENS) * CHARACTERS_PER_TOKEN
+        room = (settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
         try:
             completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
-            text, usage = task.checked(completion.text), completion.usage
+            text, usage = task.parse_reply(completion.text), completion.usage
         except ModelError as error:
             log.warning("task not done by the language model task=%s error=%s", task.key, error)
     yield Text(text or task.fallback())
@@ -156,10 +156,10 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room // 2]}\n…\n{text[-(room // 2) :]}"
 
 
-def _shortened(text: str) -> str:
+def _title_of(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "…"
 
 
-def _json(key: str, value: object) -> str:
+def _json_object(key: str, value: object) -> str:
     return json.dumps({key: value}, ensure_ascii=False)  # takes the half surrogate pairs that some models write

@@ -18,9 +18,9 @@ from app.api.chat.route import Answer
 from app.api.conversation import from_responses
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of
+from app.api.request_models import ResponsesRequest, read_responses
 from app.api.service import Service
 from app.api.stream import CompletedAnswer
-from app.api.wire import ResponsesRequest, read_responses
 from app.core.turn import Done, Source, Status, Usage
 
 log = logging.getLogger("app.api")
@@ -58,16 +58,16 @@ class ResponsesFormat:
         """For a stream."""
         return ResponsesEncoder(self)
 
-    def whole(self, said: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
         """The response object of a whole answer."""
-        cut = said.done.finish_reason == "length"
-        body = self.response("incomplete" if cut else "completed", [self.item(said.text, said.sources)])
+        cut = answer.done.finish_reason == "length"
+        body = self.response("incomplete" if cut else "completed", [self.item(answer.text, answer.sources)])
         body |= {
-            "usage": _usage(said.usage),
+            "usage": _usage(answer.usage),
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "sources": said.sources,
+            "sources": answer.sources,
         }
-        return body | {"extractive": True} if said.done.extractive else body
+        return body | {"extractive": True} if answer.done.extractive else body
 
     def response(self, status: str, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The response object as it is at some moment."""
@@ -159,9 +159,9 @@ class ResponsesEncoder:
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The whole text, and the whole response."""
-        said = CompletedAnswer("".join(self._texts), usage, sources, event)
-        written = part(said.text, sources)
-        body = self.form.whole(said)
+        answer = CompletedAnswer("".join(self._texts), usage, sources, event)
+        written = part(answer.text, sources)
+        body = self.form.whole(answer)
         return b"".join(
             (
                 self._event("response.output_text.done", **self._place, text=written["text"], logprobs=[]),

@@ -21,12 +21,12 @@ from app.core.errors import RequestError, quoted
 log = logging.getLogger("app.api")
 
 State = Literal["queued", "running", "done", "failed"]
-KEPT = 10
-GRACE = 5.0
+MAX_RUNS = 10
+STOP_SECONDS = 5.0
 """Seconds that a run may take to let go of the store when the service ends."""
-LONGEST_LINE = 2**20
-REMEMBERED_LINES = 20
-OUR_ERRORS = "docs-assistant: "
+MAX_LINE_BYTES = 2**20
+MAX_LINES = 20
+ERROR_PREFIX = "docs-assistant: "
 
 
 @dataclass(slots=True)
@@ -44,10 +44,10 @@ class Run:
     progress: str = ""
     error: str = ""
     report: Mapping[str, Any] | None = None
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_LINES))
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LINES))
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """True when nothing of it goes on."""
         return self.state in ("done", "failed")
 
@@ -55,7 +55,7 @@ class Run:
         """Its process is there."""
         self.state, self.started_at = "running", _now()
 
-    def tell(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """It wrote this."""
         self.lines.append(line)
         self.progress = line
@@ -79,8 +79,8 @@ class Run:
 
     def _reason(self, code: int) -> str:
         lines = list(self.lines)
-        said = next((i for i in reversed(range(len(lines))) if lines[i].startswith(OUR_ERRORS)), len(lines) - 1)
-        reason = "\n".join(lines[max(said, 0) :]).removeprefix(OUR_ERRORS)
+        said = next((i for i in reversed(range(len(lines))) if lines[i].startswith(ERROR_PREFIX)), len(lines) - 1)
+        reason = "\n".join(lines[max(said, 0) :]).removeprefix(ERROR_PREFIX)
         return reason or (f"The run was killed by signal {-code}." if code < 0 else f"The run ended with code {code}.")
 
 
@@ -92,8 +92,8 @@ class Runs:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = tuple(command)
-        self._runs: deque[Run] = deque(maxlen=KEPT)
-        self._following: asyncio.Task[None] | None = None
+        self._runs: deque[Run] = deque(maxlen=MAX_RUNS)
+        self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
         self._closing = False
 
@@ -107,7 +107,7 @@ class Runs:
             if run.id == id:
                 return run
         raise RequestError(
-            f"There is no run {quoted(id)} here: only the last {KEPT} since the service was started are known.",
+            f"There is no run {quoted(id)} here: only the last {MAX_RUNS} since the service was started are known.",
             code="run_not_found",
         )
 
@@ -116,7 +116,7 @@ class Runs:
 
         Raises `RequestError` with the code `run_under_way` while another one goes on.
         """
-        if self._runs and not self._runs[0].over:
+        if self._runs and not self._runs[0].finished:
             other = self._runs[0]
             raise RequestError(
                 f"A run is under way: {other.id}, asked for at {other.queued_at} by {other.by}. "
@@ -126,19 +126,19 @@ class Runs:
         run = Run(f"run-{secrets.token_hex(6)}", tuple(sites), by, _now())
         self._runs.appendleft(run)
         log.info("ingest queued run=%s by=%r sites=%d", run.id, by, len(run.sites))
-        self._following = asyncio.create_task(self._follow(run, environment, options))
+        self._task = asyncio.create_task(self._follow(run, environment, options))
         return run
 
     async def close(self) -> None:
         """Stop the run that is under way: it may let go of the store for a few seconds, then it is killed."""
         self._closing = True
-        if self._following is None or self._following.done():
+        if self._task is None or self._task.done():
             return
         self._interrupt()
-        await asyncio.wait([self._following], timeout=GRACE)
+        await asyncio.wait([self._task], timeout=STOP_SECONDS)
         if self._process and self._process.returncode is None:
             self._process.kill()
-        await asyncio.wait([self._following], timeout=GRACE)
+        await asyncio.wait([self._task], timeout=STOP_SECONDS)
 
     async def _follow(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         try:
@@ -164,7 +164,7 @@ class Runs:
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
-            limit=LONGEST_LINE,
+            limit=MAX_LINE_BYTES,
             start_new_session=True,
         )
         run.begin()
@@ -172,7 +172,7 @@ class Runs:
             self._interrupt()
         assert process.stdout is not None
         assert process.stderr is not None
-        output, _ = await asyncio.gather(process.stdout.read(), _listen(process.stderr, run))
+        output, _ = await asyncio.gather(process.stdout.read(), _read_lines(process.stderr, run))
         code = await process.wait()
         run.end(code, output)
         if self._closing and run.state == "failed":
@@ -184,10 +184,10 @@ class Runs:
             self._process.send_signal(signal.SIGINT)
 
 
-async def _listen(stream: asyncio.StreamReader, run: Run) -> None:
+async def _read_lines(stream: asyncio.StreamReader, run: Run) -> None:
     async for line in stream:
         if text := line.decode(errors="replace").strip():
-            run.tell(text)
+            run.add_line(text)
             log.info("ingest run=%s says %r", run.id, text)
 
 

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonResponse, read_body
+from app.api.request_models import read_ingest
 from app.api.runs.processes import Run, Runs
 from app.api.service import Service
-from app.api.wire import read_ingest
 from app.core.errors import RequestError, quoted
 from app.core.masking import masked
 
-SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
+FIELDS = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ class Ingest:
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
-        return JsonResponse(_object(run), 202, {"location": place})
+        return JsonResponse(_run_object(run), 202, {"location": place})
 
-    async def listed(self, request: Request) -> Response:
+    async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        return JsonResponse({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
+        return JsonResponse({"object": "list", "data": [_run_object(run) for run in self.runs.all()]}, headers=NO_STORE)
 
-    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
+    async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        return JsonResponse({**_object(run), "report": run.report}, headers=NOT_KEPT)
+        return JsonResponse({**_run_object(run), "report": run.report}, headers=NO_STORE)
 
     def _admin(self, request: Request) -> str:
         """Who asks, without the key itself."""
@@ -78,10 +78,10 @@ class Ingest:
         return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}
 
 
-NOT_KEPT = {"cache-control": "no-store"}
+NO_STORE = {"cache-control": "no-store"}
 
 
-def _object(run: Run) -> dict[str, Any]:
+def _run_object(run: Run) -> dict[str, Any]:
     counts = run.report.get("counts") if run.report else None
-    shown = {name: getattr(run, name) for name in SHOWN}
+    shown = {name: getattr(run, name) for name in FIELDS}
     return {"object": "ingest.run", **shown, "sites": [masked(site) for site in run.sites], "counts": counts}

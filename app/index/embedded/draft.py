@@ -20,7 +20,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.pointer import Entry, Pinned, Pointer
+from app.index.embedded.pointer import Entry, Pointer, TableVersion
 from app.index.embedded.rows import (
     ChunkRow,
     SummaryRow,
@@ -66,7 +66,7 @@ class EmbeddedDraft:
         self._pages: dict[str, Page] = {}
         self._base_chunks: frozenset[str] = frozenset()
         self._changed = self._touched = False
-        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[Pinned]())
+        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
         self._chunks = DraftTable(
             tables, "chunks", chunk_schema(recipe.dimension), live.chunks if live else None, named
         )
@@ -147,10 +147,10 @@ class EmbeddedDraft:
             pointer = await (self._next_generation() if self._changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
-                await self._tables.settle(self._began)
+                await self._tables.sync_to_disk(self._began)
                 embedded_pointer.confirm(self._tables.directory, self._start.lock)
                 embedded_pointer.write(self._tables.directory, pointer)
-                await self._tidy(pointer)
+                await self._clean_up(pointer)
             self._close()
         return pointer.live.info
 
@@ -162,10 +162,10 @@ class EmbeddedDraft:
     ) -> None:
         self._close()
 
-    async def _tidy(self, pointer: Pointer) -> None:
+    async def _clean_up(self, pointer: Pointer) -> None:
         """Clean up while the lock is still held; what is published stays so, whatever happens here."""
         try:
-            await self._tables.tidy(pointer.forgetting(time.time() - self._start.grace).tables)
+            await self._tables.clean_up(pointer.without_retired(time.time() - self._start.grace).tables)
         except StoreError as error:
             log.warning("index published, but not cleaned up: %s", error)
 
@@ -240,8 +240,8 @@ class EmbeddedDraft:
         entry = Entry(info, chunks, texts, await self._write_pages(), summaries)
         return self._start.pointer.with_generation(entry, self._start.keep, time.time())
 
-    async def _write_pages(self) -> Pinned:
+    async def _write_pages(self) -> TableVersion:
         """Page records are small and change with every fetch: each publish writes them anew."""
         name, table = await self._tables.create("pages", page_table(list(self._pages.values())))
         with lance_errors("write the page records"):
-            return Pinned(name, await table.version())
+            return TableVersion(name, await table.version())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from app.index.embedded.pointer import Pinned
+from app.index.embedded.pointer import TableVersion
 from app.index.embedded.rows import quoted
 from app.index.embedded.tables import Tables, lance_errors, merge
 
@@ -20,7 +20,9 @@ class DraftTable:
     `rows` are the digests of what is on disk, by key; `pending` is what is to be written.
     """
 
-    def __init__(self, tables: Tables, kind: str, schema: Any, pinned: Pinned | None, named: Iterable[Pinned]) -> None:
+    def __init__(
+        self, tables: Tables, kind: str, schema: Any, pinned: TableVersion | None, named: Iterable[TableVersion]
+    ) -> None:
         self._tables = tables
         self._kind, self._key = kind, KEYS[kind]
         self._schema = schema
@@ -70,7 +72,7 @@ class DraftTable:
         self.pending.clear()
         self._gone.clear()
 
-    async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> Pinned:
+    async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
         """The version to publish: the one it started from when nothing was written."""
         if self._table is None and self._pinned is not None:
             return self._pinned
@@ -79,11 +81,11 @@ class DraftTable:
         if index is not None:
             await index(table)
         with lance_errors(f"read the version of {self._name}"):
-            return Pinned(self._name, await table.version())
+            return TableVersion(self._name, await table.version())
 
     async def _opened(self) -> Any:
         if self._table is None and self._pinned is not None:
-            self._name, self._table = self._pinned.name, await self._tables.restored(self._pinned)
+            self._name, self._table = self._pinned.name, await self._tables.open_for_writing(self._pinned)
         elif self._table is None:
             self._name, self._table = await self._tables.create(self._kind, self._schema)
         return self._table

@@ -15,7 +15,7 @@ from app.index.embedded.pointer import Entry
 from app.index.embedded.rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.index.embedded.shared import Shared
 from app.index.embedded.tables import ANY, Tables, lance_errors
-from app.index.ranking.summaries import PAGES, Summarised, absent, best_of_each, lifted
+from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
 from app.text.analysis import analyse
 
 MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
@@ -128,12 +128,12 @@ class EmbeddedGeneration:
         if self.summaries is None:
             return leg
         rows = await _fetched(_near(self.summaries, vector, ["url"], where).limit(PAGES))
-        pages = [Summarised(row["url"], 1.0 - float(row["_distance"])) for row in rows]
-        if urls := absent(leg, pages, query.depth):
+        pages = [SummaryHit(row["url"], 1.0 - float(row["_distance"])) for row in rows]
+        if urls := pages_without_chunks(leg, pages, query.depth):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
             search = _near(self.chunks, vector, self._candidate, within).limit(ROWS_OF_PAGES).bypass_vector_index()
-            leg = (*leg, *best_of_each(await _cosines(search)))
-        return lifted(leg, pages, query.depth)
+            leg = (*leg, *best_of_each_page(await _cosines(search)))
+        return raised_to_summaries(leg, pages, query.depth)
 
 
 def _count(texts: Sequence[str]) -> Counter[str]:

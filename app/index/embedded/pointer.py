@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class TableVersion:
     """A table at one version."""
 
     name: str
@@ -37,13 +37,13 @@ class Entry:
     """A generation and where its rows are; no summaries where its recipe has none."""
 
     info: GenerationInfo
-    chunks: Pinned
-    texts: Pinned
-    pages: Pinned
-    summaries: Pinned | None = None
+    chunks: TableVersion
+    texts: TableVersion
+    pages: TableVersion
+    summaries: TableVersion | None = None
 
     @property
-    def tables(self) -> tuple[Pinned, ...]:
+    def tables(self) -> tuple[TableVersion, ...]:
         """All that must not be cleaned up while this generation may be read."""
         return (self.chunks, self.texts, self.pages, *((self.summaries,) if self.summaries else ()))
 
@@ -52,7 +52,7 @@ class Entry:
 class Retired:
     """Tables of a generation that is no longer kept, but may still be read by requests under way."""
 
-    tables: tuple[Pinned, ...]
+    tables: tuple[TableVersion, ...]
     since: float
 
 
@@ -72,7 +72,7 @@ class Pointer:
         return self.generations[0]
 
     @property
-    def tables(self) -> frozenset[Pinned]:
+    def tables(self) -> frozenset[TableVersion]:
         """Everything that a reader may hold."""
         holders: Iterable[Entry | Retired] = (*self.generations, *self.retired)
         return frozenset(table for holder in holders for table in holder.tables)
@@ -80,11 +80,11 @@ class Pointer:
     def with_generation(self, entry: Entry, keep: int, now: float) -> Pointer:
         """This one with a new live generation, and only `keep` in all."""
         kept = (entry, *self.generations)
-        return replace(self, last_id=entry.info.id, generations=kept[:keep]).retiring(kept[keep:], now)
+        return replace(self, last_id=entry.info.id, generations=kept[:keep]).with_retired(kept[keep:], now)
 
     def with_live(self, entry: Entry, now: float) -> Pointer:
         """This one with other tables for the live generation."""
-        return replace(self, generations=(entry, *self.generations[1:])).retiring((self.live,), now)
+        return replace(self, generations=(entry, *self.generations[1:])).with_retired((self.live,), now)
 
     def without_live(self, now: float) -> Pointer:
         """This one with the generation before the live one. Raises `NoIndex` when none is kept."""
@@ -94,17 +94,17 @@ class Pointer:
                 "There is no earlier generation to go back to: only the live one is kept. DOCS_GENERATIONS says how "
                 "many are; ingest the sites again instead."
             )
-        return replace(self, generations=tuple(earlier)).retiring((live,), now)
+        return replace(self, generations=tuple(earlier)).with_retired((live,), now)
 
-    def forsaken(self, now: float) -> Pointer:
+    def without_generations(self, now: float) -> Pointer:
         """This one without any generation; all stay readable for a while."""
-        return replace(self, generations=()).retiring(self.generations, now)
+        return replace(self, generations=()).with_retired(self.generations, now)
 
-    def retiring(self, entries: Iterable[Entry], now: float) -> Pointer:
+    def with_retired(self, entries: Iterable[Entry], now: float) -> Pointer:
         """This one with the tables of these generations readable for a while."""
         return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
 
-    def forgetting(self, before: float) -> Pointer:
+    def without_retired(self, before: float) -> Pointer:
         """This one without what was retired before that time."""
         return replace(self, retired=tuple(r for r in self.retired if r.since >= before))
 
@@ -205,7 +205,7 @@ def _pointer(values: dict[str, Any]) -> Pointer:
         last_id=int(values["last_id"]),
         generations=tuple(_entry(entry) for entry in values["generations"]),
         retired=tuple(
-            Retired(tuple(Pinned(**table) for table in retired["tables"]), float(retired["since"]))
+            Retired(tuple(TableVersion(**table) for table in retired["tables"]), float(retired["since"]))
             for retired in values["retired"]
         ),
     )
@@ -217,8 +217,8 @@ def _entry(values: dict[str, Any]) -> Entry:
         info=GenerationInfo(
             **(info | {"recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
         ),
-        chunks=Pinned(**values["chunks"]),
-        texts=Pinned(**values["texts"]),
-        pages=Pinned(**values["pages"]),
-        summaries=Pinned(**values["summaries"]) if values.get("summaries") else None,
+        chunks=TableVersion(**values["chunks"]),
+        texts=TableVersion(**values["texts"]),
+        pages=TableVersion(**values["pages"]),
+        summaries=TableVersion(**values["summaries"]) if values.get("summaries") else None,
     )

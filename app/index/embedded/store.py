@@ -53,7 +53,7 @@ class EmbeddedStore:
         """Begin the next generation, first clearing what an aborted run left. Raises `StoreBusy` while another is open."""
         lock = embedded_pointer.lock(self._directory)
         try:
-            pointer = await self._begun(rebuild=rebuild)
+            pointer = await self._prepared(rebuild=rebuild)
             base = None
             if pointer.generations and pointer.live.info.recipe == recipe:
                 base = await EmbeddedGeneration.open(self._tables, pointer.live)
@@ -80,20 +80,20 @@ class EmbeddedStore:
         self._live = self._stamp = None
         self._tables.close()
 
-    async def _begun(self, *, rebuild: bool) -> Pointer:
+    async def _prepared(self, *, rebuild: bool) -> Pointer:
         """What is there, tidied up; nothing is deleted where the pointer is damaged, until another is published."""
         now = time.time()
         try:
-            pointer = embedded_pointer.read(self._directory).forgetting(now - self._grace)
+            pointer = embedded_pointer.read(self._directory).without_retired(now - self._grace)
         except IndexDamaged:
             if not rebuild:
                 raise
             return Pointer()
         try:
-            await self._tables.tidy(pointer.tables)
+            await self._tables.clean_up(pointer.tables)
         except StoreError as error:
             log.warning("what an earlier run left can't be cleaned up: %s", error)
-        return pointer.forsaken(now) if rebuild else pointer
+        return pointer.without_generations(now) if rebuild else pointer
 
     async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
         entry = embedded_pointer.read(self._directory).live

@@ -17,7 +17,7 @@ from typing import Any
 
 from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
 from app.index.embedded.clusters import Clusters
-from app.index.embedded.pointer import Pinned, sync
+from app.index.embedded.pointer import TableVersion, sync
 
 # Each write makes one file (fragment) and version more, and rows that the word index doesn't hold yet
 # are searched one by one. Merging copies rows, so it waits until there is enough of any of them.
@@ -64,7 +64,7 @@ class Tables:
                 self._connection = await lancedb.connect_async(str(self.directory))
         return self._connection
 
-    async def at(self, pinned: Pinned) -> Any:
+    async def at(self, pinned: TableVersion) -> Any:
         """A table at one version, whatever is written to it later."""
         connection = await self.connection()
         with lance_errors(f"read {pinned.name} version {pinned.version} in {self.directory}", IndexDamaged):
@@ -82,7 +82,7 @@ class Tables:
         with lance_errors(f"create a table in {self.directory}"):
             return name, await connection.create_table(name, **values)
 
-    async def restored(self, pinned: Pinned) -> Any:
+    async def open_for_writing(self, pinned: TableVersion) -> Any:
         """The table to write on from that version, leaving behind what a failed run wrote after it."""
         connection = await self.connection()
         with lance_errors(f"write to {pinned.name} in {self.directory}"):
@@ -92,7 +92,7 @@ class Tables:
                 await table.restore()
         return table
 
-    async def protect(self, tables: Iterable[Pinned]) -> None:
+    async def protect(self, tables: Iterable[TableVersion]) -> None:
         """Tag these versions, so that no cleaning takes them."""
         connection = await self.connection()
         for pinned in tables:
@@ -101,17 +101,17 @@ class Tables:
                 if _tag(pinned) not in await table.tags.list():
                     await table.tags.create(_tag(pinned), pinned.version)
 
-    async def settle(self, since: float) -> None:
+    async def sync_to_disk(self, since: float) -> None:
         """Have all files written since that time on the disk itself: the pointer must not outlive them in a power cut."""
         with lance_errors(f"write to {self.directory}"):
-            await asyncio.to_thread(self._settle, since)
+            await asyncio.to_thread(self._sync_to_disk, since)
 
-    def _settle(self, since: float) -> None:
+    def _sync_to_disk(self, since: float) -> None:
         for path in self.directory.glob("*.lance/**/*"):
             if path.stat().st_mtime >= since - SLACK.total_seconds():
                 sync(path)
 
-    async def tidy(self, named: frozenset[Pinned]) -> None:
+    async def clean_up(self, named: frozenset[TableVersion]) -> None:
         """Delete tables that nothing names any more, and free the versions that nothing names."""
         names = {pinned.name for pinned in named}
         await asyncio.to_thread(self._delete_others, names)
@@ -120,7 +120,7 @@ class Tables:
             with lance_errors(f"clean up {name} in {self.directory}"):
                 tags = (await connection.open_table(name)).tags
                 for tag, value in (await tags.list()).items():
-                    if Pinned(name, value["version"]) not in named:
+                    if TableVersion(name, value["version"]) not in named:
                         await tags.delete(tag)
 
     def _delete_others(self, names: set[str]) -> None:
@@ -135,7 +135,7 @@ class Tables:
             self._connection = None
 
 
-def _tag(pinned: Pinned) -> str:
+def _tag(pinned: TableVersion) -> str:
     return f"v{pinned.version}"
 
 

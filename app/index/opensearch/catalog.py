@@ -52,7 +52,7 @@ class State:
         """The generation of this id."""
         return next((p for p in (*self.kept, *self.fading) if p.info.id == generation), None)
 
-    def numbered(self) -> State:
+    def with_next_id(self) -> State:
         """With the next generation's number given out."""
         return replace(self, last_id=self.last_id + 1)
 
@@ -64,7 +64,7 @@ class State:
             fading=tuple(p for p in self.fading if p.info.id <= generation),
         )
 
-    def adding(self, newest: Published, keep: int) -> State:
+    def with_generation(self, newest: Published, keep: int) -> State:
         """With a newer generation; the one that falls out of the kept ones fades."""
         listed = (newest, *self.kept, *self.fading)
         return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])

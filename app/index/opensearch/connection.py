@@ -94,7 +94,7 @@ class Connection:
                 ignore=allow,
             )
         except (OpenSearchException, ValueError) as error:
-            raise self._named(error, f"{method} {path}") from error
+            raise self._error_from(error, f"{method} {path}") from error
         if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
             return None
         return answer
@@ -106,13 +106,13 @@ class Connection:
             results = [result for item in answer["items"] for result in item.values()]
             failed = [result for result in results if "error" in result]
             cause = failed[0]
-            raise self.refusal(
+            raise self.rejection(
                 int(cause["status"]),
                 cause["error"],
                 f"{len(failed)} of {len(results)} rows, the first {cause['_id']} of {cause['_index']}",
             )
 
-    def refusal(self, status: int, cause: Any, doing: str) -> StoreError:
+    def rejection(self, status: int, cause: Any, doing: str) -> StoreError:
         """The named error for what the server answered: its status and its error object or text."""
         kind, reason = _reason(cause)
         where = f"OpenSearch at {self.url} refused {doing}"
@@ -148,7 +148,7 @@ class Connection:
             self._client = AsyncOpenSearch(**self._arguments)
         return self._client
 
-    def _named(self, error: Exception, doing: str) -> StoreError:
+    def _error_from(self, error: Exception, doing: str) -> StoreError:
         if isinstance(error, ConnectionTimeout):
             return StoreUnavailable(
                 f"OpenSearch at {self.url} did not answer {doing} in time (DOCS_STORE_TIMEOUT is {self.timeout:g} s). "
@@ -157,7 +157,7 @@ class Connection:
         if isinstance(error, ConnectionError):
             return self._unreachable(error.info, doing)
         if isinstance(error, TransportError):
-            return self.refusal(int(error.status_code), error.info or error.error, doing)
+            return self.rejection(int(error.status_code), error.info or error.error, doing)
         return StoreError(f"{self.url} did not answer {doing} as OpenSearch does: {error}. Check DOCS_STORE.")
 
     def _unreachable(self, cause: Any, doing: str) -> StoreUnavailable:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Plan:
     """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go.
 
-    `alone`: no earlier generation is kept beside it, and none of them may be readable.
+    `replaces_all`: no earlier generation is kept beside it, and none of them may be readable.
     """
 
     live: Published | None
@@ -33,7 +33,7 @@ class Plan:
     target: Published
     state: State
     keep: int
-    alone: bool = False
+    replaces_all: bool = False
 
     @property
     def id(self) -> int:
@@ -69,7 +69,7 @@ class OpenSearchDraft:
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
         self._done = ""
-        self._numbered = plan.base is None
+        self._id_claimed = plan.base is None
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
@@ -99,9 +99,9 @@ class OpenSearchDraft:
             self._check_open()
             self._check_vectors(chunks, vectors)
             summary = self._summary(page, vectors)
-            await self._number()
+            await self._claim_id()
             if page.url in self._put or page.url in self._removed:
-                await self._take_back(page.url)
+                await self._revert(page.url)
             known = await self._known(page.url)
             changed = [
                 chunk
@@ -129,10 +129,10 @@ class OpenSearchDraft:
         async with self._turn:
             self._check_open()
             if url in self._put:
-                await self._take_back(url)
+                await self._revert(url)
             self._touched.pop(url, None)
             if url in self._base and url not in self._removed:
-                await self._number()
+                await self._claim_id()
                 self._removed.add(url)
                 for row_id, _ in (await self._known(url)).values():
                     await self._end(self._plan.target.chunks, row_id)
@@ -155,14 +155,14 @@ class OpenSearchDraft:
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             published = replace(target, info=await self._describe())
-            before = replace(self._plan.state, kept=(), fading=()) if self._plan.alone else self._plan.state
-            state = before.adding(published, self._plan.keep)
+            before = replace(self._plan.state, kept=(), fading=()) if self._plan.replaces_all else self._plan.state
+            state = before.with_generation(published, self._plan.keep)
             await self._lock.confirm()
             await self._catalog.write(state)
             await self._catalog.point(published)
             self._done = "published"
             self._published()
-            await self._clear_away(state)
+            await self._clean_up(state)
             return published.info
 
     async def __aenter__(self) -> Self:
@@ -176,7 +176,7 @@ class OpenSearchDraft:
                 self._done = "left"
                 # a server that refuses writes is asked for no more: with a full disk it tries a deletion for minutes
                 if not isinstance(error, StoreError):
-                    await self._clear_away(self._plan.state)
+                    await self._clean_up(self._plan.state)
         finally:
             await self._lock.release()
 
@@ -186,20 +186,20 @@ class OpenSearchDraft:
         if self._done:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
 
-    async def _number(self) -> None:
+    async def _claim_id(self) -> None:
         """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
-        if not self._numbered:
-            await self._own()
+        if not self._id_claimed:
+            await self._acquire_lock()
             await self._catalog.write(self._plan.state)
-            self._numbered = True
+            self._id_claimed = True
 
-    async def _own(self) -> None:
+    async def _acquire_lock(self) -> None:
         """Become the one writer, if nobody else wrote since this draft began. Raises `StoreBusy`."""
         if self._lock.held:
             return
         await self._lock.acquire()
         found = await self._catalog.live()
-        if found is None or (found[0], found[1].numbered()) != (self._plan.live, self._plan.state):
+        if found is None or (found[0], found[1].with_next_id()) != (self._plan.live, self._plan.state):
             await self._lock.release()
             raise StoreBusy(
                 f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
@@ -250,7 +250,7 @@ class OpenSearchDraft:
     async def _end(self, index: str, row_id: str) -> None:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})
 
-    async def _take_back(self, url: str) -> None:
+    async def _revert(self, url: str) -> None:
         """Bring the page to what the base has, so that it can be put again."""
         target = self._plan.target
         await self._batch.flush()
@@ -272,11 +272,11 @@ class OpenSearchDraft:
         if self._plan.live is None:
             raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
         if self._plan.base is not None and self._touched:
-            await self._own()
+            await self._acquire_lock()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
         self._done = "published"
-        await self._clear_away(self._plan.state)
+        await self._clean_up(self._plan.state)
         return self._plan.live.info
 
     async def _describe(self) -> GenerationInfo:
@@ -286,13 +286,13 @@ class OpenSearchDraft:
         built_at = datetime.now(UTC).isoformat(timespec="seconds")
         return replace(target.info, built_at=built_at, languages=languages, pages=pages, chunks=chunks)
 
-    async def _clear_away(self, state: State) -> None:
+    async def _clean_up(self, state: State) -> None:
         """Drop the rows that no generation of the state has. What fails here, the next draft does."""
-        if not self._numbered:
+        if not self._id_claimed:
             return
         try:
             await self._lock.confirm()  # what is above our base may be another writer's by now
-            if self._plan.alone and state is self._plan.state:  # nobody knows which of the others are needed
+            if self._plan.replaces_all and state is self._plan.state:  # nobody knows which of the others are needed
                 await self._catalog.delete(self._plan.target)
             else:
                 await discard(self._connection, self._catalog, state)

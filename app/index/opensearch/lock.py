@@ -45,7 +45,7 @@ class WriterLock:
         """True when nobody has it, False when a dead writer left it; writes nothing. Raises `StoreBusy` while one has it."""
         found = await self._connection.call("GET", self._path, allow=(404,))
         if found:
-            self._refuse_living(found["_source"])
+            self._refuse_live_owner(found["_source"])
         return not found
 
     async def acquire(self) -> None:
@@ -125,12 +125,12 @@ class WriterLock:
         if found is None:
             condition: dict[str, Any] = {"op_type": "create"}
         else:
-            self._refuse_living(found["_source"])
+            self._refuse_live_owner(found["_source"])
             condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         if not await self._write(condition):
             raise self._busy(found["_source"] if found else {})
 
-    def _refuse_living(self, owner: dict[str, Any]) -> None:
+    def _refuse_live_owner(self, owner: dict[str, Any]) -> None:
         if owner["expires"] > time.time() and not _is_dead(owner):
             raise self._busy(owner)
 

@@ -11,7 +11,7 @@ from app.core.filters import Filters
 from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.connection import to_lines
 from app.index.opensearch.rows import alive
-from app.index.ranking.summaries import PAGES, Summarised
+from app.index.ranking.summaries import PAGES, SummaryHit
 from app.text.analysis import analyse
 
 FACTS = ("url", "language", "dated", "versions")
@@ -50,10 +50,10 @@ def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[st
     return names, lines
 
 
-def summarised(answer: Mapping[str, Any]) -> tuple[Summarised, ...]:
+def summary_hits(answer: Mapping[str, Any]) -> tuple[SummaryHit, ...]:
     """The pages that the search of summaries found, best first, with cosines."""
     hits = answer.get("hits", {}).get("hits", ())
-    return tuple(Summarised(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
+    return tuple(SummaryHit(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
 
 
 def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import VERSION, chunk_index, page_index
-from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summarised
+from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import discard, rows
-from app.index.ranking.summaries import Summarised, absent, lifted
+from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -50,26 +50,26 @@ class OpenSearchGeneration:
             return Legs()
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
         found: dict[str, Any] = {}
-        summaries: tuple[Summarised, ...] = ()
+        summaries: tuple[SummaryHit, ...] = ()
         for name, response in zip(names, answer["responses"], strict=True):
             if "error" in response:
-                raise self._connection.refusal(int(response["status"]), response["error"], f"the {name} search")
+                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
             if name == "summaries":
-                summaries = summarised(response)
+                summaries = summary_hits(response)
             else:
                 found[name] = candidates(name, response)
         if summaries:
-            found["vector"] = await self._lifted(found["vector"], summaries, query)
+            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
         return Legs(**found)
 
-    async def _lifted(
-        self, leg: tuple[Candidate, ...], summaries: tuple[Summarised, ...], query: Query
+    async def _with_summaries(
+        self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
     ) -> tuple[Candidate, ...]:
-        if urls := absent(leg, summaries, query.depth):
+        if urls := pages_without_chunks(leg, summaries, query.depth):
             body, params = best_of_pages(urls, query, self.info.id), {"preference": "docs-assistant"}
             answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
             leg = (*leg, *candidates("vector", answer))
-        return lifted(leg, summaries, query.depth)
+        return raised_to_summaries(leg, summaries, query.depth)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks of these ids in their order."""
@@ -172,7 +172,7 @@ class OpenSearchStore:
                 plan = self._plan(*found, recipe)
             else:  # something is to be made or cleared first
                 await lock.acquire()
-                plan = await (self._rebuilt(recipe) if rebuild else self._begun(recipe))
+                plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
             draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
         except BaseException:
@@ -234,7 +234,7 @@ class OpenSearchStore:
             self._until = time.monotonic() + self._notice_seconds
         return self._pinned
 
-    async def _begun(self, recipe: Recipe) -> Plan:
+    async def _prepared(self, recipe: Recipe) -> Plan:
         """Clear what an aborted run left, and make the indices for a rebuild."""
         found = await self._catalog.live()
         live, state = found or (None, replace(await self._catalog.state(), kept=(), fading=()))
@@ -252,7 +252,7 @@ class OpenSearchStore:
         except IndexDamaged:
             state = State()
         state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
-        plan = replace(self._plan(None, state, recipe), alone=True)
+        plan = replace(self._plan(None, state, recipe), replaces_all=True)
         await self._catalog.write(plan.state)
         await self._make(plan.target.chunks, recipe)
         return plan
@@ -260,7 +260,7 @@ class OpenSearchStore:
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
         """Number the next generation. The number is given out for good as soon as something is written."""
         base = live if live is not None and _shares(live, recipe) else None
-        state = replace(state.numbered(), last_index=state.last_index + (base is None))
+        state = replace(state.with_next_id(), last_index=state.last_index + (base is None))
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
         info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)

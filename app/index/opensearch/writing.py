@@ -118,4 +118,4 @@ async def _by_query(connection: Connection, index: str, what: str, body: dict[st
     answer = await connection.call("POST", f"/{index}/{what}", body, params=params, timeout=SLOW)
     if answer["failures"]:
         first = answer["failures"][0]
-        raise connection.refusal(int(first.get("status", 500)), first.get("cause", first), f"{what} on {index}")
+        raise connection.rejection(int(first.get("status", 500)), first.get("cause", first), f"{what} on {index}")

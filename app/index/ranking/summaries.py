@@ -12,21 +12,21 @@ PAGES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class SummaryHit:
     """A page as its summary sees it; `score` is a cosine."""
 
     url: str
     score: float
 
 
-def absent(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) -> list[str]:
+def pages_without_chunks(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> list[str]:
     """The pages that the leg has no chunk of, where one would have a place in it."""
     there = {candidate.url for candidate in leg}
     least = leg[-1].score if len(leg) >= depth else -1.0
     return [page.url for page in pages if page.url not in there and page.score > least]
 
 
-def lifted(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) -> tuple[Candidate, ...]:
+def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> tuple[Candidate, ...]:
     """The leg with each page's chunks so much higher that its best one has the score of its summary, best first.
 
     A page moves as a whole: which of its chunks is the best is for their own vectors to say, never for the summary.
@@ -39,7 +39,7 @@ def lifted(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) ->
     return tuple(sorted(moved, key=lambda candidate: (-candidate.score, candidate.id))[:depth])
 
 
-def best_of_each(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The first candidate of each page."""
     found: dict[str, Candidate] = {}
     for candidate in candidates:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.middleware.keys import REMEMBERED, SECONDS, TRIES, FailedAttempts
+from app.api.middleware.keys import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts
 from app.api.server import create_app
 from app.core.errors import ECHOED
@@ -107,9 +107,9 @@ async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
         codes = [
             await ask(f"wrong{n}", path) for n in range(10) for path in ("/v1/models", "/v1/ingest", "/openapi.json")
         ]
-        assert codes == [401] * TRIES + [429] * (30 - TRIES)
+        assert codes == [401] * MAX_FAILURES + [429] * (30 - MAX_FAILURES)
         response = await client.get("/v1/models", headers={"authorization": "Bearer wrong"})
-        assert response.headers["retry-after"] == f"{SECONDS:.0f}"
+        assert response.headers["retry-after"] == f"{SECONDS_PER_FAILURE:.0f}"
         assert await ask("other") == 429  # a right guess tells nothing
         assert await ask("admin", "/v1/ingest") == 429
         health = await client.get("/health", headers={"authorization": "Bearer other"})
@@ -120,18 +120,18 @@ async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
 
 def test_the_memory_of_wrong_keys_is_bounded_and_fades():
     now = 0.0
-    guesses = FailedAttempts(lambda: now)
-    for n in range(TRIES * 3):
-        guesses.wrong("a")
-        guesses.wrong(f"b{n}")
-    assert guesses.waits("a")
-    assert not guesses.waits("b1")
-    now += SECONDS * TRIES * 2 + 1
-    assert not guesses.waits("a")
-    for n in range(REMEMBERED + 10):
-        guesses.wrong(f"c{n}")
-        guesses.right(f"c{n}", b"")
-    assert len(guesses._free_at) == len(guesses._welcome) == REMEMBERED
+    failures = FailedAttempts(lambda: now)
+    for n in range(MAX_FAILURES * 3):
+        failures.record_failure("a")
+        failures.record_failure(f"b{n}")
+    assert failures.blocked("a")
+    assert not failures.blocked("b1")
+    now += SECONDS_PER_FAILURE * MAX_FAILURES * 2 + 1
+    assert not failures.blocked("a")
+    for n in range(MAX_TRACKED + 10):
+        failures.record_failure(f"c{n}")
+        failures.accept(f"c{n}", b"")
+    assert len(failures._unblocked_at) == len(failures._accepted) == MAX_TRACKED
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ async def test_a_pipeline_comes_to_its_own_end_after_its_last_event():
 
 
 async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch):
-    monkeypatch.setattr(event_queue_module, "GRACE", 0.05)
+    monkeypatch.setattr(event_queue_module, "CLEANUP_SECONDS", 0.05)
     cancelled = []
 
     async def answer():

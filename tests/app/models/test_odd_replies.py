@@ -19,7 +19,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.llamaindex import LlamaIndexEmbedder
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
@@ -151,7 +151,7 @@ async def test_a_rate_limit_tells_only_a_time_that_can_be_waited():
         with pytest.raises(ModelRateLimited) as told:
             await completed(http(b"slow down", "429 Too Many", f"Retry-After: {header}"))
         assert told.value.retry_after == seconds, header
-    assert wire.retry_after(soon) == pytest.approx(60, abs=5)
+    assert responses.retry_after(soon) == pytest.approx(60, abs=5)
 
 
 async def test_odd_vectors_are_model_errors():

@@ -119,7 +119,7 @@ class TestFailures:
 
     async def test_a_server_without_vectors_is_told_what_it_lacks(self):
         cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [knn_vector] declared on [e]"}
-        error = Connection("http://127.0.0.1:1").refusal(400, {"error": cause}, "PUT /docs-1")
+        error = Connection("http://127.0.0.1:1").rejection(400, {"error": cause}, "PUT /docs-1")
         assert "k-NN plugin is missing" in str(error)
 
     @pytest.mark.parametrize("url", ["127.0.0.1:9200", "ftp://host", "http://"])

@@ -1,4 +1,4 @@
-"""From what clients send to what the assistants are asked: the question, what stands before it, and how to sample."""
+"""Converts the messages of a request into a `turn.Request`: question, history, attachments and sampling options."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ PLACEHOLDERS = {
     "file": "[file]",
     "input_file": "[file]",
 }
-MAX_MESSAGES = 50  # of a conversation are read, the last ones
-MAX_MESSAGE_CHARS = 4_000  # characters of an earlier one: its beginning and its end
-MAX_HISTORY_CHARS = 32_000  # characters of all earlier ones
-MAX_ATTACHED_CHARS = 200_000  # characters: more than a model's window takes
+MAX_MESSAGES = 50  # the most recent messages of a conversation; older ones are ignored
+MAX_MESSAGE_CHARS = 4_000  # of an earlier message; longer ones keep their beginning and end
+MAX_HISTORY_CHARS = 32_000  # of all earlier messages together
+MAX_ATTACHED_CHARS = 200_000  # of attachments; more than fits into the context window of a model
 CUT = "\n…\n"
 
 
 @dataclass(frozen=True, slots=True)
 class InputMessage:
-    """One message of any of the APIs; `param` is its place in the request."""
+    """A message of the chat API or the Responses API; `param` is its path in the request."""
 
     role: str
     content: str | Sequence[ContentPart | InputPart] | None
     param: str
 
     def text(self, *, is_question: bool) -> str:
-        """What it says; `is_question` tells that it is the question. Raises `RequestError` where something is missing."""
+        """The text of the message. Raises `RequestError` if content is missing, or if the question contains anything but text."""
         if self.content is None and self.role in ("system", "user"):
             raise RequestError(f"{self.param}: is missing.", param=self.param)
         if self.content is None or isinstance(self.content, str):
@@ -46,7 +46,7 @@ class InputMessage:
 
 
 def from_chat(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
-    """What an assistant is asked. Raises `RequestError` where there is no question, or one that is too long."""
+    """The request for an assistant. Raises `RequestError` if the question is missing or too long."""
     messages_in = [_chat_message(message, i) for i, message in enumerate(chat.messages)]
     request = _request(messages_in, "messages", max_question)
     return replace(
@@ -61,7 +61,7 @@ def from_chat(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:
 
 
 def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
-    """As `from_chat`, for a request of the Responses API."""
+    """The same as `from_chat` for a request of the Responses API."""
     given = body.input
     messages_in = [InputMessage("system", body.instructions, "instructions")] if body.instructions else []
     if isinstance(given, str):
@@ -99,10 +99,10 @@ def _request(messages_in: Sequence[InputMessage], param: str, max_question: int)
         if message.role != "system" and (
             last - i > MAX_MESSAGES or (message.role == "user" and i != last and is_task(text))
         ):
-            continue  # long ago; or the client asked for a title or the like, and nobody said that
+            continue  # too old, or a task of Open WebUI (a title, tags), which is no part of the conversation
         if message.role != "assistant":
             own, more = unwrap_question(text)
-            if own or i != last:  # another template may put the question elsewhere: then all of it is the question
+            if own or i != last:  # an unknown template may put the question elsewhere; then use the whole text
                 text = own
                 attached += more if i == last or message.role == "system" else ()
         if i == last:
@@ -113,7 +113,7 @@ def _request(messages_in: Sequence[InputMessage], param: str, max_question: int)
 
 
 def _abridged(text: str) -> str:
-    """An earlier message as it is read: of a long one beginning and end."""
+    """The text, with the middle of a long one cut out."""
     return (
         text
         if len(text) <= MAX_MESSAGE_CHARS
@@ -122,7 +122,7 @@ def _abridged(text: str) -> str:
 
 
 def _recent(messages: Sequence[turn.Message]) -> list[turn.Message]:
-    """The question, which has its own limit, and as many of the other messages as are read, the nearest to it."""
+    """The question and the messages closest to it that fit into `MAX_HISTORY_CHARS`; the question has its own limit."""
     question = max(i for i, message in enumerate(messages) if message.role == "user")
     room, kept = MAX_HISTORY_CHARS, list[turn.Message]()
     for i, message in sorted(enumerate(messages), reverse=True):
@@ -133,7 +133,7 @@ def _recent(messages: Sequence[turn.Message]) -> list[turn.Message]:
 
 
 def _first_attached(attached: Sequence[str]) -> list[str]:
-    """The attached material, cut where it is more than any model reads."""
+    """The attachments, cut after `MAX_ATTACHED_CHARS` in total."""
     room, kept = MAX_ATTACHED_CHARS, list[str]()
     for text in attached:
         kept += [text[:room]] if room > 0 else []

@@ -1,7 +1,7 @@
-"""One table from errors to HTTP: status, and the OpenAI error body that clients can read.
+"""Maps exceptions to HTTP statuses and OpenAI error bodies.
 
-Messages of 5xx errors name addresses and files, so clients get a sentence of ours and the request's id;
-the error's own message is in the log under that id.
+Messages of server errors may contain addresses and file names. Clients receive a generic sentence and the id of the
+request instead; the log contains the original message under that id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.core import errors
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """How an error is answered: an HTTP status, the body's `error` object, and headers."""
+    """An error as the API reports it: HTTP status, `error` object of the body, and headers."""
 
     status: int
     error: Mapping[str, Any]
@@ -34,7 +34,7 @@ class ApiError:
         return orjson.dumps({"error": self.error})
 
     def response(self) -> Response:
-        """The whole HTTP response."""
+        """The HTTP response."""
         return Response(self.body, self.status, self.headers, "application/json")
 
 
@@ -53,7 +53,7 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType
     }
 )
 RETRY_AFTER_RANGE = (1, 5)
-"""Seconds between which an overloaded service asks for a pause: all at once would come back together."""
+"""Range of seconds for Retry-After of an overloaded service; random, so that clients don't all return at once."""
 
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
@@ -82,7 +82,7 @@ HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
 
 
 def api_error(error: Exception, request_id: str) -> ApiError:
-    """How any error at all is answered."""
+    """The status, body and headers for any exception."""
     match error:
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)

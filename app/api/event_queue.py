@@ -1,4 +1,4 @@
-"""The events of one answer as they come, and the client hanging up, in one place to wait at."""
+"""Queues the events of one answer and watches for the client to disconnect."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from app.core.errors import ModelError
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
 log = logging.getLogger("app.api")
-CLEANUP_SECONDS = 5.0  # seconds that a pipeline may take to tidy up after its last event
+CLEANUP_SECONDS = 5.0  # time for a pipeline to clean up after its last event
 
 
 class EventQueue:
-    """Reads an answer in a task of its own, so that pieces that are there already are taken together.
+    """Reads an answer in a background task, so that `take` returns all pieces that have arrived.
 
-    Status lines are among the events only with `status`. It waits for its turn and ends in time by `limits`. Leaving the context closes the answer, which cancels its work upstream. The answer is read as fast
-    as it comes: a client that reads slowly holds a few kilobytes here, and no connection to a model.
+    `status` includes status lines; `limits` bounds the wait for a free place and the duration of the answer. Leaving
+    the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
+    costs a few kilobytes of memory, but no connection to a model.
     """
 
     def __init__(
@@ -65,9 +66,9 @@ class EventQueue:
                 log.warning("closing an answer failed error=%r", result)
 
     async def take(self) -> list[Event]:
-        """All events that have come, at least one, or none when `wake_after` woke the caller.
+        """Wait for events and return all that have arrived; an empty list after the silence set with `wake_after`.
 
-        The answer ends with `Done` or `Failure`, whatever else happens. Raises `ClientDisconnect` once the client hung up.
+        The last event is always `Done` or `Failure`. Raises `ClientDisconnect` once the client has disconnected.
         """
         if not self._waiting and not self._disconnected:
             self._waiter = asyncio.get_running_loop().create_future()
@@ -80,13 +81,13 @@ class EventQueue:
         return taken
 
     def wake_after(self, seconds: float) -> None:
-        """From now on `take` returns after a silence of this length (at most half as much again)."""
+        """Make `take` return an empty list after this many seconds without an event (at most 1.5 times as many)."""
         if not self._timer:
             self._taken_at = time.monotonic()
             self._tick(seconds)
 
     def _tick(self, seconds: float) -> None:
-        # one timer looks in now and then: a timeout of its own for each piece would cost more than the piece
+        # one recurring timer: a timeout for each piece would cost more than the piece
         if time.monotonic() - self._taken_at >= seconds:
             self._notify()
         self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
@@ -101,12 +102,12 @@ class EventQueue:
                         deadline.began()
                     if isinstance(event, Done) and not has_text:
                         break
-                    if not self._finished:  # read on, so that the pipeline comes to its own end
+                    if not self._finished:  # after the last event, keep reading so that the pipeline can finish
                         self._put(event)
             if self._finished:
                 return
             self._put(Failure(ModelError("The answer broke off." if has_text else "The answer was empty.")))
-        except Exception as error:  # noqa: BLE001  # every error becomes an answer to the client
+        except Exception as error:  # noqa: BLE001  # every error is reported to the client
             self._put(Failure(error))
         finally:
             if close := getattr(self._events, "aclose", None):
@@ -114,7 +115,7 @@ class EventQueue:
 
     def _put(self, event: Event) -> None:
         if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
-            return  # clients aren't sent these; they must not pass for a sign of life either
+            return  # not sent to the client, so they must not reset the keep-alive timer either
         self._finished = isinstance(event, Done | Failure)
         self._waiting.append(event)
         self._notify()

@@ -1,4 +1,4 @@
-"""GET /health: whether questions can be answered, for probes and for people."""
+"""GET /health: reports whether the service can answer questions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.core.types import GenerationInfo
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """The route's handler; without a key it tells the status alone."""
+    """The handler of the route. Without a valid API key, the body contains the status only."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """200 when a question can be answered, else 503 with the same body."""
+        """Status 200 if the service can answer questions, else 503; the body has the same form."""
         health = await self.service.assistants.health()
         body: dict[str, Any] = {"status": "ok" if health.ok else "unavailable"}
         if self.service.keys.accepts(request):
@@ -48,7 +48,7 @@ def _index(info: GenerationInfo) -> dict[str, Any]:
 
 
 def _age(built_at: str) -> int | None:
-    """Seconds since then; None where the time can't be read."""
+    """Seconds since this ISO 8601 time; None if it can't be parsed."""
     try:
         then = datetime.fromisoformat(built_at)
     except ValueError:

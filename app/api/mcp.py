@@ -1,4 +1,4 @@
-"""/mcp: search and pages as tools for coding agents, over the Model Context Protocol (extra `mcp`)."""
+"""/mcp: offers search and pages to coding agents over the Model Context Protocol (extra `mcp`)."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ log = logging.getLogger("app.api")
 
 
 class SearchDocs(RequestModel):
-    """Search the documentation. Gives the best passages with links, titles and scores; ask in any of its languages."""
+    """Search the documentation. Returns the best passages with links, titles and scores. Any of its languages works."""
 
-    query: str = Field(description="A question or key words.")
-    limit: int | None = Field(None, ge=1, le=50, description="How many passages; 5 without it.")
+    query: str = Field(description="A question or keywords.")
+    limit: int | None = Field(None, ge=1, le=50, description="Number of passages; 5 by default.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
 
 
 class ReadPage(RequestModel):
-    """Read a whole page of the documentation as Markdown, by an address that search_docs gave."""
+    """Read a whole page of the documentation as Markdown, by an address that search_docs returned."""
 
-    url: str = Field(description="Address of the page; what follows a # is left out.")
+    url: str = Field(description="Address of the page; a fragment (#...) is ignored.")
 
 
 TOOLS: dict[str, type[RequestModel]] = {"search_docs": SearchDocs, "read_page": ReadPage}
 
 
 class Mcp:
-    """The ASGI application of the route; the SDK, 27 MB in memory, is loaded when somebody first calls it."""
+    """The ASGI application of the route. Loads the SDK (27 MB of memory) with the first call."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -54,7 +54,7 @@ class Mcp:
         self._closing = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request of the protocol. Raises `RequestError` without a right key, or where the SDK is missing."""
+        """Serve one request. Raises `RequestError` without a valid key, or if the SDK isn't installed."""
         self._service.keys.check(Request(scope))
         if not find_spec("mcp"):
             raise RequestError(
@@ -66,7 +66,7 @@ class Mcp:
         await manager.handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Stop the session manager."""
         self._closing.set()
         if self._running:
             await self._running
@@ -83,7 +83,7 @@ class Mcp:
         )
         ready = asyncio.Event()
 
-        async def run() -> None:  # the manager's tasks must end in the task that they began in
+        async def run() -> None:  # the manager must be closed in the task that opened it
             async with manager.run():
                 ready.set()
                 await self._closing.wait()
@@ -112,12 +112,12 @@ class Mcp:
         async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
                 async with self._service.limits.answer():
-                    said, data = await self._call(params.name, params.arguments or {})
+                    text, data = await self._call(params.name, params.arguments or {})
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
-                said, data = str(api_error(error, info.id).error["message"]), None
-            content: list[types.ContentBlock] = [types.TextContent(type="text", text=said)]
+                text, data = str(api_error(error, info.id).error["message"]), None
+            content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
         return Server(
@@ -125,7 +125,7 @@ class Mcp:
         )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """What a tool says, as text for the model and as data."""
+        """The result of a tool as text for the model and as structured data."""
         assistant = self._service.assistants.get("")
         given = _read(name, arguments)
         if isinstance(given, SearchDocs):
@@ -155,7 +155,7 @@ def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
 
 
 def _passages(passages: list[dict[str, Any]]) -> str:
-    """The passages as text, each below its heading and address."""
+    """The passages as text, each with its headings and address."""
     if not passages:
         return "Nothing was found."
     return "\n\n---\n\n".join(

@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id}: the assistants, each as a model."""
+"""GET /v1/models and /v1/models/{id}: lists the assistants as models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.api.service import Service
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
 
-# what Open WebUI may offer with it; its tools are 24 KB in each request that nobody here would call
+# features that Open WebUI offers for the model; its built-in tools would add 24 KB to each request
 CAPABILITIES = {
     "builtin_tools": False,
     "usage": True,
@@ -36,7 +36,7 @@ class Models:
     service: Service
 
     async def list_models(self, request: Request) -> Response:
-        """All assistants that are shown."""
+        """All listed assistants."""
         self.service.keys.check(request)
         data = [self._object(assistant) for assistant in self.service.assistants.listed()]
         return JsonResponse({"object": "list", "data": data})
@@ -69,12 +69,12 @@ class Models:
 
 
 def _in(language: str, texts: Mapping[str, str]) -> str:
-    """The text in this language, else in the first; empty where there is none."""
+    """The text in this language, else the first text, else an empty string."""
     return texts.get(language) or next(iter(texts.values()), "")
 
 
 def _suggestion(text: str) -> dict[str, Any]:
-    """A question as Open WebUI shows it: a line in bold and one below it."""
+    """A suggested question for Open WebUI, split into a bold first line and a second line."""
     words = text.split()
     half = (len(words) + 1) // 2
     return {"title": [" ".join(words[:half]), " ".join(words[half:])], "content": text}

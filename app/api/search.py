@@ -1,4 +1,4 @@
-"""POST /v1/search: the passages that an answer would be made from, without a language model."""
+"""POST /v1/search: returns the passages for a query without calling a language model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger("app.api")
 
 @dataclass(frozen=True)
 class Search:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
@@ -52,7 +52,7 @@ async def search_result(
     *,
     max_question: int,
 ) -> dict[str, Any]:
-    """What the assistant finds, as the route answers it. Raises `RequestError` for an empty or too long query."""
+    """The body of the response. Raises `RequestError` if the query is empty or too long."""
     query = body.query.strip()
     if not query:
         raise RequestError("query: is empty.", param="query")

@@ -1,4 +1,4 @@
-"""The HTTP service: routes, errors, and what happens at the end. Nothing here searches or prompts."""
+"""Assembles the HTTP service: routes, middleware, exception handlers and shutdown."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def create_app(
     keep_alive: float = 10.0,
     ingest_command: Sequence[str] = (),
 ) -> FastAPI:
-    """The service as an ASGI application; it closes the assistants when it ends.
+    """The service as an ASGI application, which closes the assistants on shutdown.
 
-    A stream waits `open_after` seconds for the first text before it opens; a silence of `keep_alive`
-    seconds is filled with a comment. `ingest_command` indexes what DOCS_SITES and DOCS_SOURCES say and
-    prints a report as JSON; without it there is no /v1/ingest.
+    Times are in seconds. A stream sends its headers with the first text, but at the latest after `open_after`; until
+    then an error is an HTTP error. After `keep_alive` without an event, it sends a comment. `ingest_command` indexes
+    DOCS_SITES and DOCS_SOURCES and prints a JSON report; without it, the service has no /v1/ingest.
     """
 
     @asynccontextmanager
@@ -86,20 +86,20 @@ def create_app(
 
 
 async def method_refused(request: Request, error: Exception) -> Response:
-    """Exception handler: a 405 that names the methods of all routes at this address, not of the first alone."""
+    """Exception handler: status 405 with an Allow header that lists the methods of all routes at this path."""
     response = await error_response(request, error)
     routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
     response.headers["allow"] = ", ".join(sorted({method for route in routes for method in route.methods or ()}))
     return response
 
 
-async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
-    """To the documentation."""
+async def home(request: Request) -> Response:  # noqa: ARG001  # required by the signature of a handler
+    """Redirects to the documentation."""
     return RedirectResponse("docs/", 307)
 
 
 def _add_layers(app: FastAPI, settings: Settings, limits: AnswerLimits) -> None:
-    """The innermost first."""
+    """Add the middleware, the innermost first."""
     app.add_middleware(Admission, gate=limits.gate)
     app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
     app.add_middleware(Shutdown)

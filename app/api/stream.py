@@ -1,4 +1,4 @@
-"""An answer as server-sent events: exact chunks, one write for all pieces that are there already."""
+"""Writes an answer as server-sent events; all pieces that have arrived go out in one write."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx would hold the pieces back
+    (b"x-accel-buffering", b"no"),  # otherwise nginx buffers the stream
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedAnswer:
-    """A whole answer."""
+    """A complete answer."""
 
     text: str
     usage: Usage
@@ -36,53 +36,53 @@ class CompletedAnswer:
 
 
 class StreamEncoder(Protocol):
-    """Events in, bytes of one stream out."""
+    """Encodes events as the bytes of one stream."""
 
     def text(self, text: str) -> bytes:
         """A piece of the answer."""
         ...
 
     def event(self, event: Source | Status) -> bytes:
-        """What is sent of it at once, maybe nothing."""
+        """The bytes for this event; empty if the format doesn't send it."""
         ...
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The end."""
+        """The end of the stream."""
         ...
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """The end where something broke."""
+        """The end of the stream after an error."""
         ...
 
 
 class AnswerFormat(Protocol):
-    """How one of the APIs writes an answer."""
+    """The format of an answer in one of the APIs."""
 
     def encoder(self) -> StreamEncoder:
-        """For a stream."""
+        """An encoder for a stream."""
         ...
 
     def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
-        """The body of a whole answer."""
+        """The body of a response that isn't streamed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """What all chunks of one answer have in common; `created` in Unix seconds."""
+    """The format of the chat API. Its fields are the same in all chunks; `created` is in Unix seconds."""
 
     id: str
     created: int
     model: str
     include_usage: bool = False
-    events: bool = False  # sources also as Open WebUI's events
+    events: bool = False  # also send sources as events of Open WebUI
 
     def encoder(self) -> ChatEncoder:
-        """For a stream of the chat API."""
+        """An encoder for a stream of the chat API."""
         return ChatEncoder(self)
 
     def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
-        """The body of a whole answer of the chat API."""
+        """The body of a chat completion that isn't streamed."""
         message = {"role": "assistant", "content": orjson.Fragment(json_string(answer.text))}
         body: dict[str, Any] = {
             "id": self.id,
@@ -104,12 +104,12 @@ class ChatFormat:
 
     @property
     def tail(self) -> bytes:
-        """The end of every chunk but the one with the usage."""
+        """The end of every chunk except the one with the usage."""
         return b',"usage":null}\n\n' if self.include_usage else b"}\n\n"
 
 
 class ChatEncoder:
-    """Events in, bytes of the stream out; the parts that never change are put together once."""
+    """Encodes events as chunks of the chat API; the constant parts of a chunk are built once."""
 
     def __init__(self, envelope: ChatFormat) -> None:
         self._envelope = envelope
@@ -119,11 +119,11 @@ class ChatEncoder:
         self._began = False
 
     def text(self, text: str) -> bytes:
-        """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
+        """A chunk with a piece of the answer; the first one follows a chunk with the role."""
         return self._role() + self._before + json_string(text) + self._after
 
     def event(self, event: Source | Status) -> bytes:
-        """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
+        """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
         if isinstance(event, Source) and not self._envelope.events:
             return b""
         answer: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
@@ -131,14 +131,14 @@ class ChatEncoder:
         return self._role() + self._before + b'""' + after
 
     def _role(self) -> bytes:
-        """The chunk that tells the role, once."""
+        """The chunk with the role the first time, then nothing."""
         if self._began:
             return b""
         self._began = True
         return self._choice + b'{"role":"assistant","content":""' + self._after
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
+        """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
         extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
         extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
         reason = json_string(event.finish_reason)
@@ -149,12 +149,12 @@ class ChatEncoder:
         return last + self._envelope.head + b',"choices":[],"usage":' + counts + b"}\n\n" + END
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """An error event and the end."""
+        """An error event and `[DONE]`."""
         return b"data: " + api_error(error, request_id).body + b"\n\n" + END
 
 
 def usage_object(usage: Usage) -> dict[str, int]:
-    """Token counts as the OpenAI API names them."""
+    """Token counts in the form of the OpenAI API."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
@@ -164,7 +164,7 @@ def usage_object(usage: Usage) -> dict[str, int]:
 
 @dataclass
 class Stream:
-    """Writes one answer; it is `open` once the headers were sent, and `error` is what went wrong after that."""
+    """Writes one answer. `open` is True once the headers are sent; `error` is a failure after that."""
 
     inbox: EventQueue
     send: Send
@@ -176,7 +176,7 @@ class Stream:
     open: bool = False
 
     async def run(self, open_after: float, keep_alive: float) -> None:
-        """Write the answer until its end. Raises what went wrong before the headers were sent."""
+        """Write the whole answer. Raises any error that occurs before the headers are sent."""
         events, ended = await self._first_events(open_after), False
         await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         self.open = True
@@ -194,7 +194,7 @@ class Stream:
         await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
 
     async def _first_events(self, open_after: float) -> list[Event]:
-        """The events up to the first that opens the stream; none when `open_after` seconds went by without one."""
+        """The events up to the first that opens the stream, or those of the first `open_after` seconds."""
         events: list[Event] = []
         try:
             async with asyncio.timeout(open_after):
@@ -207,7 +207,7 @@ class Stream:
         return events
 
     def _encode(self, events: Iterable[Event]) -> tuple[bytes, bool]:
-        """The bytes of these events, and whether they are the last."""
+        """The bytes of these events, and whether the stream ends with them."""
         out: list[bytes] = []
         for event in events:
             match event:
@@ -231,5 +231,5 @@ class Stream:
 
 
 def _opening_event(events: Iterable[Event]) -> Event | None:
-    """The event that decides between a stream and an HTTP error."""
+    """The first event that decides between a stream and an HTTP error."""
     return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: the question in, the answer out, as a stream or whole."""
+"""POST /v1/chat/completions: answers a question, streamed or as one body."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ log = logging.getLogger("app.api")
 
 @dataclass(frozen=True)
 class Chat:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """An answer to the last question of the conversation."""
+        """The answer to the last question of the conversation."""
         admin = self.service.admins.key_number(request) > 0
         if not admin:
             self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
-        if admin and not chat.trace:  # it opens the trace, and is no key for readers
+        if admin and not chat.trace:  # an admin key permits traces, not questions
             self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
@@ -68,12 +68,12 @@ class Chat:
         return replace(asked, links=shown.links, first_number=first)
 
     def _sources(self, request: Request, assistant: Assistant) -> str:
-        """How this client or this assistant wants sources; empty where nobody says."""
+        """The form of sources configured for this client's key or this assistant; empty if not configured."""
         number = self.service.keys.key_number(request)
         return self.service.settings.key_sources.get(str(number), assistant.sources)
 
     def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
-        """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
+        """Whether the request asks for a trace. Raises `RequestError` if it does so without an admin key."""
         if not chat.trace:
             return False
         instead = ", or ask with `docs-assistant ask --trace`"
@@ -82,9 +82,9 @@ class Chat:
 
 
 class Answer(Response):
-    """Sends the answer's events; the client hanging up closes them at once.
+    """Sends the events of an answer; closes them at once when the client disconnects.
 
-    Only a server that stops, and has waited long enough, cancels it: then the answer ends with that error.
+    A server that shuts down cancels it after the drain timeout; then the answer ends with an error.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Answer(Response):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the answer. Raises what goes wrong before the headers are sent."""
+        """Serve the answer. Raises any error that occurs before the headers are sent."""
         async with EventQueue(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)

@@ -1,4 +1,4 @@
-"""What a request passes before a route sees it: connections, hosts and origins, keys, admission, the log, the stop.
+"""What runs before a route: connection limits, host and origin checks, API keys, admission, request log, shutdown.
 
-The threats that each of them counters are in docs/en/security.md.
+Used by `app.api.server` and the routes; docs/en/security.md lists the threats that each part counters.
 """

@@ -1,4 +1,4 @@
-"""Who may ask: keys compared in constant time, and who tries too many of them waits."""
+"""API keys: compares them in constant time, and limits the rate of wrong keys per address."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from app.core.errors import RequestError
 
 MAX_FAILURES = 10
 SECONDS_PER_FAILURE = 6.0
-"""An address may show this many wrong keys at once, and then one in so many seconds."""
+"""An address may send MAX_FAILURES wrong keys at once, then one every SECONDS_PER_FAILURE seconds."""
 MAX_TRACKED = 4096
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 class FailedAttempts:
-    """Which addresses showed too many wrong keys. ApiKeys that an address showed rightly before stay good for it.
+    """Tracks wrong keys by address. A blocked address may still use keys that it used successfully before.
 
-    So guessing from behind a proxy that isn't in DOCS_TRUSTED_PROXIES doesn't shut the others behind it out.
+    So one attacker behind a proxy that isn't in DOCS_TRUSTED_PROXIES doesn't lock out the other clients behind it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +36,7 @@ class FailedAttempts:
         self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def record_failure(self, address: str) -> None:
-        """A wrong key came from this address."""
+        """Record a wrong key from this address."""
         now = self._clock()
         _remember(
             self._unblocked_at,
@@ -48,14 +48,14 @@ class FailedAttempts:
         )
 
     def accept(self, address: str, digest: bytes) -> bool:
-        """Whether a right key counts: False while its address must wait."""
+        """Whether to accept a valid key; False while its address is blocked and the key is new to it."""
         if (address, digest) not in self._accepted and self.blocked(address):
             return False
         _remember(self._accepted, (address, digest), None)
         return True
 
     def blocked(self, address: str) -> bool:
-        """Whether this address showed too many."""
+        """Whether this address has sent too many wrong keys."""
         return self._unblocked_at.get(address, 0.0) > self._clock() + (MAX_FAILURES - 1) * SECONDS_PER_FAILURE
 
 
@@ -67,21 +67,21 @@ def _remember(values: OrderedDict[Key, Value], key: Key, value: Value) -> None:
 
 
 class ApiKeys:
-    """The keys that clients may show as `Authorization: Bearer KEY`; none lets everybody in."""
+    """The keys that clients send as `Authorization: Bearer KEY`. Without any, all requests are accepted."""
 
     def __init__(self, keys: Sequence[SecretStr], failures: FailedAttempts | None = None, name: str = "") -> None:
-        # digests, since compare_digest tells the length of what it compares
+        # digests, because compare_digest reveals the length of its arguments
         self._digests = tuple(sha256(key.get_secret_value().encode()).digest() for key in keys)
         self._failures = failures or FailedAttempts()
         self._name = name
 
     @property
     def required(self) -> bool:
-        """True when a key must be shown."""
+        """True if a key is required."""
         return bool(self._digests)
 
     def accepts(self, request: Request) -> bool:
-        """True when the request shows a right key, or none is needed."""
+        """True if the request has a valid key, or none is required."""
         try:
             self.check(request)
         except RequestError:
@@ -89,15 +89,15 @@ class ApiKeys:
         return True
 
     def key_number(self, request: Request) -> int:
-        """Which of the keys the request shows, counted from 1; 0 for none of them."""
+        """The position of the request's key among the valid keys, counted from 1; 0 if it isn't one of them."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        # headers come decoded as Latin-1, keys are UTF-8
-        shown = sha256(key.strip().encode("latin-1")).digest()
-        found = [compare_digest(shown, digest) for digest in self._digests]
-        return found.index(True) + 1 if any(found) and scheme.lower() == "bearer" else 0
+        # Starlette decodes headers as Latin-1, but keys are UTF-8
+        digest = sha256(key.strip().encode("latin-1")).digest()
+        matches = [compare_digest(digest, known) for known in self._digests]
+        return matches.index(True) + 1 if any(matches) and scheme.lower() == "bearer" else 0
 
     def check(self, request: Request) -> None:
-        """Raises `RequestError`, `invalid_api_key` without a right key or `wrong_keys` after too many wrong ones."""
+        """Raises `RequestError`: `invalid_api_key` without a valid key, `wrong_keys` after too many wrong ones."""
         if not self._digests:
             return
         if "authorization" not in request.headers:

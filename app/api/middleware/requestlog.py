@@ -1,4 +1,4 @@
-"""The outermost layer: an id for each request, one log line about it, and a 500 for what nobody expected."""
+"""The outermost middleware: gives each request an id, logs one line for it, and turns unexpected errors into a 500."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_FIELD_CHARS = 200
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What is known of a request while it is served; `fields` are added to its log line."""
+    """Data of a request in progress; `fields` are added to its log line."""
 
     id: str
     status: int = 0
@@ -42,9 +42,9 @@ def info_of(request: Request) -> RequestInfo:
 
 
 class RequestLog:
-    """ASGI middleware; the id is the client's own `x-request-id` where it sent a sane one.
+    """ASGI middleware. Uses the client's `x-request-id` as the id if it is valid.
 
-    `client` says how much of the client's address is logged.
+    `client` sets how much of the client's address is logged.
     """
 
     def __init__(self, app: ASGIApp, client: AddressDetail = "none") -> None:
@@ -73,7 +73,7 @@ class RequestLog:
             info.status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             if info.status:
-                raise  # too late to say it in a status: the server cuts the connection
+                raise  # the status is already sent: the server closes the connection
             log_error(info, error)
             await api_error(error, info.id).response()(scope, receive, sender)
         finally:
@@ -88,12 +88,12 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 
 def log_error(info: RequestInfo, error: Exception) -> None:
-    """Log what clients aren't told: the whole message, and a traceback of what nobody expected."""
+    """Log what the response leaves out: the full message, and a traceback for unexpected errors."""
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
     if isinstance(error, Overloaded):
-        return  # the gate says it once for many
+        return  # the gate logs overload once for many requests
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,
@@ -123,7 +123,7 @@ def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
 
 
 def _printable(value: object, most: int = MAX_FIELD_CHARS) -> str:
-    """One word or a quoted text: what a client sent must not make up log lines or fields."""
+    """The value as one word or a quoted string, so that clients can't forge log lines or fields."""
     text = str(value)
     text = text if len(text) <= most else f"{text[:most]}…"
     return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)

@@ -1,7 +1,7 @@
-"""Open WebUI's own small tasks (a title, tags, next questions ...): by the language model without retrieval, or by rule.
+"""Runs tasks of Open WebUI (a title, tags, follow-up questions) with the language model but without retrieval, or by rule.
 
-A prompt of the client's reaches the model only here. What comes back is held to the JSON that the task asks for, and to
-300 tokens, so that nobody can talk to the model through this door.
+This is the only place where a prompt of the client reaches the model. The reply is limited to 300 tokens and to the JSON
+of the task, so that it can't be used for a free conversation with the model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_CHARS = 200
 MAX_ITEMS = 5
 CHARACTERS_PER_TOKEN = 3
 HEADER = "x-owui-task"
-# by Open WebUI's name: the one key of the JSON that is wanted
+# by Open WebUI's name of the task: the only key of the JSON reply
 BY_NAME: Mapping[str, str] = MappingProxyType(
     {
         "title_generation": "title",
@@ -60,7 +60,7 @@ _TURN = re.compile(r"^(USER|ASSISTANT): ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What Open WebUI wants done: a JSON object with this key. `trusted`: its header says so, not only the text."""
+    """A task whose reply is a JSON object with this key. `trusted` is True if a header names the task."""
 
     key: str
     prompt: str
@@ -68,13 +68,13 @@ class Task:
 
     @property
     def questions(self) -> list[str]:
-        """What the user said in the conversation that the task is about."""
+        """The messages of the user in the conversation that the task is about."""
         history = self.prompt.partition("<chat_history>\n")[2].rpartition("\n</chat_history>")[0]
         parts = _TURN.split(history)[1:]
         return [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "USER"]
 
     def fallback(self) -> str:
-        """The answer without a model: a title and a search from the user's own words, else nothing."""
+        """The reply without a model: a title and a query in the user's words, else nothing."""
         first, last = (self.questions[0], self.questions[-1]) if self.questions else ("", "")
         plain: Mapping[str, Any] = {
             "title": _title_of(first) or "Chat",
@@ -85,7 +85,7 @@ class Task:
         return _json_object(self.key, plain.get(self.key, []))
 
     def parse_reply(self, text: str) -> str | None:
-        """The JSON in what a model wrote, reduced to what was asked for; None where it isn't that."""
+        """The JSON object in the model's reply, reduced to the key of the task; None if the reply is invalid."""
         try:
             found = orjson.loads(braced(text))
         except orjson.JSONDecodeError:
@@ -101,10 +101,10 @@ class Task:
 
 
 def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
-    """The task that this request is; None for a question.
+    """The task that this request asks for; None for a question.
 
-    Open WebUI says it in a header where it is set up so. The text alone makes a task only where all of it is
-    one of its templates: a question that quotes one goes on behind it, and is streamed.
+    Open WebUI can be configured to name the task in a header. Without the header, a request is a task only if its whole
+    text is one of the templates and it isn't streamed; a question may quote a template.
     """
     prompt = chat.messages[-1].content
     if chat.messages[-1].role != "user" or not isinstance(prompt, str):
@@ -119,7 +119,7 @@ def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
 
 
 def is_task(text: str) -> bool:
-    """Whether all of the text is one of Open WebUI's templates."""
+    """Whether the whole text is one of Open WebUI's task templates."""
     return bool(_template(text))
 
 
@@ -131,7 +131,7 @@ def _template(text: str) -> str:
 
 
 async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
-    """The task's answer as events."""
+    """The reply to the task as events."""
     text, usage = None, Usage()
     if model and (task.trusted or settings.openwebui_tasks):
         wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
@@ -152,7 +152,7 @@ async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings:
 
 
 def _cut(text: str, room: int) -> str:
-    """The text; of a longer one beginning and end, which say what to do and what about."""
+    """The text, with the middle of a long one cut out: its beginning and end contain the task."""
     return text if len(text) <= room else f"{text[: room // 2]}\n…\n{text[-(room // 2) :]}"
 
 
@@ -162,4 +162,6 @@ def _title_of(text: str) -> str:
 
 
 def _json_object(key: str, value: object) -> str:
-    return json.dumps({key: value}, ensure_ascii=False)  # takes the half surrogate pairs that some models write
+    return json.dumps(
+        {key: value}, ensure_ascii=False
+    )  # unlike orjson, accepts lone surrogates, which some models write

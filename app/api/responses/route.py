@@ -1,4 +1,4 @@
-"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Nothing is kept."""
+"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Responses aren't stored."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ log = logging.getLogger("app.api")
 
 @dataclass(frozen=True)
 class Responses:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """An answer to the last question of the input."""
+        """The answer to the last question of the input."""
         self.service.keys.check(request)
         body = read_responses(await read_body(request, self.service.settings.max_body))
         info, stream = info_of(request), bool(body.stream)
@@ -47,7 +47,7 @@ class Responses:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesFormat:
-    """What all events of one answer have in common; `created` in Unix seconds."""
+    """The format of the Responses API. Its fields are the same in all events; `created` is in Unix seconds."""
 
     id: str
     created: int
@@ -55,11 +55,11 @@ class ResponsesFormat:
     asked: ResponsesRequest
 
     def encoder(self) -> ResponsesEncoder:
-        """For a stream."""
+        """An encoder for a stream."""
         return ResponsesEncoder(self)
 
     def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
-        """The response object of a whole answer."""
+        """The response object of a complete answer."""
         cut = answer.done.finish_reason == "length"
         body = self.response("incomplete" if cut else "completed", [self.item(answer.text, answer.sources)])
         body |= {
@@ -70,7 +70,7 @@ class ResponsesFormat:
         return body | {"extractive": True} if answer.done.extractive else body
 
     def response(self, status: str, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """The response object as it is at some moment."""
+        """The response object with this status and output."""
         return {
             "id": f"resp_{self.id}",
             "object": "response",
@@ -99,17 +99,17 @@ class ResponsesFormat:
 
     @property
     def item_id(self) -> str:
-        """Of the one message."""
+        """The id of the only message."""
         return f"msg_{self.id}"
 
     def item(self, text: str, sources: Sequence[Source]) -> dict[str, Any]:
-        """The message with the whole text."""
+        """The message with this text."""
         content = [part(text, sources)]
         return {"id": self.item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
 def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
-    """The text; each place where it cites a source is an annotation."""
+    """The text with an annotation for each citation `[n]` of a source."""
     by_number = {source.number: source for source in sources}
     places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
     annotations = [
@@ -139,26 +139,26 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 @dataclass
 class ResponsesEncoder:
-    """Events in, named server-sent events out, numbered from 0."""
+    """Encodes events as named server-sent events, numbered from 0."""
 
     form: ResponsesFormat
     _texts: list[str] = field(default_factory=list)
     _number: int = -1
 
     def text(self, text: str) -> bytes:
-        """A piece of the answer, the first one after the events that open the response."""
+        """A piece of the answer; the first one follows the events that open the response."""
         begin = b"" if self._texts else self._begin()
         self._texts.append(text)
         return begin + self._event(
             "response.output_text.delta", **self._place, delta=orjson.Fragment(json_string(text)), logprobs=[]
         )
 
-    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # as every encoding takes it
-        """Nothing: sources come with the whole text, and status lines have no place here."""
+    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # required by `StreamEncoder`
+        """Nothing: sources are part of the complete text, and the API has no status lines."""
         return b""
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The whole text, and the whole response."""
+        """The events with the complete text and the complete response."""
         answer = CompletedAnswer("".join(self._texts), usage, sources, event)
         written = part(answer.text, sources)
         body = self.form.whole(answer)
@@ -172,7 +172,7 @@ class ResponsesEncoder:
         )
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """The response as failed, with the text so far."""
+        """The failed response with the text so far."""
         begin = b"" if self._texts else self._begin()
         found = api_error(error, request_id).error
         body = self.form.response("failed", [self.form.item("".join(self._texts), ())] if self._texts else [])

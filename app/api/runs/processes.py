@@ -1,4 +1,4 @@
-"""Runs of ingestion that were asked for over HTTP: each a process of its own, so that answers don't get slower."""
+"""Ingestion runs started over HTTP. Each is a separate process, so that it doesn't slow down answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger("app.api")
 State = Literal["queued", "running", "done", "failed"]
 MAX_RUNS = 10
 STOP_SECONDS = 5.0
-"""Seconds that a run may take to let go of the store when the service ends."""
+"""Time for a run to release the store when the service stops, in seconds."""
 MAX_LINE_BYTES = 2**20
 MAX_LINES = 20
 ERROR_PREFIX = "docs-assistant: "
@@ -31,7 +31,7 @@ ERROR_PREFIX = "docs-assistant: "
 
 @dataclass(slots=True)
 class Run:
-    """One run; times are ISO 8601 in UTC, `by` says who asked for it, `progress` is the last line that it wrote."""
+    """One run. Times are ISO 8601 in UTC; `by` is who started it; `progress` is its last line of output."""
 
     id: str
     sites: tuple[str, ...]
@@ -48,20 +48,20 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """True when nothing of it goes on."""
+        """True once the run is done or has failed."""
         return self.state in ("done", "failed")
 
     def begin(self) -> None:
-        """Its process is there."""
+        """Mark the run as running."""
         self.state, self.started_at = "running", _now()
 
     def add_line(self, line: str) -> None:
-        """It wrote this."""
+        """Record a line of output."""
         self.lines.append(line)
         self.progress = line
 
     def end(self, code: int, output: bytes) -> None:
-        """Its process ended; the output is its report."""
+        """Record the exit code and parse the report from the output."""
         self.exit_code = code
         try:
             report = orjson.loads(output)
@@ -74,7 +74,7 @@ class Run:
             self.fail(self._reason(code))
 
     def fail(self, reason: str) -> None:
-        """It came to nothing."""
+        """Mark the run as failed for this reason."""
         self.state, self.finished_at, self.error = "failed", _now(), reason
 
     def _reason(self, code: int) -> str:
@@ -85,9 +85,10 @@ class Run:
 
 
 class Runs:
-    """Starts runs, one at a time, and remembers the last ones; closing it stops the one that is under way.
+    """Starts runs, one at a time, and keeps the last ones. Closing it stops the current run.
 
-    `command` indexes what its environment says, prints a report as JSON, and progress and errors to standard error.
+    `command` indexes the sites in its environment, and writes a JSON report to standard output and progress and errors
+    to standard error.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -98,10 +99,10 @@ class Runs:
         self._closing = False
 
     def all(self) -> tuple[Run, ...]:
-        """Those remembered, newest first."""
+        """The last runs, newest first."""
         return tuple(self._runs)
 
-    def get(self, id: str) -> Run:  # noqa: A002  # as the API has it
+    def get(self, id: str) -> Run:  # noqa: A002  # as in the API
         """The run of this id. Raises `RequestError` with the code `run_not_found`."""
         for run in self._runs:
             if run.id == id:
@@ -112,9 +113,9 @@ class Runs:
         )
 
     def start(self, sites: Sequence[str], by: str, environment: Mapping[str, str], options: Sequence[str] = ()) -> Run:
-        """A new run over these sites, which the environment tells the command; `options` are added to it.
+        """Start a run. `environment` passes the sites to the command; `options` are appended to the command.
 
-        Raises `RequestError` with the code `run_under_way` while another one goes on.
+        Raises `RequestError` with the code `run_under_way` while another run is in progress.
         """
         if self._runs and not self._runs[0].finished:
             other = self._runs[0]
@@ -130,7 +131,7 @@ class Runs:
         return run
 
     async def close(self) -> None:
-        """Stop the run that is under way: it may let go of the store for a few seconds, then it is killed."""
+        """Interrupt the current run, wait for it to release the store, and kill it after a few seconds."""
         self._closing = True
         if self._task is None or self._task.done():
             return
@@ -155,11 +156,11 @@ class Runs:
             log.info("ingest ended run=%s state=%s code=%s error=%r", run.id, run.state, run.exit_code, run.error)
 
     async def _run(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
-        # a session of its own: Ctrl-C in a terminal reaches the service, and the service stops the run
+        # a new session: Ctrl-C in a terminal reaches only the service, which then stops the run
         process = self._process = await asyncio.create_subprocess_exec(
             *self._command,
             *options,
-            # an address may hold a password, and arguments can be read by every user of the machine
+            # not as arguments: an address may contain a password, and every user of the machine can read arguments
             env={**os.environ, **environment},
             stdin=DEVNULL,
             stdout=PIPE,
@@ -179,7 +180,7 @@ class Runs:
             run.error = "The service was stopped before the run was over."
 
     def _interrupt(self) -> None:
-        # the signal of Ctrl-C: the command gives back the right to write before it ends
+        # like Ctrl-C: the command releases the write lock before it exits
         if self._process and self._process.returncode is None:
             self._process.send_signal(signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""POST and GET /v1/ingest: a documentation site that was just deployed asks for its pages to be indexed again."""
+"""POST and GET /v1/ingest: starts and lists ingestion runs, for example after a deployment of the documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at"
 
 @dataclass(frozen=True)
 class Ingest:
-    """The handlers of the routes; all of them need an admin key."""
+    """The handlers of the routes; all require an admin key."""
 
     service: Service
     runs: Runs
@@ -40,21 +40,21 @@ class Ingest:
         self._admin(request)
         return JsonResponse({"object": "list", "data": [_run_object(run) for run in self.runs.all()]}, headers=NO_STORE)
 
-    async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
+    async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
         return JsonResponse({**_run_object(run), "report": run.report}, headers=NO_STORE)
 
     def _admin(self, request: Request) -> str:
-        """Who asks, without the key itself."""
+        """Check the admin key; the number of the key and the address of the client."""
         self.service.check_admin(request, "Runs can't be started")
         return (
             f"key {self.service.admins.key_number(request)} from {request.client.host if request.client else 'unknown'}"
         )
 
     def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
-        """Only what is configured is ever fetched, whoever has the key."""
+        """The sites to index. Only configured sites are ever fetched, even with an admin key."""
         configured = (*self.service.settings.sites, *self._files())
         if not configured:
             raise RequestError("No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES.", code="no_sites")
@@ -68,11 +68,11 @@ class Ingest:
         return tuple(site for site in configured if wanted is None or site in wanted)
 
     def _files(self) -> tuple[str, ...]:
-        """The file of sources, which is named as a whole."""
+        """The file of sources, if one is configured."""
         return (self.service.settings.sources,) if self.service.settings.sources else ()
 
     def _environment(self, sites: tuple[str, ...]) -> dict[str, str]:
-        """The settings by which the command knows these sites."""
+        """The environment variables that pass these sites to the command."""
         files = self._files()
         addresses = " ".join(site for site in sites if site not in files)
         return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}

@@ -66,7 +66,7 @@ def test_what_open_webui_may_send_is_read_in_linear_time(text: str) -> None:
         assert unwrap_question(WRAPPED.format(text, "Q?"))[0] == "Q?"
         assert unwrap_question(text) == (text, ())
         assert not Task("title", "<chat_history>\n" * 100_000 + text, trusted=True).questions
-        assert Task("title", text, trusted=True).checked("{" * 1_000_000) is None
+        assert Task("title", text, trusted=True).parse_reply("{" * 1_000_000) is None
 
 
 def test_earlier_answers_are_read_in_linear_time() -> None:

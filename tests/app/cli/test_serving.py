@@ -51,7 +51,7 @@ def test_an_address_of_another_machine_is_refused():
 )
 def test_the_address_that_is_printed_can_be_opened(host: str, base: str):
     """An address to listen on is turned into one to connect to."""
-    assert run._base(settings(host=host)) == base
+    assert run._base_url(settings(host=host)) == base
 
 
 def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):

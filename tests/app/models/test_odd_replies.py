@@ -265,7 +265,7 @@ async def bombs() -> None:
 
 def test_bombs_are_refused_in_bounded_memory():
     """In a process of its own, as memory that was taken once is seen for good."""
-    code = "import asyncio; from tests.app.core.test_odd_replies import bombs; asyncio.run(bombs())"
+    code = "import asyncio; from tests.app.models.test_odd_replies import bombs; asyncio.run(bombs())"
     root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120, check=False

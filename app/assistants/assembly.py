@@ -1,4 +1,4 @@
-"""Puts the service together: settings -> store, models, prompts, and the assistants of assistants.toml."""
+"""Builds the assistants of assistants.toml, with their stores, models and prompts, from the settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.text.language import LanguageDetector
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
-    """Everything from settings; `model` stands in for the configured language model. Wrong ones raise `SettingsError`."""
+    """Build all assistants. `model` replaces the configured language models. Raises `SettingsError` for invalid settings."""
     if settings.default_language not in settings.languages:
         raise SettingsError(
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
@@ -65,7 +65,7 @@ def _guarded(name: str, index: NamedIndex) -> NamedIndex:
 
 
 def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> dict[str, Assistant]:
-    """The assistants and their personas."""
+    """The assistants and their listed or named personas, by id."""
     found: dict[str, Assistant] = {}
     for entry in file.assistants:
         try:
@@ -81,7 +81,7 @@ def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> 
 
 @asynccontextmanager
 async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
-    """`build`, closed at the end."""
+    """Context of the assistants that `build` returns; closes them at the end."""
     assistants = build(settings, model=model)
     try:
         await assistants.prove()
@@ -91,33 +91,35 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
 
 
 def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts) -> Iterator[Assistant]:
-    """The assistant, and those tones of it that have a name of their own or are listed."""
+    """The assistant, then one for each of its personas in assistants.toml."""
     yield assistant
-    for tone in entry.persona:
-        if tone.id not in prompts.personas:
+    for persona in entry.persona:
+        if persona.id not in prompts.personas:
             raise SettingsError(
-                f"it has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
+                f"it has the persona {persona.id!r}, but there is no file prompts/<language>/persona/{persona.id}.md."
             )
-        names = tone.names or {code: f"{name} ({tone.id})" for code, name in assistant.names.items()}
-        yield replace(assistant, id=f"{assistant.id}:{tone.id}", names=names, listed=tone.listed, persona=tone.id)
+        names = persona.names or {code: f"{name} ({persona.id})" for code, name in assistant.names.items()}
+        yield replace(
+            assistant, id=f"{assistant.id}:{persona.id}", names=names, listed=persona.listed, persona=persona.id
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Extras:
-    """What assistants and steps can be made of besides the configured model and index."""
+    """The models and indices of assistants.toml, in addition to the configured ones."""
 
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
 
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
-        """Those of an assistant."""
+        """The tools of an assistant, with the index and the model that it names."""
         if entry.index:
             found = _lookup(self.indices, entry.index, "index")
             tools = replace(tools, embedder=found.embedder, settings=found.settings)
         return self._with_model(entry.model, tools) if entry.model else tools
 
     def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
-        """Those of its steps that ask another model."""
+        """The tools of the assistant's steps that use a different model, by step."""
         return {step: self._with_model(name, tools) for step, name in entry.models.items()}
 
     def _with_model(self, name: str, tools: Tools) -> Tools:
@@ -138,7 +140,7 @@ def _lookup(known: Mapping[str, T], name: str, kind: str) -> T:
 
 
 def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
-    """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
+    """The tools with a detector whose default language is among the languages that the assistant is limited to."""
     languages, default = tools.prompts.languages, tools.settings.default_language
     own = [code for code in entry.languages if code in languages]
     if not own or default in own:

@@ -1,4 +1,4 @@
-"""`docs-assistant assistants`: each assistant's steps as they will run, with the models that they ask."""
+"""`docs-assistant assistants`: prints the steps of each assistant and the models that they use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "assistants",
         help="show the steps of each assistant",
-        description="Shows the steps of each assistant as they will run, which of them run together, and what they ask.",
+        description="Shows the steps of each assistant in order, which of them run in parallel, and which models they use.",
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=assistants)
 
 
 def assistants(arguments: argparse.Namespace) -> int:
-    """Print them; a wrong order, a missing model and the like are errors, as when the service starts."""
+    """Print the assistants. Invalid settings are errors, as when the service starts."""
     settings = Settings.load()
     found = asyncio.run(_described(settings))
     print(

@@ -1,4 +1,4 @@
-"""`docs-assistant check`: what is configured, what can be reached, what is indexed."""
+"""`docs-assistant check`: prints the configuration and checks store, index and models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_command(commands: Commands) -> None:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the findings; 1 when something that is configured doesn't work or nothing is indexed."""
+    """Print the findings. Returns 1 if a configured part doesn't work or nothing is indexed."""
     settings = Settings.load()
     findings = asyncio.run(_findings(settings))
     if arguments.json:
@@ -71,7 +71,7 @@ async def _findings(settings: Settings) -> dict[str, Any]:
 
 
 async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
-    """An index with its embedder, and what is wrong with them."""
+    """The index with its embedder, and their problems."""
     index, problem = await _index(name, store, embedder)
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
     return {"index": index, "index_problem": problem, "embedder": answers}
@@ -114,7 +114,7 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
 def _empty_collections(
     assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[str]]:
-    """Per assistant, those of its collections that hold no pages in its index; none where there is no index."""
+    """For each assistant, its collections without a page in its index. Assistants without an index are left out."""
     filled = {name: one["index"]["pages_by_collection"] for name, one in states.items() if one["index"]}
     lacking = {
         a.id: [name for name in a.collections if name not in filled[a.index]] for a in assistants if a.index in filled
@@ -123,7 +123,7 @@ def _empty_collections(
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    """Every setting with its value, secrets only as set or not."""
+    """Every setting with its value; of a secret only whether it is set."""
     from app.core.masking import masked
 
     def shown(name: str, value: Any) -> Any:
@@ -145,7 +145,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 
 def _as_written(value: Any) -> str:
-    """A setting's value as one would write it into the environment."""
+    """The value of a setting in the form of an environment variable."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     if isinstance(value, float):

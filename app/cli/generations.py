@@ -1,4 +1,4 @@
-"""`docs-assistant generations` and `rollback`: the published states that are kept, and the way back to the one before."""
+"""`docs-assistant generations` and `rollback`: lists the kept generations of the index, and returns to the previous one."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 def add_command(commands: Commands) -> None:
     """Register both commands."""
-    listing = commands.add_parser("generations", help="list the published states of the index that are kept")
+    listing = commands.add_parser("generations", help="list the kept generations of the index")
     add_index_option(listing)
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(handler=generations)
     back = commands.add_parser(
         "rollback",
-        help="make the state of the index before the live one live again",
-        description="Makes the generation before the live one live again, in one step, and forgets the one that was "
-        "live. A running service uses it at once. The next run of ingest starts from it.",
+        help="make the previous generation of the index live again",
+        description="Makes the previous generation live again, in one step, and drops the one that was live. "
+        "A running service uses it at once. The next run of ingest starts from it.",
     )
     add_index_option(back)
     back.set_defaults(handler=rollback)
 
 
 def generations(arguments: argparse.Namespace) -> int:
-    """Print the kept generations, newest first. Raises `NoIndex` when there are none."""
+    """Print the kept generations, newest first. Raises `NoIndex` if there are none."""
     live, kept = asyncio.run(_kept(settings_of(arguments)))
     if arguments.json:
         listed = [{"live": info.id == live, **asdict(info)} for info in kept]
@@ -48,7 +48,7 @@ def generations(arguments: argparse.Namespace) -> int:
 
 
 def rollback(arguments: argparse.Namespace) -> int:
-    """Go back one generation and say what is live now. Raises `NoIndex` when no earlier one is kept."""
+    """Return to the previous generation and print it. Raises `NoIndex` if none is kept."""
     settings = settings_of(arguments)
     logs.configure(settings)
     info = asyncio.run(_back(settings))
@@ -60,7 +60,7 @@ def rollback(arguments: argparse.Namespace) -> int:
 
 
 async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
-    """The id of the live generation, and all that are kept."""
+    """The id of the live generation, and all kept generations."""
     from app.index import open_store
 
     store = open_store(settings)
@@ -84,7 +84,7 @@ async def _back(settings: Settings) -> GenerationInfo:
 
 
 async def _refuse_mismatch(store: Store, embedder: str) -> None:
-    """A service with another embedder would refuse to answer from the generation that it is rolled back to."""
+    """Raises `IndexMismatch` if the previous generation was built with another embedder: the service couldn't use it."""
     earlier = (await store.generations())[1:2]
     if earlier and earlier[0].recipe.embedder != embedder:
         raise IndexMismatch(

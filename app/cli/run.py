@@ -1,4 +1,4 @@
-"""`docs-assistant run`: the service and its index in one go, for a first try."""
+"""`docs-assistant run`: starts the service and indexes a site, for a first try."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "run",
-        help="serve, index a site, and say what to do next",
+        help="start the service, index a site, and print the next steps",
         description="Starts the service, indexes the sites (default: this product's own documentation) and keeps serving.",
     )
     parser.add_argument(
         "site",
         nargs="*",
-        help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else our own docs)",
+        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else this product's docs)",
     )
     parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
     parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
@@ -42,7 +42,7 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped; 1 when nothing could be indexed and nothing was before, or when the service ended."""
+    """Serve until stopped. Returns 1 if there is nothing to answer from; raises `SettingsError` if the service ends."""
     from ingestion.sources import configured
 
     settings = Settings.load(**serve.overrides(arguments))
@@ -66,7 +66,7 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
 
 
 def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
-    """Index the sites; False when that failed and there is nothing older to answer from."""
+    """Index the sites. False if that failed and there is no earlier index."""
     try:
         print(asyncio.run(index(settings, sites, IngestOptions(only=True))).text, file=sys.stderr)
     except AssistantError as error:
@@ -84,14 +84,14 @@ def _base_url(settings: Settings) -> str:
 
 @contextmanager
 def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The service as a process of its own: indexing doesn't slow its answers, and stopping stops both."""
-    serve.bind(settings.host, settings.port).close()  # a taken port is told before anything else
-    # -P: a folder called app in the working directory isn't ours
+    """Context of the service in a separate process, so that indexing doesn't slow its answers."""
+    serve.bind(settings.host, settings.port).close()  # report a port in use before anything else
+    # -P: ignore a folder called app in the working directory
     command = [sys.executable, "-P", "-m", "app.cli", "serve", "--until-stdin-ends"]
     command += ["--host", settings.host, "--port", str(settings.port)]
-    # a line for each page of our own site would tear the progress bar apart
+    # log lines of the service would break the progress bar
     quiet = {} if "log_level" in settings.model_fields_set else {"DOCS_LOG_LEVEL": "warning"}
-    # the pipe ends with this program, however that ends
+    # the pipe closes when this program ends, even if it is killed
     service = subprocess.Popen(command, env={**os.environ, **quiet}, stdin=subprocess.PIPE)  # noqa: S603  # our own
     try:
         _wait_until_ready(service, base)
@@ -105,7 +105,7 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
 
 
 def _forward_signals() -> list[int]:
-    """SIGTERM and SIGHUP act as Ctrl-C from now on, which asyncio cleans up after; they are put into the list."""
+    """Make SIGTERM and SIGHUP act like Ctrl-C, so that asyncio cleans up. Received signals are added to the list."""
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -114,7 +114,7 @@ def _forward_signals() -> list[int]:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it for background processes
     return received
 
 
@@ -140,7 +140,7 @@ def _is_healthy(base: str) -> bool:
 
 
 def next_steps(settings: Settings, base: str) -> str:
-    """What a newcomer can do now, ready to be copied."""
+    """The next steps for a new user, ready to copy."""
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
     question = "Jak zaindexuji jiný web?" if settings.default_language == "cs" else "How do I index another site?"
     body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'

@@ -1,4 +1,4 @@
-"""uvicorn, which closes its door at once when it is told to stop: here it goes on answering until all answers ended."""
+"""uvicorn with a graceful shutdown: answers in progress may finish within the drain timeout."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import uvicorn
 from fastapi import FastAPI
 
 DRAIN_TIMEOUT = 10.0
-"""Seconds that answers under way have to end; what is left then is cancelled, and ends with an error."""
+"""Seconds that answers in progress have to finish; then they are cancelled and end with an error."""
 
 
 class Server(uvicorn.Server):
-    """Serves the application; new requests are refused by it (see `app.api.middleware.shutdown`) as long as others are under way."""
+    """Serves the application, which rejects new requests during shutdown (see `app.api.middleware.shutdown`)."""
 
     def __init__(self, app: FastAPI, config: uvicorn.Config, drain_timeout: float = DRAIN_TIMEOUT) -> None:
         super().__init__(config)
@@ -23,7 +23,7 @@ class Server(uvicorn.Server):
         self._drain_timeout = drain_timeout
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let answers end, then stop."""
+        """Wait for answers in progress, then stop."""
         self._app.state.stopping = True
         with suppress(TimeoutError):
             async with asyncio.timeout(self._drain_timeout):

@@ -1,7 +1,7 @@
-"""Language models and embedders behind any OpenAI-compatible server.
+"""Language models and embedders on any OpenAI-compatible server.
 
-The client is aiohttp: httpx, and the official client on top of it, polls its whole connection pool for
-each request and breaks down at a hundred open streams.
+Uses aiohttp: httpx, and so the official client, scans its whole connection pool for each request and
+becomes unusable at a hundred open streams.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONNECT_TIMEOUT = 10.0
 
 
 class Endpoint:
-    """One server address with its key: posts JSON and turns every failure into a `ModelError`."""
+    """A server address with its API key. Posts JSON and raises every failure as a `ModelError`."""
 
     def __init__(self, url: str, key: str = "", *, timeout: float) -> None:
         self.url = url.rstrip("/")
@@ -39,7 +39,7 @@ class Endpoint:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            # not trust_env: with it, aiohttp reads the environment and .netrc anew in a thread for each request
+            # not trust_env: aiohttp would read the environment and .netrc in a thread for each request
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), headers=self._headers, proxy=_proxy(self.url)
             )
@@ -49,7 +49,7 @@ class Endpoint:
     async def post(
         self, path: str, body: Mapping[str, Any], *, wait: float | None = None, total: float | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A 200 answer. `wait` bounds each wait for data, `total` the whole call; seconds."""
+        """Context of a response with status 200. `wait` limits each wait for data, `total` the whole call, in seconds."""
         address = f"{self.url}/{path}"
         limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
         headers = {"Content-Type": "application/json"}
@@ -70,17 +70,17 @@ class Endpoint:
     async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
         try:
             return await self._open().post(address, **request)
-        except aiohttp.ServerDisconnectedError:  # it closed a kept-alive connection just as we took it
+        except aiohttp.ServerDisconnectedError:  # the server closed an idle connection while it was being reused
             return await self._open().post(address, **request)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         if self._session:
             await self._session.close()
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for this address, as HTTPS_PROXY and NO_PROXY do."""
+    """The proxy for this address from HTTPS_PROXY, HTTP_PROXY and NO_PROXY."""
     parts = urlsplit(url)
     return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
 
@@ -99,7 +99,7 @@ def _status_error(address: str, status: int, body: str, headers: Mapping[str, st
 
 
 class OpenAIModel:
-    """A chat model behind `<url>/chat/completions`."""
+    """A chat model at `<url>/chat/completions`."""
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class OpenAIModel:
         return {key: value for key, value in body.items() if value is not None}
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without the model's thinking."""
+        """The whole answer, without reasoning."""
         body = self._body(messages, options)
         total = options.timeout or self._endpoint.timeout
         async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
@@ -130,7 +130,7 @@ class OpenAIModel:
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """The answer as it is written; closing the iterator cancels the call upstream."""
+        """Stream the answer; closing the iterator cancels the upstream call."""
         body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
         think = ThinkFilter()
         finish, length = "", 0
@@ -151,7 +151,7 @@ class OpenAIModel:
         yield Done("length" if finish == "length" else "stop")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
 
@@ -165,7 +165,7 @@ def _events(piece: responses.Piece, think: ThinkFilter) -> Iterator[Text | Reaso
 
 
 def _merged(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
-    """Neighbouring pieces of the answer as one: each on its own way through the pipeline costs more than its text."""
+    """Merge adjacent pieces of text: passing each through the pipeline costs more than the text itself."""
     for kind, run in groupby(events, type):
         if kind is Text:
             yield Text("".join(event.text for event in run if isinstance(event, Text)))
@@ -174,7 +174,7 @@ def _merged(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reaso
 
 
 async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[responses.Piece]]:
-    """The pieces of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
+    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU."""
     rest, received = b"", 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
@@ -190,7 +190,7 @@ async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIte
             try:
                 pieces.append(responses.piece(payload, url))
             except ModelError:
-                yield pieces  # what was said before it is said
+                yield pieces  # the pieces before the broken one are still delivered
                 raise
         yield pieces
         if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
@@ -198,13 +198,13 @@ async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIte
 
 
 def _recorded_name(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
-    """What an index remembers: the model, and the settings by which it makes other vectors."""
+    """The name that the index records: the model and the settings that change its vectors."""
     length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
     return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
 
 
 class OpenAIEmbedder:
-    """An embedding model behind `<url>/embeddings`. Prefixes and length limit belong to the model."""
+    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class OpenAIEmbedder:
         self._first = asyncio.Lock()
 
     async def dimension(self) -> int:
-        """Length of the vectors; asks the server once."""
+        """Length of the vectors; calls the server once."""
         async with self._first:
             if not self._dimension:
                 await self._embed(["dimension"])
@@ -248,7 +248,7 @@ class OpenAIEmbedder:
         return vectors
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
     async def __aenter__(self) -> Self:

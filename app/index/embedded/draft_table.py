@@ -1,4 +1,4 @@
-"""One table of an embedded draft: rows are put over each other in memory, and written in batches."""
+"""One table of an embedded draft: collects changes in memory and writes them in batches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ KEYS = {"chunks": "id", "texts": "url", "summaries": "url"}
 
 
 class DraftTable:
-    """A table that starts from a published version, or from nothing.
+    """A table that starts from a published version, or empty.
 
-    `rows` are the digests of what is on disk, by key; `pending` is what is to be written.
+    `rows` are the digests of the rows on disk, by key; `pending` are the rows to write.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class DraftTable:
         self._kind, self._key = kind, KEYS[kind]
         self._schema = schema
         self._pinned = pinned
-        # of a new table nothing is named yet: its own first version is the oldest that matters
+        # the oldest version of this table that a generation uses; 1 for a new table
         self._oldest = min((n.version for n in named if pinned and n.name == pinned.name), default=1)
         self._name = ""
         self._table: Any = None
@@ -38,11 +38,11 @@ class DraftTable:
 
     @property
     def waiting(self) -> int:
-        """Rows that the next flush writes or deletes."""
+        """The number of rows that the next flush writes or deletes."""
         return len(self.pending) + len(self._gone)
 
     def set(self, key: str, digest: bytes, content: Any) -> None:
-        """Have this row in the table; nothing is written when it is there already."""
+        """Insert or replace the row; an unchanged row isn't written again."""
         self._gone.discard(key)
         self.pending.pop(key, None)
         if self.rows.get(key) != digest:
@@ -50,13 +50,13 @@ class DraftTable:
             self._digests[key] = digest
 
     def drop(self, key: str) -> None:
-        """Have no such row in the table."""
+        """Delete the row, if it exists."""
         self.pending.pop(key, None)
         if key in self.rows:
             self._gone.add(key)
 
     async def flush(self, data: Any) -> None:
-        """Delete what is gone or replaced and write `data`, the Arrow form of `pending`."""
+        """Delete removed and replaced rows, and write `data`, the Arrow form of `pending`."""
         stale = [key for key in (*self._gone, *self.pending) if key in self.rows]
         if not stale and not self.pending:
             return
@@ -73,7 +73,7 @@ class DraftTable:
         self._gone.clear()
 
     async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
-        """The version to publish: the one it started from when nothing was written."""
+        """The version to publish; the original version if nothing was written."""
         if self._table is None and self._pinned is not None:
             return self._pinned
         table = await self._opened()

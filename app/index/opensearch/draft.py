@@ -1,4 +1,4 @@
-"""The next generation while it is written: rows of a coming generation, that readers of the live one don't see."""
+"""The next generation, written as rows that readers of the live generation don't see."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go.
+    """What a draft writes. `base` is the generation it starts from; `target` has the indices it writes to.
 
-    `replaces_all`: no earlier generation is kept beside it, and none of them may be readable.
+    `replaces_all`: drops all earlier generations when it is published; they may be unreadable.
     """
 
     live: Published | None
@@ -37,17 +37,17 @@ class Plan:
 
     @property
     def id(self) -> int:
-        """Number of the generation to come."""
+        """The number of the new generation."""
         return self.target.info.id
 
     @property
     def recipe(self) -> Recipe:
-        """How it is made."""
+        """The recipe of the new generation."""
         return self.target.info.recipe
 
 
 class OpenSearchDraft:
-    """See `app.index.base.Draft`. `published` is called as soon as the pointer was moved."""
+    """See `app.index.base.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class OpenSearchDraft:
 
     @property
     def rebuilds(self) -> bool:
-        """True when nothing can be shared with the live generation."""
+        """True if nothing can be shared with the live generation."""
         return self._plan.base is None
 
     async def page_states(self) -> Mapping[str, Page]:
@@ -90,11 +90,11 @@ class OpenSearchDraft:
         return {url: page for url, (_, page) in self._base.items()}
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """Those whose id the draft's base lacks."""
+        """The chunks that the draft doesn't have yet."""
         return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Make these the page's chunks, in this order."""
+        """Add the page, or replace its chunks with these."""
         async with self._turn:
             self._check_open()
             self._check_vectors(chunks, vectors)
@@ -125,7 +125,7 @@ class OpenSearchDraft:
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
 
     async def remove(self, url: str) -> None:
-        """The page and its chunks leave the draft."""
+        """Remove the page and its chunks."""
         async with self._turn:
             self._check_open()
             if url in self._put:
@@ -139,7 +139,7 @@ class OpenSearchDraft:
                 await self._end(self._plan.target.pages, self._base[url][0])
 
     async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages, at publishing."""
+        """Replace the records of these pages when the draft is published."""
         self._check_open()
         self._touched |= {page.url: page for page in pages}
 
@@ -174,7 +174,7 @@ class OpenSearchDraft:
         try:
             if not self._done:
                 self._done = "left"
-                # a server that refuses writes is asked for no more: with a full disk it tries a deletion for minutes
+                # don't send deletions to a server that refuses writes: with a full disk, it tries for minutes
                 if not isinstance(error, StoreError):
                     await self._clean_up(self._plan.state)
         finally:
@@ -187,14 +187,14 @@ class OpenSearchDraft:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
 
     async def _claim_id(self) -> None:
-        """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
+        """Store the number of the generation before its first row; a draft without changes writes nothing."""
         if not self._id_claimed:
             await self._acquire_lock()
             await self._catalog.write(self._plan.state)
             self._id_claimed = True
 
     async def _acquire_lock(self) -> None:
-        """Become the one writer, if nobody else wrote since this draft began. Raises `StoreBusy`."""
+        """Acquire the writer's lock. Raises `StoreBusy` if another run has written since this draft began."""
         if self._lock.held:
             return
         await self._lock.acquire()
@@ -232,7 +232,7 @@ class OpenSearchDraft:
         return vectors[page.url]
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
-        """Row and chunk by chunk id, as the base has this page."""
+        """The rows and chunks of this page in the base, by chunk id."""
         base = self._plan.base
         if base is None or url not in self._base or not self._base[url][1].chunk_ids:
             return {}
@@ -251,7 +251,7 @@ class OpenSearchDraft:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})
 
     async def _revert(self, url: str) -> None:
-        """Bring the page to what the base has, so that it can be put again."""
+        """Undo the changes to this page, so that it can be put again."""
         target = self._plan.target
         await self._batch.flush()
         this = {"term": {"metadata.url": url}}
@@ -287,12 +287,12 @@ class OpenSearchDraft:
         return replace(target.info, built_at=built_at, languages=languages, pages=pages, chunks=chunks)
 
     async def _clean_up(self, state: State) -> None:
-        """Drop the rows that no generation of the state has. What fails here, the next draft does."""
+        """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""
         if not self._id_claimed:
             return
         try:
-            await self._lock.confirm()  # what is above our base may be another writer's by now
-            if self._plan.replaces_all and state is self._plan.state:  # nobody knows which of the others are needed
+            await self._lock.confirm()  # newer rows may belong to another writer by now
+            if self._plan.replaces_all and state is self._plan.state:  # unknown which of the other indices are in use
                 await self._catalog.delete(self._plan.target)
             else:
                 await discard(self._connection, self._catalog, state)

@@ -1,4 +1,4 @@
-"""Assistants that say what a test tells them to, and a real server to ask them over a socket."""
+"""Assistants that follow a script of the test, and a real server to reach them over a socket."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog
             assert (await client.post("/v1/chat/completions", json=ASKED)).status_code == 503
         for path in ("/health", "/v1/models", "/docs/en/start", "/openapi.json"):
             assert (await client.get(path, follow_redirects=True)).status_code == 200
-    told = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert [record.name for record in told] == ["app.gate"]
-    assert "requests are refused: 2 answers are under way" in told[0].getMessage()
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.name for record in warnings] == ["app.gate"]
+    assert "requests are refused: 2 answers are under way" in warnings[0].getMessage()
 
 
 async def take_all(events, limits):

@@ -1,4 +1,4 @@
-"""Which hosts, pages and bodies are let in, what a wrong key costs, and what the log tells of who asked."""
+"""Checks of hosts, origins, bodies and API keys, and what the log contains about the client."""
 
 import re
 import socket
@@ -110,11 +110,11 @@ async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
         assert codes == [401] * MAX_FAILURES + [429] * (30 - MAX_FAILURES)
         response = await client.get("/v1/models", headers={"authorization": "Bearer wrong"})
         assert response.headers["retry-after"] == f"{SECONDS_PER_FAILURE:.0f}"
-        assert await ask("other") == 429  # a right guess tells nothing
+        assert await ask("other") == 429  # a correct guess is not revealed
         assert await ask("admin", "/v1/ingest") == 429
         health = await client.get("/health", headers={"authorization": "Bearer other"})
         assert health.json() == {"status": "ok"}
-        assert await ask("good") == 200  # whoever had a key before isn't shut out
+        assert await ask("good") == 200  # a key used before still works
         assert (await client.get("/v1/models")).status_code == 401  # no key is no guess
 
 

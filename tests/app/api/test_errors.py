@@ -1,4 +1,4 @@
-"""Errors as HTTP: every error of ours has its status, and nothing that clients shouldn't know gets out."""
+"""HTTP errors: every error has its own status, and responses reveal no internals."""
 
 import inspect
 import logging
@@ -67,7 +67,7 @@ def test_an_http_error_keeps_its_headers():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_nobody_expected_is_a_500_with_its_traceback_in_the_log(caplog, stream):
+async def test_an_unexpected_error_is_a_500_with_its_traceback_in_the_log(caplog, stream):
     assistants = ScriptedAssistants((Scripted(script=(ZeroDivisionError("password=hunter2"),)),))
     app = create_app(assistants, Settings.load(None))
     body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream}

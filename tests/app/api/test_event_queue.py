@@ -31,7 +31,7 @@ async def test_what_came_together_is_taken_together():
         assert await inbox.take() == [Done()]
 
 
-async def test_a_client_that_is_gone_is_told_before_anything_is_taken():
+async def test_a_disconnected_client_raises_before_events_are_returned():
     async def answer():
         yield Text("a")
         await asyncio.sleep(60)

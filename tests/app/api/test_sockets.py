@@ -116,7 +116,7 @@ def test_hanging_up_cancels_the_work_at_once(serve, stream, script, caplog):
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
-def test_hanging_up_after_patience_cancels_too(serve):
+def test_a_disconnect_from_an_open_stream_cancels_the_answer(serve):
     assistant, base = serve(30.0, Done(), open_after=0.05, keep_alive=0.1)
     with connect(base) as connection:
         connection.sendall(request(stream=True))

@@ -1,4 +1,4 @@
-"""A service that is told to stop while it answers: nobody is left with half an answer that looks whole."""
+"""Shutdown during answers: no client receives a partial answer that looks complete."""
 
 from __future__ import annotations
 

@@ -98,7 +98,9 @@ def test_what_is_left_out_is_logged_at_the_start(tmp_path: Path, caplog: pytest.
     assert caplog.messages == ["steps left out, no language model: assistant=docs-assistant steps=refine,keywords"]
 
 
-def test_what_is_left_out_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_that_are_left_out_are_logged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The shipped assistant without a language model."""
     assert main(["assistants"]) == 0
     assert "left out, no language model: refine, keywords" in capsys.readouterr().out

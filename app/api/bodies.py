@@ -13,7 +13,7 @@ from app.core.errors import RequestError
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body. Raises `RequestError` with the code `too_long` as soon as it is known to exceed `limit` bytes."""
-    too_long = RequestError(f"The request has over {limit} bytes, more than is taken here.", code="too_long")
+    too_long = RequestError(f"The request has over {limit} bytes, which is more than the limit.", code="too_long")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_long

@@ -92,7 +92,7 @@ def _input_item(item: InputItem, index: int) -> InputMessage:
 def _request(messages_in: Sequence[InputMessage], param: str, max_question: int) -> turn.Request:
     last = max((i for i, message in enumerate(messages_in) if message.role == "user"), default=None)
     if last is None:
-        raise RequestError(f"{param}: there is none of the role 'user', so no question.", param=param)
+        raise RequestError(f"{param}: there is no question, because no message has the role 'user'.", param=param)
     messages, attached = list[turn.Message](), list[str]()
     for i, message in enumerate(messages_in):
         text = message.text(is_question=i == last)
@@ -146,7 +146,7 @@ def _check_question(question: str, param: str, longest: int) -> None:
         raise RequestError(f"{param}: the question is empty.", param=param)
     if len(question) > longest:
         raise RequestError(
-            f"The question has {len(question)} characters, at most {longest} are taken. Shorten it.",
+            f"The question has {len(question)} characters, but at most {longest} are allowed. Shorten it.",
             param=param,
             code="too_long",
         )
@@ -155,7 +155,7 @@ def _check_question(question: str, param: str, longest: int) -> None:
 def _sampling(chat: ChatRequest) -> turn.Sampling:
     stop = (chat.stop,) if isinstance(chat.stop, str) else tuple(chat.stop or ())
     if len(stop) > 4:
-        raise RequestError(f"stop: {len(stop)} texts are given, at most four are taken.", param="stop")
+        raise RequestError(f"stop: {len(stop)} texts are given, but at most four are allowed.", param="stop")
     return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
 
 
@@ -163,7 +163,7 @@ def _part(part: ContentPart | InputPart, param: str, *, is_question: bool) -> st
     if placeholder := PLACEHOLDERS.get(part.type):
         if is_question:
             raise RequestError(
-                f"This assistant reads text only: say in words what {placeholder} in the question shows ({param}).",
+                f"This assistant reads only text: describe in words what {placeholder} in the question shows ({param}).",
                 param=param,
                 code="unsupported_content",
             )

@@ -40,16 +40,16 @@ class ApiError:
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
-        errors.Overloaded: (503, "overloaded", "Too much is asked here at the moment. Try again in some seconds."),
-        errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
-        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
+        errors.Overloaded: (503, "overloaded", "The service is overloaded. Try again in a few seconds."),
+        errors.NoIndex: (503, "no_index", "Nothing has been indexed yet."),
+        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
-        errors.StoreError: (502, "store_error", "The index answered something unexpected."),
+        errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
         errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
         errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
         errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
-        errors.ModelError: (502, "model_error", "The language model gave no usable answer."),
-        Exception: (500, "internal_error", "Something went wrong here."),
+        errors.ModelError: (502, "model_error", "The language model returned no usable answer."),
+        Exception: (500, "internal_error", "An internal error occurred."),
     }
 )
 RETRY_AFTER_RANGE = (1, 5)
@@ -77,7 +77,7 @@ REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
-    {404: "There is nothing at this address.", 405: "This address doesn't take this method."}
+    {404: "This address doesn't exist.", 405: "This address doesn't support this method."}
 )
 
 
@@ -101,7 +101,7 @@ def api_error(error: Exception, request_id: str) -> ApiError:
 
 
 def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> ApiError:
-    message, headers = "The language model has too much to do at the moment.", {}
+    message, headers = "The language model is overloaded at the moment.", {}
     if error.retry_after is not None:
         seconds = max(1, math.ceil(error.retry_after))
         message += f" Try again in {seconds} s."

@@ -58,7 +58,7 @@ class Mcp:
         self._service.keys.check(Request(scope))
         if not find_spec("mcp"):
             raise RequestError(
-                "MCP is not installed here. Install docs-assistant[mcp] and start the service again.",
+                "MCP is not installed. Install docs-assistant[mcp] and start the service again.",
                 code="mcp_missing",
             )
         self._starting = self._starting or asyncio.create_task(self._start())
@@ -137,7 +137,7 @@ class Mcp:
         page = await assistant.page(url)
         if not page:
             raise RequestError(
-                f"There is no page {quoted(url)} here. Take an address that search_docs gave.", param="url"
+                f"There is no page {quoted(url)}. Use an address that search_docs returned.", param="url"
             )
         about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
         return page.markdown, {**about, "markdown": page.markdown}

@@ -163,7 +163,7 @@ class ResponsesRequest(RequestModel):
     @classmethod
     def _refuse(cls, value: bool | None) -> bool | None:
         if value:
-            raise ValueError("there is no answering in the background here")
+            raise ValueError("background responses aren't supported")
         return value
 
 
@@ -222,7 +222,7 @@ def _read(kind: type[Body], body: bytes) -> Body:
     try:
         return kind.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
-        raise RequestError(f"The body is no valid JSON: {error}.", code="invalid_json") from error
+        raise RequestError(f"The body isn't valid JSON: {error}.", code="invalid_json") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         param = _param(first["loc"])[:ECHOED]
@@ -236,11 +236,11 @@ _UNIONS = {
     "stop": "must be a string or a list of strings",
 }
 _REFUSED = {
-    "response_format.type": "only text can be answered here, no JSON",
-    "text.format.type": "only text can be answered here, no JSON",
-    "previous_response_id": "no responses are kept here; send the whole conversation as input",
-    "conversation": "no conversations are kept here; send the whole conversation as input",
-    "background": "must be false, there is no answering in the background here",
+    "response_format.type": "only text is supported, not JSON",
+    "text.format.type": "only text is supported, not JSON",
+    "previous_response_id": "responses aren't stored; send the whole conversation as input",
+    "conversation": "conversations aren't stored; send the whole conversation as input",
+    "background": "must be false; background responses aren't supported",
 }
 
 

@@ -58,7 +58,7 @@ async def search_result(
         raise RequestError("query: is empty.", param="query")
     if len(query) > max_question:
         raise RequestError(
-            f"query: has {len(query)} characters, at most {max_question} are taken. Shorten it.",
+            f"query: has {len(query)} characters, but at most {max_question} are allowed. Shorten it.",
             param="query",
             code="too_long",
         )

@@ -34,7 +34,7 @@ def ask(arguments: argparse.Namespace) -> int:
     logs.configure(settings)
     question = " ".join(arguments.question) or _read_question()
     if not question.strip():
-        raise RequestError("No question: write it behind the command, or into standard input.")
+        raise RequestError("No question: pass it as an argument or on standard input.")
     return asyncio.run(_ask(settings, question.strip(), arguments))
 
 

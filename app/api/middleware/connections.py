@@ -179,7 +179,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
         if len(self.url) > MAX_URL:
             self._raise(
-                RequestError(f"The address is longer than {MAX_URL} bytes, which is the limit.", code="url_too_long")
+                RequestError(f"The URL is longer than {MAX_URL} bytes, which is the limit.", code="url_too_long")
             )
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -306,6 +306,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def _too_large() -> RequestError:
     return RequestError(
-        f"The headers are too large: at most {MAX_FIELDS} with {MAX_HEAD} bytes together are taken.",
+        f"The headers are too large: at most {MAX_FIELDS} headers with {MAX_HEAD} bytes in total are allowed.",
         code="head_too_large",
     )

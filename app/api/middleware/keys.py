@@ -102,7 +102,7 @@ class ApiKeys:
             return
         if "authorization" not in request.headers:
             raise RequestError(
-                "An API key is needed: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
+                "An API key is required: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
             )
         address, number = network(request.scope), self.key_number(request)
         if number and self._failures.accept(address, self._digests[number - 1]):
@@ -114,4 +114,4 @@ class ApiKeys:
                 code="wrong_keys",
             )
         self._failures.record_failure(address)
-        raise RequestError("This API key isn't known here.", code="invalid_api_key")
+        raise RequestError("This API key is invalid.", code="invalid_api_key")

@@ -60,7 +60,7 @@ class RequestCheck:
             if name := self._unknown_host(headers):
                 info_of(Request(scope)).fields["host"] = name
                 raise RequestError(
-                    f"This service isn't known as {quoted(name)}. If it should be, add that name to DOCS_ALLOWED_HOSTS.",
+                    f"This service isn't known as {quoted(name)}. To allow it, add that name to DOCS_ALLOWED_HOSTS.",
                     code="host_refused",
                 )
             if scope["method"] not in ("GET", "HEAD", "OPTIONS") or scope["path"].endswith("/mcp"):
@@ -84,7 +84,7 @@ class RequestCheck:
         page = origin.lower().partition("://")[2]
         if not page or (_plain(page) != _plain(headers.get("host", "")) and not self._hosts.allowed(_name(page))):
             raise RequestError(
-                f"Pages of {quoted(origin)} may not ask here. If they should, add their host to DOCS_ALLOWED_HOSTS.",
+                f"Pages of {quoted(origin)} may not send requests. To allow them, add their host to DOCS_ALLOWED_HOSTS.",
                 code="origin_refused",
             )
 

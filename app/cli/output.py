@@ -29,5 +29,5 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> It
 
 
 def _cell(value: object) -> str:
-    """The value on one line; a dash where it is empty."""
+    """The value on one line; a dash if it is empty."""
     return " ".join(str(value).split()) or "-"

@@ -173,7 +173,7 @@ def _score(row: dict[str, Any]) -> float:
 
 
 def _text(content: Any) -> str:
-    """A message's text, also where it comes in parts."""
+    """The text of a message, which may be a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = [_as(dict, part, "part of the content") for part in _as(list, content, "content")]

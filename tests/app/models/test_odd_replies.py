@@ -207,7 +207,7 @@ async def test_a_question_is_answered_from_the_pages_whatever_the_models_reply(t
     body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How much memory has a notebook?"}]}
     async with indexed(tmp_path) as service:
         transport = httpx.ASGITransport(app=service.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             replies = (
                 b"7",
                 b'{"choices": ["x"]}',

@@ -108,7 +108,7 @@ AWAITED = frozenset(
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.filters.Filters.admits": _filters,
     "app.core.prompts._pattern": _refusals,
-    "app.index.opensearch.catalog.Catalog.delete_others": _none,  # names of our own indices
+    "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source")), "fullmatch")],  # noqa: SLF001
     "app.pipeline.steps.cite._Answer._refuses": _refusals,
     "app.pipeline.conversation._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001

@@ -23,17 +23,19 @@ class Settings(BaseSettings):
         "data/", description="A directory, or opensearch://user:password@host:9200/index (opensearchs:// for TLS)."
     )
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
-    store_timeout: float = Field(10.0, gt=0, description="How long one call to the store may take.")
-    generations: int = Field(2, ge=1, description="How many published generations are kept, the live one included.")
+    store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
+    generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
-    sources: str = Field("", description="TOML file of sources with settings of their own, read besides the sites.")
-    collection: str = Field("docs", min_length=1, description="Name that the indexed pages are kept under.")
+    sources: str = Field(
+        "", description="TOML file of sources with their own settings, indexed in addition to the sites."
+    )
+    collection: str = Field("docs", min_length=1, description="Name of the collection for indexed pages.")
 
     # languages
     languages: Words = Field(
         ("cs", "en"), description="Languages of readers and pages; each needs a folder in prompts."
     )
-    default_language: str = Field("en", description="Used when a question or page shows no language of its own.")
+    default_language: str = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
 
@@ -42,46 +44,56 @@ class Settings(BaseSettings):
     llm_model: str = Field("", description="Name of the language model.")
     llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
     llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
-    llm_timeout: float = Field(60.0, gt=0, description="Longest wait for the first or next piece of an answer.")
-    llm_context_window: int = Field(16000, ge=1000, description="Tokens the model takes; passages are cut to fit.")
-    llm_max_tokens: int = Field(1500, ge=16, description="Longest answer, in tokens.")
-    llm_class: str = Field("", description="LlamaIndex LLM class instead, as llama_index.llms.openai_like:OpenAILike.")
+    llm_timeout: float = Field(
+        60.0, gt=0, description="Timeout for the first and for each further piece of text of an answer."
+    )
+    llm_context_window: int = Field(
+        16000, ge=1000, description="Size of the context window in tokens; passages are cut to fit."
+    )
+    llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    llm_class: str = Field(
+        "", description="LlamaIndex LLM class to use instead: llama_index.llms.openai_like:OpenAILike."
+    )
     llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
     helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
-    helper_timeout: float = Field(6.0, gt=0, description="Longest time for a helper step; then its fallback is used.")
-    helper_calls: int = Field(4, ge=0, description="Most helper calls to the language model per question.")
+    helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
+    helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
     images: Literal["site", "none"] = Field(
-        "site", description="Pictures in answers: those of the pages' own hosts, or none."
+        "site", description="Images in answers: those from the hosts of the pages, or none."
     )
     check_answer_language: bool = Field(
-        default=True, description="Ask again, once, for an answer that is in another language than the question."
+        default=True, description="Request an answer once more if it is in another language than the question."
     )
     period_boost: float = Field(
-        15.0, ge=1, description="What a page of the asked time counts for; steps need period for it."
+        15.0, ge=1, description="Factor for the score of pages from the time that a question names (step period)."
     )
     section_boost: float = Field(
-        1.2, ge=1, description="What a page of a section that associate picks counts for; steps need associate."
+        1.2, ge=1, description="Factor for the score of pages in the sections that the step associate picks."
     )
     condense_over: int = Field(
-        6000, ge=500, description="From how many characters of passages on condense shortens them; steps need condense."
+        6000,
+        ge=500,
+        description="Total number of characters in all passages above which the step condense shortens them.",
     )
     recency_loss: float = Field(
-        0.5, ge=0, description="What a page loses with each year of its age where no time is asked for; 0: nothing."
+        0.5,
+        ge=0,
+        description="How much a page's score falls per year of its age if a question names no time (step period).",
     )
     on_model_failure: Literal["extractive", "error"] = Field(
-        "extractive", description="What to do when the language model fails before it wrote anything."
+        "extractive", description="What to return if the language model fails before it wrote anything."
     )
 
     # reranker
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
-    rerank_model: str = Field("", description="Model to ask there.")
+    rerank_model: str = Field("", description="Name of the reranking model.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field(
-        "cohere", description="Form of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
+        "cohere", description="Format of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
     )
-    rerank_candidates: int = Field(20, ge=1, description="How many passages it is asked about.")
-    rerank_sigmoid: bool = Field(default=False, description="Bring its scores to 0..1, for models that give others.")
+    rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
+    rerank_sigmoid: bool = Field(default=False, description="Convert its scores to 0..1, for models with other scores.")
 
     # embedder
     embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
@@ -90,32 +102,38 @@ class Settings(BaseSettings):
     embedding_extra_body: dict[str, Any] = Field(
         default_factory=dict, description="JSON merged into each request body."
     )
-    embedding_timeout: float = Field(30.0, gt=0, description="How long one call may take.")
-    embedding_batch: int = Field(32, ge=1, description="Texts in one call.")
-    embedding_parallel: int = Field(4, ge=1, description="Calls under way at once while indexing.")
+    embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call.")
+    embedding_batch: int = Field(32, ge=1, description="Number of texts in one call.")
+    embedding_parallel: int = Field(4, ge=1, description="Maximum number of simultaneous calls during indexing.")
     embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
-    embedding_query_prefix: str = Field("", description="Put before a question (e5: 'query: ').")
-    embedding_passage_prefix: str = Field("", description="Put before a passage (e5: 'passage: ').")
-    embedding_class: str = Field("", description="LlamaIndex embedding class instead, as module:Class.")
+    embedding_query_prefix: str = Field("", description="Prefix of a question (e5: 'query: ').")
+    embedding_passage_prefix: str = Field("", description="Prefix of a passage (e5: 'passage: ').")
+    embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
     embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
 
     # retrieval
-    top_k: int = Field(5, ge=1, le=50, description="Passages an answer is made from.")
-    per_page: int = Field(2, ge=1, description="How many of them one page may have.")
-    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two legs become one ranking.")
+    top_k: int = Field(5, ge=1, le=50, description="Number of passages that an answer is made from.")
+    per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
+    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: dict[str, float] = Field(
         default_factory=dict,
-        description='JSON, share of the vector leg per question language; "*" for the rest. '
+        description='JSON, weight of the vector search per question language; "*" for all others. '
         "Unset: 0.2 with static vectors, 0.5 with an embedding model.",
     )
     other_language: float = Field(
-        0.8, ge=0, le=1, description="Factor on passages in another language than the question's; 1 is no preference."
+        0.8,
+        ge=0,
+        le=1,
+        description="Factor for the score of passages in another language than the question; 1: no preference.",
     )
     other_language_keywords: float = Field(
-        0.85, ge=0, le=1, description="The same where keywords in all languages were searched as well."
+        0.85, ge=0, le=1, description="The same if keywords in all languages were searched too."
     )
     min_evidence: float = Field(
-        0.32, ge=0, le=1, description="Share of the question that the best passage must have, else nothing was found."
+        0.32,
+        ge=0,
+        le=1,
+        description="Share of the question that the best passage must contain; below it, nothing was found.",
     )
     tail: float = Field(
         0.5,
@@ -126,106 +144,96 @@ class Settings(BaseSettings):
     clusters: int = Field(
         0,
         ge=0,
-        description="Clusters of vectors in the embedded store; 0: none below 20,000 chunks, then 8 times their root.",
+        description="Number of vector clusters in a directory; 0: none below 20,000 chunks, then 8 times their root.",
     )
-    clusters_searched: int = Field(
-        20, ge=1, le=100, description="Share of the clusters, in percent, that are searched."
-    )
-    exact: bool = Field(default=False, description="Exhaustive instead of approximate nearest neighbours.")
+    clusters_searched: int = Field(20, ge=1, le=100, description="Percentage of the clusters that are searched.")
+    exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
 
     # ingestion
     splitter: Literal["markdown", "semantic", "fixed", "page"] = Field(
-        "markdown", description="How pages are cut: along headings, where the matter changes, by length, or not at all."
+        "markdown", description="How pages are split: at headings, where the topic changes, by length, or not at all."
     )
-    chunk_size: int = Field(1500, ge=200, le=20000, description="Longest chunk of markdown, in characters.")
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     chunk_context: int = Field(
-        200, ge=0, le=2000, description="Characters of its neighbours kept with a chunk (markdown, semantic)."
+        200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk (markdown, semantic)."
     )
-    chunk_tokens: int = Field(512, ge=32, le=8000, description="Longest chunk of fixed, in tokens.")
-    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a chunk of fixed repeated in the next one.")
-    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Shortest chunk of semantic, in tokens.")
-    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Longest chunk of semantic, in tokens.")
+    chunk_tokens: int = Field(512, ge=32, le=8000, description="Maximum length of a fixed chunk in tokens.")
+    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a fixed chunk repeated in the next one.")
+    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Minimum length of a semantic chunk in tokens.")
+    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Maximum length of a semantic chunk in tokens.")
     semantic_percentile: int = Field(
-        25, ge=1, le=99, description="Share of a page's points, in percent, that are unlike enough for semantic to cut."
+        25, ge=1, le=99, description="Percentage of the places between sentences at which semantic may split."
     )
-    translate: Words = Field(
-        (), description="Languages of readers that pages are translated into, by the language model."
-    )
+    translate: Words = Field((), description="Languages into which the language model translates pages.")
     translate_from: Words = Field(
-        (), description="Languages of pages that are translated. Empty: those that aren't in DOCS_LANGUAGES."
+        (), description="Languages of the pages to translate. Empty: those that aren't in DOCS_LANGUAGES."
     )
     glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
-    translations: str = Field(
-        "translations", description="Directory where translations are kept, to be made only once."
-    )
+    translations: str = Field("translations", description="Directory for translations, so that each is made only once.")
     summaries: bool = Field(
-        default=False, description="Each page is summarised by the language model, to be found by its summary too."
+        default=False, description="Let the language model summarise each page, so that its summary finds it too."
     )
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
-        "auto", description="How raw Markdown's sections are named in links: learnt from a page's HTML, or by a rule."
+        "auto", description="Rule for the ids of raw Markdown's sections in links; auto learns it from a page's HTML."
     )
     render: Literal["off", "auto"] = Field(
-        "off", description="auto: pages that JavaScript makes are opened in a browser (extra: browser)."
+        "off", description="auto opens pages that need JavaScript in a browser (extra: browser)."
     )
-    render_timeout: float = Field(20.0, gt=0, description="Longest time for the browser to make one page.")
-    browser: str = Field("", description="Program of the browser, a Chromium. Empty: the one that is installed.")
+    render_timeout: float = Field(20.0, gt=0, description="Timeout for one page in the browser.")
+    browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     user_agent: str = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
-        description="How the crawler names itself.",
+        description="Name that the crawler sends.",
     )
-    crawl_parallel: int = Field(4, ge=1, le=64, description="Requests under way at once to one host.")
-    crawl_delay: float = Field(0.0, ge=0, description="Least time between two requests to one host.")
-    crawl_timeout: float = Field(20.0, gt=0, description="Longest time for one page.")
+    crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
+    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
+    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page.")
     crawl_allow: Words = Field(
-        (), description="More hosts (also *.example.org) that pages may lead to, and networks (10.0.0.0/8) to reach."
+        (), description="More hosts (also *.example.org) that pages may lead to, and internal networks to reach."
     )
-    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Largest page.")
-    max_lost: int = Field(
-        30, ge=0, le=100, description="Share of a site's pages, in percent, that a run may lose and still be published."
-    )
+    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
+    max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
     max_failed: int = Field(
         50,
         ge=0,
         le=100,
-        description="Share of the pages of a run, in percent, that may fail and it is still published.",
+        description="Percentage of the pages that may fail in a published run.",
     )
-    stale_days: int = Field(14, ge=1, description="Days that a page stays in the index while it can't be read.")
+    stale_days: int = Field(14, ge=1, description="Number of days that an unreadable page stays in the index.")
 
     # service
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     allowed_hosts: Words = Field(
-        (), description="More names that requests may be sent to, as docs.example.org or *.example.org; * lets all in."
+        (), description="More host names that requests may use: docs.example.org or *.example.org; * allows all."
     )
     trusted_proxies: Words = Field(
-        (), description="Addresses and networks of proxies whose X-Forwarded-For and -Proto are believed."
+        (), description="Addresses and networks of proxies whose X-Forwarded-For and -Proto are trusted."
     )
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        (), description="Keys that clients must show; empty lets everybody in."
+        (), description="Keys that clients must send. Not set: everybody may ask."
     )
     admin_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        (), description="Keys that operators must show to start runs over HTTP; empty closes that door."
+        (), description="Keys that operators must send to start runs and read traces. Not set: nobody can."
     )
     openwebui_tasks: bool = Field(
         default=False,
-        description="Pass Open WebUI's tasks that only their text tells (title, tags ...) to the language model too.",
+        description="Also send tasks of Open WebUI that only their text identifies to the language model.",
     )
     key_sources: dict[str, Literal["events", "links", "both"]] = Field(
         default_factory=dict,
-        description='JSON: how clients get sources, by the number of their key, as {"2": "events"}.',
+        description='JSON: form of the sources per client, by the position of its key: {"2": "events"}.',
     )
-    max_answers: int = Field(
-        500, ge=1, description="Answers under way at once, with those that a language model is writing; more get 503."
-    )
-    max_body: int = Field(2_000_000, ge=1000, description="Largest request body in bytes.")
-    max_question: int = Field(20_000, ge=100, description="Longest question in characters.")
+    max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
+    max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
+    max_question: int = Field(20_000, ge=100, description="Maximum length of a question in characters.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug also logs question texts."
     )
     log_client: Literal["full", "cut", "none"] = Field(
-        "cut", description="How much of clients' addresses is logged: all, the network (/24, /48), or nothing."
+        "cut", description="How much of a client's address is logged: all, the network (/24, /48), or nothing."
     )
-    log_json: bool = Field(default=False, description="Log lines as JSON.")
+    log_json: bool = Field(default=False, description="Write log lines as JSON.")
 
     @field_validator(
         "sites",

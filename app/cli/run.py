@@ -19,9 +19,11 @@ from app.cli.ingest import How, index
 from app.cli.messages import tell
 from app.cli.types import Commands
 from app.core.errors import AssistantError, SettingsError
+from app.core.language import load_language
 from app.core.settings import Settings
 
 START_SECONDS = 60.0
+EXAMPLE = "How do I index another site?"
 
 
 def add_command(commands: Commands) -> None:
@@ -142,7 +144,7 @@ def _answers(base: str) -> bool:
 def next_steps(settings: Settings, base: str) -> str:
     """What a newcomer can do now, ready to be copied."""
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
-    question = "Jak zaindexuji jiný web?" if settings.default_language == "cs" else "How do I index another site?"
+    question = load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
     body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'
     lines = [
         "",

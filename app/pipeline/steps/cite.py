@@ -67,7 +67,7 @@ class _Answer:
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        self._citations = Citations(passages, turn.request.first_number, words)
+        self._citations = Citations(passages, turn.request.first_number, words, prompts.vocabulary.and_or)
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
         self._text = Rewriter(Addresses(_shown(turn), self._pages), self._citations, headings)
         self._said = ""  # no longer than tells whether it is a refusal

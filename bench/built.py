@@ -115,8 +115,8 @@ AWAITED = frozenset(
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.filters.Filters.admits": _filters,
     "app.core.language._pattern": _refusals,
-    "app.index.opensearch.catalog.Catalog.delete_others": _none,  # names of our own indices
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
+    "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
     "app.pipeline.steps.cite._Answer._refuses": _refusals,
     "app.pipeline.replies._list": lambda: [
         (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001

@@ -27,8 +27,8 @@ from ingestion.report import OUTCOMES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-LANGUAGES = sorted(file.parent.name for file in DOCS.glob("*/settings.md"))
-PAGES = sorted(file for language in LANGUAGES for file in (DOCS / language).glob("*.md"))
+LANGUAGES = sorted(file.parent.name for file in DOCS.glob("*/site.toml"))
+PAGES = sorted(DOCS.glob("[a-z][a-z]/*.md"))
 DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
 TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
@@ -225,7 +225,7 @@ def test_every_threat_has_a_test_that_exists():
     """The tables name the same tests in each language, and each of them is there."""
     named = {
         language: re.findall(
-            r"`(tests/\S+\.py)::(\w+)` \|$", section(page(language, "security"), "threats"), re.MULTILINE
+            r"`(tests/\S+\.py)::(?:\w+::)?(\w+)` \|$", section(page(language, "security"), "threats"), re.MULTILINE
         )
         for language in LANGUAGES
     }

@@ -72,7 +72,7 @@ class Site:
         return sorted({page.parent.name for page in self._pages()})
 
     def _pages(self) -> list[Path]:
-        return sorted(self._docs.glob("*/[!._]*.md"))
+        return sorted(self._docs.glob("[a-z][a-z]/[!._]*.md"))  # docs/decisions is for those who change the program
 
     def _home(self, request: Request) -> Response:
         languages = self._languages()

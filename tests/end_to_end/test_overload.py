@@ -23,7 +23,7 @@ async def ask(port: int, request: bytes) -> tuple[bytes, bytes]:
 async def test_a_flood_of_questions_is_answered_in_part_and_leaves_the_service_well(newcomer: Program) -> None:
     """The clients, `/health` all the while, and one who asks afterwards."""
     port = int(newcomer.url.rpartition(":")[2])
-    head = b"%s %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    head = b"%s %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
     question, health = head % (b"POST", b"/v1/chat/completions", len(BODY)) + BODY, head % (b"GET", b"/health", 0)
     slowest = 0.0
 

@@ -207,7 +207,7 @@ async def test_a_question_is_answered_from_the_pages_whatever_the_models_reply(t
     body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How much memory has a notebook?"}]}
     async with indexed(tmp_path) as service:
         transport = httpx.ASGITransport(app=service.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             replies = (
                 b"7",
                 b'{"choices": ["x"]}',
@@ -265,7 +265,7 @@ async def bombs() -> None:
 
 def test_bombs_are_refused_in_bounded_memory():
     """In a process of its own, as memory that was taken once is seen for good."""
-    code = "import asyncio; from tests.app.core.test_odd_replies import bombs; asyncio.run(bombs())"
+    code = "import asyncio; from tests.app.models.test_odd_replies import bombs; asyncio.run(bombs())"
     root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,10 +20,12 @@ from app.core.turn import Source as Cited
 from app.pipeline.conversation import referred
 from app.pipeline.replies import replied_numbers
 from app.pipeline.steps.relevance import ends, names
+from app.text.analysis import fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import comparable
+from app.text.sentences import hurried_sentences
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.split import open_splitter
@@ -115,6 +118,10 @@ async def looked_up(assistants: Assistants, question: str) -> Turn:
     return await assistants.get("").find(Request((Message("user", question),), id="r"))
 
 
+async def weighed_up(assistants: Assistants, question: str) -> Turn:
+    return await assistants.get("").weigh(Request((Message("user", question),), id="r"))
+
+
 async def test_a_language_that_nobody_speaks_is_a_folder(tmp_path: Path):
     """Pages and questions are told to be of it, answers without a model are in it, and no line of Python knows it."""
     own = made_up(tmp_path / "own")
@@ -177,28 +184,65 @@ def test_the_words_of_a_folder_are_read_wherever_one_language_speaks_for_all(tmp
 
 
 GERMAN = load_prompts(("de", "cs", "en")).language("de")
-QUESTIONS = """
-Wie lege ich ein dauerhaftes Volume für mein Notebook an?
-Welche Kontingente gelten für GPU Pods in meinem Projekt?
-Was passiert mit meinen Daten, wenn die Gruppe gelöscht wird?
-Wo finde ich das Passwort für den Zugang zu S3?
-Warum startet mein Container nicht?
-Kann ich z.B. MongoDB mit Helm installieren?
-Wie viel Speicherplatz bekommt ein Benutzer?
-Wer darf den Namespace sehen?
-Anmeldung funktioniert nicht
-Berechtigung für Gruppe beantragen
-Wie verbinde ich mich mit SSH?
-Gibt es eine Sicherung der Datenbank?
-Ich möchte Jupyter mit eigener Umgebung starten, wie geht das?
-Wie lange werden Protokolle aufbewahrt?
-Fehlermeldung "ImagePullBackOff" beim Starten eines Pods
-Ist der Dienst kostenlos?
-Kubernetes Cluster einrichten
-Wohin schicke ich eine Anfrage für mehr Rechenleistung?
-wie ändere ich die größe eines volumes
-Unterschied zwischen Deployment und StatefulSet erklären
-""".strip().splitlines()
+PAGES = {
+    "speicher": ["Speicher und Volumes", ("Ein dauerhaftes Volume legen Sie mit einem PersistentVolumeClaim an und binden es in "
+                 "Ihr Notebook ein. Die Größe des Volumes ändern Sie später. Jeder Benutzer bekommt 100 GB Speicherplatz.")],
+    "kontingente": ["Kontingente", ("Für GPU und Pods gelten Kontingente je Projekt. Eine Anfrage für mehr Rechenleistung "
+                    "schicken Sie an den Betrieb. Der Dienst ist für Forschende kostenlos.")],
+    "zugang": ["Zugang und Anmeldung", ("Mit SSH verbinden Sie sich über den Zugangsknoten. Das Passwort für S3 steht in der "
+               "Konsole. Funktioniert die Anmeldung nicht, beantragen Sie die Berechtigung für Ihre Gruppe. Nur Mitglieder "
+               "der Gruppe sehen den Namespace. Wird die Gruppe gelöscht, verfallen ihre Daten nach einem Monat.")],
+    "container": ["Container starten", ("Startet ein Container nicht, hilft die Fehlermeldung: ImagePullBackOff heißt beim "
+                  "Starten des Pods, dass es das Abbild nicht gibt. Anwendungen wie MongoDB installieren Sie mit Helm. Der "
+                  "Unterschied zwischen Deployment und StatefulSet ist die feste Identität. Jupyter starten Sie auch mit "
+                  "eigener Umgebung. Ein Kubernetes Cluster richten wir auf Antrag ein.")],
+    "betrieb": ["Betrieb", "Die Sicherung der Datenbank läuft jede Nacht. Protokolle werden 30 Tage aufbewahrt."],
+}  # fmt: skip
+HELP = (
+    "Wenn Sie damit nicht weiterkommen, schreiben Sie bitte an den Support und sagen Sie uns, was Sie getan haben, was "
+    "danach geschehen ist und was Sie stattdessen erwartet haben, damit wir Ihnen möglichst rasch antworten können."
+)
+QUESTIONS = {
+    "Wie lege ich ein dauerhaftes Volume für mein Notebook an?": "speicher",
+    "Welche Kontingente gelten für GPU Pods in meinem Projekt?": "kontingente",
+    "Was passiert mit meinen Daten, wenn die Gruppe gelöscht wird?": "zugang",
+    "Wo finde ich das Passwort für den Zugang zu S3?": "zugang",
+    "Warum startet mein Container nicht?": "container",
+    "Kann ich z.B. MongoDB mit Helm installieren?": "container",
+    "Wie viel Speicherplatz bekommt ein Benutzer?": "speicher",
+    "Wer darf den Namespace sehen?": "zugang",
+    "Anmeldung funktioniert nicht": "zugang",
+    "Berechtigung für Gruppe beantragen": "zugang",
+    "Wie verbinde ich mich mit SSH?": "zugang",
+    "Gibt es eine Sicherung der Datenbank?": "betrieb",
+    "Ich möchte Jupyter mit eigener Umgebung starten, wie geht das?": "container",
+    "Wie lange werden Protokolle aufbewahrt?": "betrieb",
+    'Fehlermeldung "ImagePullBackOff" beim Starten eines Pods': "container",
+    "Ist der Dienst kostenlos?": "kontingente",
+    "Kubernetes Cluster einrichten": "container",
+    "Wohin schicke ich eine Anfrage für mehr Rechenleistung?": "kontingente",
+    "wie ändere ich die größe eines volumes": "speicher",
+    "Unterschied zwischen Deployment und StatefulSet erklären": "container",
+}
+
+
+async def test_german_pages_answer_german_questions(tmp_path: Path):
+    """Each of twenty finds its page and isn't refused; the answer is in German, as is the refusal of what no page has."""
+    pages = {name: [*paragraphs, HELP] for name, paragraphs in PAGES.items()}
+    async with indexed(tmp_path, pages, languages=("cs", "de", "en")) as assistants:
+        found = {question: await looked_up(assistants, question) for question in QUESTIONS}
+        assert {question for question, turn in found.items() if turn.language != "de"} == set()
+        assert {hit.chunk.language for turn in found.values() for hit in turn.hits} == {"de"}
+        first = {question: turn.hits[0].chunk.url.rpartition("/")[2] for question, turn in found.items()}
+        assert first == QUESTIONS
+        weighed = {question: await weighed_up(assistants, question) for question in QUESTIONS}
+        assert {question for question, turn in weighed.items() if not turn.hits} == set()
+        text, _ = await said(assistants, "Wie lange werden Protokolle aufbewahrt?")
+        assert text.startswith(GERMAN.extractive_intro)
+        assert "**Quellen**" in text
+        refused, events = await said(assistants, "Wie backe ich einen Apfelkuchen mit Streuseln?")
+        assert refused.startswith("Dazu habe ich in der Dokumentation nichts gefunden.")
+        assert not any(isinstance(event, Cited) for event in events)
 
 
 def test_german_questions_are_german_beside_czech_and_english():
@@ -230,16 +274,26 @@ def test_an_abbreviation_ends_no_german_sentence():
     expected = ["Volumes lassen sich z.B. Mit NFS teilen.", "Das gilt bzw. Galt i. d. R. Für alle.", "Ende."]
     assert sentences(text) == expected
     abbreviations = load_prompts(("de",)).vocabulary.abbreviations
+    refusal = hurried_sentences("Die Textstellen sagen z.B. über Kerberos nichts. Mehr weiß ich nicht.", abbreviations)
+    assert re.search(GERMAN.no_answer, fold(refusal[0]))
     assert ends("Hallo. Wie kann ich z.B. MongoDB starten?", abbreviations) == ["Wie kann ich z.B. MongoDB starten?"]
 
 
 @pytest.mark.parametrize("language", ["cs", "de", "en"])
 def test_small_talk_and_refusals_are_known_in_every_shipped_language(language: str):
-    """Of German what models write when the passages say nothing."""
+    """A refusal lists no sources, also where its first sentence has an abbreviation."""
     shipped = load_prompts((language,)).language(language)
     greetings = {"cs": "Ahoj, díky!", "de": "Hallo, danke schön!", "en": "Hello, thanks!"}
     assert is_smalltalk(greetings[language], shipped)
-    assert not is_smalltalk(QUESTIONS[0], GERMAN)
+    assert not is_smalltalk(next(iter(QUESTIONS)), GERMAN)
+    refusals = {
+        "cs": "Dokumentace např. Kerberos nezmiňuje.",
+        "de": "Die Dokumentation enthält dazu leider keine Angaben.",
+        "en": "The documentation does not mention it.",
+    }
+    assert re.search(shipped.no_answer, fold(refusals[language]))
+    answers = {"cs": "Stránka popisuje kvóty [1].", "de": "Die Dokumentation nennt 4 GB [1].", "en": "It is 4 GB [1]."}
+    assert not re.search(shipped.no_answer, fold(answers[language]))
 
 
 def test_a_german_answer_is_german_and_its_units_are_known():

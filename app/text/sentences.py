@@ -9,6 +9,7 @@ from app.core.language import vocabulary
 
 # a stop, closing marks, space, then what a sentence begins with: a word, a bullet or a link
 _END = re.compile(r"""[.!?…]["'”’“»)\]*_`]{0,3}\s+(?=["'“„«(\[*_`]{0,3}(?P<first>\w)|[-*+]\s|!?\[)""")
+_STOP = re.compile(r"(?<=[.!?])\s+")
 _LAST_WORD = re.compile(r"([\w.]+)\.$")
 
 
@@ -26,10 +27,20 @@ def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[s
     return [*found, text[start:]] if start < len(text) else found
 
 
+def hurried_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
+    """The sentences without the white space between, whatever they begin with: hurried people write no capitals."""
+    found, start = list[str](), 0
+    for gap in _STOP.finditer(text):
+        if _last_word(text[max(start, gap.start() - 40) : gap.start()]) not in abbreviations:
+            found.append(text[start : gap.start()])
+            start = gap.end()
+    return [*found, text[start:]]
+
+
 def _is_end(before: str, following: str, abbreviations: Collection[str]) -> bool:
     if following.islower():
         return False
-    last = last_word(before)
+    last = _last_word(before)
     if not last:
         return True
     if last.isdigit():  # "3. listopadu", "1. First": an ordinal number or a list item, unless a new sentence is sure
@@ -37,7 +48,7 @@ def _is_end(before: str, following: str, abbreviations: Collection[str]) -> bool
     return last not in abbreviations and not (len(last) == 1 and last.isalpha())
 
 
-def last_word(text: str) -> str:
+def _last_word(text: str) -> str:
     """The word before the stop that the text ends with, in small letters; empty where it ends otherwise."""
     word = _LAST_WORD.search(text)
     return word[1].rpartition("\n")[2].lower().strip(".") if word else ""

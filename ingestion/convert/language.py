@@ -147,10 +147,10 @@ def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tu
     known = {*languages.known, *languages.words.aliases}
     path = unquote(urlsplit(url).path)
     ordered = [("front matter", places.pop("front matter", ""))]
-    if match := re.search(r"\.([a-z]{2})(?:\.[a-z]+)?$", path):
+    if match := re.search(r"\.([a-z]{2,3})(?:\.[a-z]+)?$", path):
         ordered.append(("the address", match[1] if match[1] in known else ""))
-    folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2}(?:-[a-z]{2})?", part)]
-    ordered.append(("the address", next((part for part in folders if part[:2] in known), "")))
+    folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2,3}(?:-[a-z]{2})?", part)]
+    ordered.append(("the address", next((part for part in folders if part.partition("-")[0] in known), "")))
     ordered.extend(places.items())
     for place, code in ordered:
         if code and re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*", code.strip()):

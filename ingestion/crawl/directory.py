@@ -22,6 +22,7 @@ from ingestion.sources import Source
 
 SUFFIXES = (".md", ".mdx", ".markdown")
 _INDEX = ("index", "readme")
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
 
 def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
@@ -154,6 +155,6 @@ def _key(path: PurePosixPath, languages: AbstractSet[str]) -> tuple[str, tuple[s
     if stem and normal(suffix) in languages:
         return normal(suffix), (*path.parts[:-1], "", stem)
     for at, part in enumerate(path.parts[:-1]):
-        if len(part) in (2, 5) and normal(part) in languages:
+        if _CODE.fullmatch(part) and normal(part) in languages:
             return normal(part), (*path.parts[:at], "", *path.parts[at + 1 : -1], path.stem)
     return "", path.parts

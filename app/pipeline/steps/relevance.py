@@ -24,7 +24,7 @@ from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
 from app.text.analysis import PREFIX_MARK, analyse
 from app.text.language import both_ends, without_stopwords
-from app.text.sentences import last_word
+from app.text.sentences import hurried_sentences
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
 UNKNOWN_NAME = 3.0  # times what another unknown word counts
@@ -32,7 +32,6 @@ WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wo
 MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
 FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
 MOST_ENDS = 16
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -112,21 +111,11 @@ def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
 
     People greet, say who they are and what they work with, and then ask.
     """
-    sentences = _sentences(question.strip(), abbreviations)
+    sentences = hurried_sentences(question.strip(), abbreviations)
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
     found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]
     return [end for end in dict.fromkeys(" ".join(each[i:]) for each, i in found) if end != question.strip()]
-
-
-def _sentences(text: str, abbreviations: Collection[str]) -> list[str]:
-    """The sentences, whatever the next one begins with: hurried people write no capitals."""
-    found, start = list[str](), 0
-    for gap in _SENTENCE.finditer(text):
-        if last_word(text[start : gap.start()]) not in abbreviations:
-            found.append(text[start : gap.start()])
-            start = gap.end()
-    return [*found, text[start:]]
 
 
 def names(text: str, *, nouns: bool = False) -> frozenset[str]:

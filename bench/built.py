@@ -16,6 +16,7 @@ from app.pipeline import replies
 from app.pipeline.steps import cite
 from app.pipeline.steps.optional.period_rules import open_rules
 from app.text import literals
+from ingestion.crawl import sitemap_parse
 from ingestion.split import glossary
 
 Patterns = Iterable[tuple[re.Pattern[Any], str]]
@@ -70,6 +71,7 @@ def _none() -> Patterns:
 BOUNDED: Mapping[str, int] = {
     "app.pipeline.steps.cite._Answer._refuses": cite.LONGEST_REFUSAL,
     "app.core.language._pattern": cite.LONGEST_REFUSAL,
+    "ingestion.crawl.sitemap_parse._END": sitemap_parse.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
 
@@ -79,34 +81,6 @@ AWAITED = frozenset(
         "app.pipeline.code_syntax._CLOSER_UNSURE",
         "app.pipeline.code_syntax._UNSURE",
         "app.citing.rewrite._NAMES_SOURCE",
-        "ingestion.convert.base._META_CHARSET",
-        "app.text.fences._CODE_SPAN",
-        "ingestion.convert.html._title",
-        "ingestion.convert.inline_html._COMMENT",
-        "ingestion.convert.inline_html._DRESSING",
-        "ingestion.convert.inline_html._LINK",
-        "ingestion.convert.links._ATTRIBUTE",
-        "ingestion.convert.markdown._ANCHOR",
-        "ingestion.convert.markdown._FRONT_LINE",
-        "ingestion.convert.markdown._H1",
-        "ingestion.convert.markdown._HEADED",
-        "ingestion.convert.markdown._LINKED",
-        "ingestion.convert.mdx._COMMENT",
-        "ingestion.crawl.exchange._PARAMETER",
-        "ingestion.split.faithful._CODE",
-        "ingestion.split.faithful._ID",
-        "ingestion.convert.language",
-        "ingestion.convert.language._MAIL",
-        "ingestion.publish.losses._NO_WORD",
-        "ingestion.convert.raw._ANCHOR",
-        "ingestion.convert.raw._HEADING",
-        "ingestion.convert.raw._key",
-        "ingestion.crawl.sitemap_parse._END",
-        "ingestion.split.blocks._ANCHOR",
-        "ingestion.split.translate._parts",
-        "ingestion.split.translate._H1",
-        "app.text.sentences._LAST_WORD",
-        "ingestion.split.blocks._FENCE_LINE",
     }
 )
 """Patterns that take more than linear time until they are rewritten: none is to be added."""

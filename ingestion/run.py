@@ -24,7 +24,7 @@ from app.core.masking import masked
 from app.core.settings import Settings
 from app.core.types import Page, Recipe
 from app.index.base import Draft, Store
-from app.index.checkup import read_through
+from app.index.checkup import check_readable
 from app.models.base import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
@@ -191,7 +191,7 @@ def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
 async def _damage(store: Store) -> str:
     """What can't be read of the live index; empty where there is none. Raises `StoreUnavailable`."""
     try:
-        await read_through(await store.live())
+        await check_readable(await store.live())
     except NoIndex:
         return ""
     except StoreUnavailable:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import SecretStr
 
 from app.api import errors as api_errors
-from app.api.wire import read_chat, read_search
+from app.api.request_models import read_chat, read_search
 from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL

@@ -1,4 +1,4 @@
-"""The HTTP service: the OpenAI dialect and what stands around it. No prompt and no search in here.
+"""The HTTP service: the routes of the OpenAI API, search, health, ingestion runs, MCP and the documentation site.
 
-Started by the command line; sees assistants through the protocols of `service`, and imports pipeline, models and core.
+The command line starts it. It imports assistants, pipeline, models and core, and contains no prompt and no search.
 """

@@ -1,4 +1,4 @@
-"""What clients get, as models: they describe the API in /openapi.json; answers themselves are written by hand."""
+"""Models of response bodies, only for /openapi.json; the routes write the bodies directly."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pydantic import BaseModel, Field
 
 
 class ErrorObject(BaseModel):
-    """What went wrong, for people (`message`) and for programs (`code`)."""
+    """The error, for people (`message`) and for programs (`code`)."""
 
     message: str
     type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
-    param: str | None = Field(description="The field of the request that is wrong, as messages[0].content.")
+    param: str | None = Field(description="The invalid field of the request, for example messages[0].content.")
     code: str | None
 
 
 class ErrorBody(BaseModel):
-    """An error as the OpenAI API writes it."""
+    """An error in the form of the OpenAI API."""
 
     error: ErrorObject
 
 
 class UsageObject(BaseModel):
-    """Tokens of all calls to language models that the answer took."""
+    """Tokens of all language model calls for this answer."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -31,14 +31,14 @@ class UsageObject(BaseModel):
 
 
 class AnswerMessage(BaseModel):
-    """The answer, Markdown with a list of links to the sections it was made from."""
+    """The answer: Markdown with a list of links to the sections that it uses."""
 
     role: Literal["assistant"]
     content: str
 
 
 class Choice(BaseModel):
-    """The one answer."""
+    """The only answer."""
 
     index: Literal[0]
     message: AnswerMessage
@@ -46,20 +46,20 @@ class Choice(BaseModel):
 
 
 class SourceObject(BaseModel):
-    """A section that the answer used; `number` is the [n] of the text."""
+    """A section that the answer cites; `number` is the [n] in the text."""
 
     number: int
-    title: str = Field(description="Of the page.")
-    url: str = Field(description="Of the section, where its anchor is known.")
+    title: str = Field(description="Title of the page.")
+    url: str = Field(description="Address of the section if its anchor is known, else of the page.")
     section: str = Field(description="The section's heading; empty at the start of a page.")
     language: str
-    snippet: str = Field(description="How the section in the passage begins, about 300 characters.")
+    snippet: str = Field(description="Beginning of the section, about 300 characters.")
     score: float = Field(description="0 to 1, relative to the other passages of this answer.")
-    translated_from: str = Field(description="Language of the page where the answer read a translation; else empty.")
+    translated_from: str = Field(description="Language of the page if the answer uses a translation of it; else empty.")
 
 
 class ChatCompletion(BaseModel):
-    """A whole answer."""
+    """A complete answer."""
 
     id: str
     object: Literal["chat.completion"]
@@ -67,20 +67,22 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: UsageObject
-    sources: list[SourceObject] = Field(description="The sections that the text links to; empty when it links to none.")
-    extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
-    trace: list[dict[str, Any]] | None = Field(None, description="Step by step, where it was asked for; else absent.")
+    sources: list[SourceObject] = Field(description="The sections that the text links to; may be empty.")
+    extractive: bool | None = Field(
+        None, description="True if the answer was written without a language model; else absent."
+    )
+    trace: list[dict[str, Any]] | None = Field(None, description="Step-by-step trace if requested; else absent.")
 
 
 class Delta(BaseModel):
-    """What a chunk adds."""
+    """The new part of the answer in a chunk."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
 
 
 class ChunkChoice(BaseModel):
-    """A piece of the one answer."""
+    """A piece of the only answer."""
 
     index: Literal[0]
     delta: Delta
@@ -95,30 +97,34 @@ class ChatCompletionChunk(BaseModel):
     created: int
     model: str
     choices: list[ChunkChoice] = Field(description="Empty in the chunk that has the usage.")
-    usage: UsageObject | None = Field(None, description="Only with stream_options.include_usage; null but in the last.")
+    usage: UsageObject | None = Field(
+        None, description="Only with stream_options.include_usage; null except in the last chunk."
+    )
     sources: list[SourceObject] | None = Field(
         None, description="As in a whole answer; in the chunk with the finish_reason."
     )
     extractive: bool | None = Field(None, description="As in a whole answer; in the chunk with the finish_reason.")
-    event: dict[str, Any] | None = Field(None, description="A source or a status line, for Open WebUI only.")
+    event: dict[str, Any] | None = Field(None, description="A source or a status line; only for Open WebUI.")
     trace: list[dict[str, Any]] | None = Field(
         None, description="As in a whole answer; in the chunk with the finish_reason."
     )
 
 
 class Scores(BaseModel):
-    """Of a passage, as each search gave them; null where one didn't bring it."""
+    """Scores of a passage in each search; null if that search didn't find it."""
 
     lexical: float | None = Field(description="BM25.")
     vector: float | None = Field(description="Cosine, -1 to 1.")
     fused: float = Field(
-        description="0 to 1, relative to the other passages of this search; more where a step lifts pages."
+        description="0 to 1, relative to the other passages of this search; may be higher if a step boosts pages."
     )
-    rerank: float | None = Field(description="0 to 1, where the assistant's steps rerank: then it is the order.")
+    rerank: float | None = Field(
+        description="0 to 1 if the assistant reranks, which then determines the order; else null."
+    )
 
 
 class Passage(BaseModel):
-    """A found piece of a page. `number`, `title`, `url`, `section`, `language`, `score` as in the sources of an answer."""
+    """A passage of a page. `number`, `title`, `url`, `section`, `language` and `score` are as in the sources of an answer."""
 
     object: Literal["passage"]
     id: str
@@ -129,7 +135,7 @@ class Passage(BaseModel):
     language: str
     score: float
     translated_from: str
-    headings: list[str] = Field(description="Of the passage's first section, outermost first.")
+    headings: list[str] = Field(description="Headings of the first section of the passage, outermost first.")
     collection: str
     published: str = Field(description="ISO 8601, or empty.")
     modified: str = Field(description="ISO 8601, or empty.")
@@ -142,20 +148,20 @@ class SearchResult(BaseModel):
 
     object: Literal["list"]
     model: str
-    language: str = Field(description="Of the query, as it was recognised.")
-    generation: int = Field(description="State of the index that was searched.")
+    language: str = Field(description="Detected language of the query.")
+    generation: int = Field(description="Generation of the index that was searched.")
     data: list[Passage]
 
 
 class SuggestionObject(BaseModel):
-    """A first question; the title is how Open WebUI shows it, in two lines."""
+    """A suggested question; `title` is its two-line form in Open WebUI."""
 
     title: list[str]
     content: str
 
 
 class ModelMeta(BaseModel):
-    """What Open WebUI shows of a model and offers with it."""
+    """Metadata and capabilities of a model for Open WebUI."""
 
     description: str
     suggestion_prompts: list[SuggestionObject]
@@ -163,7 +169,7 @@ class ModelMeta(BaseModel):
 
 
 class ModelInfo(BaseModel):
-    """What Open WebUI reads of a model."""
+    """Details of a model for Open WebUI."""
 
     meta: ModelMeta
 
@@ -181,7 +187,7 @@ class ModelObject(BaseModel):
 
 
 class ModelList(BaseModel):
-    """All assistants that are shown."""
+    """All listed assistants."""
 
     object: Literal["list"]
     data: list[ModelObject]
@@ -200,7 +206,7 @@ class IndexState(BaseModel):
 
 
 class HealthBody(BaseModel):
-    """Whether questions can be answered; all but the status is for those who may ask them."""
+    """Whether questions can be answered. Without a valid API key, the body contains the status only."""
 
     status: Literal["ok", "unavailable"]
     store: str = ""
@@ -211,26 +217,30 @@ class HealthBody(BaseModel):
 
 
 class IngestRun(BaseModel):
-    """A run of ingestion. `done` means that the index was published, even where single pages failed."""
+    """An ingestion run. `done` means that the index was published, even if some pages failed."""
 
     object: Literal["ingest.run"]
     id: str
     state: Literal["queued", "running", "done", "failed"]
     sites: list[str]
-    by: str = Field(description="Who asked for it: number of the admin key, and address.")
+    by: str = Field(description="Who started it: number of the admin key, and address.")
     queued_at: str
     started_at: str | None
     finished_at: str | None
-    exit_code: int | None = Field(description="Of the command: 0, or 2 where the index was published but pages failed.")
-    progress: str = Field(description="The last line that the run wrote.")
-    error: str = Field(description="Why it failed; else empty.")
-    counts: dict[str, int] | None = Field(description="Pages by what became of them, once there is a report.")
+    exit_code: int | None = Field(
+        description="Exit code of the command: 0, or 2 if the index was published but pages failed."
+    )
+    progress: str = Field(description="The last line of output of the run.")
+    error: str = Field(description="The reason of a failure; else empty.")
+    counts: dict[str, int] | None = Field(description="Number of pages by outcome; null until there is a report.")
 
 
 class IngestRunReport(IngestRun):
     """A run with its report."""
 
-    report: dict[str, Any] | None = Field(description="As `docs-assistant ingest --json` prints it; null until then.")
+    report: dict[str, Any] | None = Field(
+        description="The report in the form of `docs-assistant ingest --json`; null until the run ends."
+    )
 
 
 class IngestRunList(BaseModel):

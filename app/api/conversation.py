@@ -1,13 +1,13 @@
-"""From what clients send to what the assistants are asked: the question, what stands before it, and how to sample."""
+"""Converts the messages of a request into a `turn.Request`: question, history, attachments and sampling options."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.api.openwebui.display import unwrapped
+from app.api.openwebui.display import unwrap_question
 from app.api.openwebui.tasks import is_task
-from app.api.wire import ChatMessage, ChatRequest, ContentPart, InputItem, InputPart, ResponsesRequest
+from app.api.request_models import ChatMessage, ChatRequest, ContentPart, InputItem, InputPart, ResponsesRequest
 from app.core import turn
 from app.core.errors import RequestError
 
@@ -19,34 +19,36 @@ PLACEHOLDERS = {
     "file": "[file]",
     "input_file": "[file]",
 }
-MOST_MESSAGES = 50  # of a conversation are read, the last ones
-LONGEST_MESSAGE = 4_000  # characters of an earlier one: its beginning and its end
-MOST_EARLIER = 32_000  # characters of all earlier ones
-MOST_ATTACHED = 200_000  # characters: more than a model's window takes
+MAX_MESSAGES = 50  # the most recent messages of a conversation; older ones are ignored
+MAX_MESSAGE_CHARS = 4_000  # of an earlier message; longer ones keep their beginning and end
+MAX_HISTORY_CHARS = 32_000  # of all earlier messages together
+MAX_ATTACHED_CHARS = 200_000  # of attachments; more than fits into the context window of a model
 CUT = "\n…\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One message of any of the APIs; `param` is its place in the request."""
+class InputMessage:
+    """A message of the chat API or the Responses API; `param` is its path in the request."""
 
     role: str
     content: str | Sequence[ContentPart | InputPart] | None
     param: str
 
-    def text(self, *, asked: bool) -> str:
-        """What it says; `asked` tells that it is the question. Raises `RequestError` where something is missing."""
+    def text(self, *, is_question: bool) -> str:
+        """The text of the message. Raises `RequestError` if content is missing, or if the question contains anything but text."""
         if self.content is None and self.role in ("system", "user"):
             raise RequestError(f"{self.param}: is missing.", param=self.param)
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        return "\n".join(_part(part, f"{self.param}[{i}]", asked=asked) for i, part in enumerate(self.content))
+        return "\n".join(
+            _part(part, f"{self.param}[{i}]", is_question=is_question) for i, part in enumerate(self.content)
+        )
 
 
-def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
-    """What an assistant is asked. Raises `RequestError` where there is no question, or one that is too long."""
-    lines = [_line(message, i) for i, message in enumerate(chat.messages)]
-    request = _request(lines, "messages", max_question)
+def from_chat(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
+    """The request for an assistant. Raises `RequestError` if the question is missing or too long."""
+    messages_in = [_chat_message(message, i) for i, message in enumerate(chat.messages)]
+    request = _request(messages_in, "messages", max_question)
     return replace(
         request,
         assistant=chat.model,
@@ -59,14 +61,14 @@ def to_request(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request
 
 
 def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
-    """As `to_request`, for a request of the Responses API."""
+    """The same as `from_chat` for a request of the Responses API."""
     given = body.input
-    lines = [Line("system", body.instructions, "instructions")] if body.instructions else []
+    messages_in = [InputMessage("system", body.instructions, "instructions")] if body.instructions else []
     if isinstance(given, str):
-        lines.append(Line("user", given, "input"))
+        messages_in.append(InputMessage("user", given, "input"))
     else:
-        lines += [_item(item, i) for i, item in enumerate(given)]
-    request = _request(lines, "input", max_question)
+        messages_in += [_input_item(item, i) for i, item in enumerate(given)]
+    request = _request(messages_in, "input", max_question)
     return replace(
         request,
         assistant=body.model,
@@ -78,47 +80,51 @@ def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> tur
     )
 
 
-def _line(message: ChatMessage, index: int) -> Line:
-    return Line(ROLES.get(message.role, ""), message.content, f"messages[{index}].content")
+def _chat_message(message: ChatMessage, index: int) -> InputMessage:
+    return InputMessage(ROLES.get(message.role, ""), message.content, f"messages[{index}].content")
 
 
-def _item(item: InputItem, index: int) -> Line:
+def _input_item(item: InputItem, index: int) -> InputMessage:
     role = ROLES.get(item.role or "", "") if item.type in (None, "message") else ""
-    return Line(role, item.content if role else "", f"input[{index}].content")
+    return InputMessage(role, item.content if role else "", f"input[{index}].content")
 
 
-def _request(lines: Sequence[Line], param: str, max_question: int) -> turn.Request:
-    last = max((i for i, line in enumerate(lines) if line.role == "user"), default=None)
+def _request(messages_in: Sequence[InputMessage], param: str, max_question: int) -> turn.Request:
+    last = max((i for i, message in enumerate(messages_in) if message.role == "user"), default=None)
     if last is None:
-        raise RequestError(f"{param}: there is none of the role 'user', so no question.", param=param)
+        raise RequestError(f"{param}: there is no question, because no message has the role 'user'.", param=param)
     messages, attached = list[turn.Message](), list[str]()
-    for i, line in enumerate(lines):
-        text = line.text(asked=i == last)
-        if line.role != "system" and (
-            last - i > MOST_MESSAGES or (line.role == "user" and i != last and is_task(text))
+    for i, message in enumerate(messages_in):
+        text = message.text(is_question=i == last)
+        if message.role != "system" and (
+            last - i > MAX_MESSAGES or (message.role == "user" and i != last and is_task(text))
         ):
-            continue  # long ago; or the client asked for a title or the like, and nobody said that
-        if line.role != "assistant":
-            own, more = unwrapped(text)
-            if own or i != last:  # another template may put the question elsewhere: then all of it is the question
+            continue  # too old, or a task of Open WebUI (a title, tags), which is no part of the conversation
+        if message.role != "assistant":
+            own, more = unwrap_question(text)
+            if own or i != last:  # an unknown template may put the question elsewhere; then use the whole text
                 text = own
-                attached += more if i == last or line.role == "system" else ()
+                attached += more if i == last or message.role == "system" else ()
         if i == last:
-            _check_question(text.strip(), line.param, max_question)
-        if line.role and text.strip():
-            messages.append(turn.Message(line.role, text if i == last else _shortened(text)))
-    return turn.Request(tuple(_last_ones(messages)), attached=tuple(_first_ones(attached)))
+            _check_question(text.strip(), message.param, max_question)
+        if message.role and text.strip():
+            messages.append(turn.Message(message.role, text if i == last else _abridged(text)))
+    return turn.Request(tuple(_recent(messages)), attached=tuple(_first_attached(attached)))
 
 
-def _shortened(text: str) -> str:
-    """An earlier message as it is read: of a long one beginning and end."""
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE // 2] + CUT + text[-LONGEST_MESSAGE // 2 :]
+def _abridged(text: str) -> str:
+    """The text, with the middle of a long one cut out."""
+    return (
+        text
+        if len(text) <= MAX_MESSAGE_CHARS
+        else text[: MAX_MESSAGE_CHARS // 2] + CUT + text[-MAX_MESSAGE_CHARS // 2 :]
+    )
 
 
-def _last_ones(messages: Sequence[turn.Message]) -> list[turn.Message]:
-    """The question, which has its own limit, and as many of the other messages as are read, the nearest to it."""
+def _recent(messages: Sequence[turn.Message]) -> list[turn.Message]:
+    """The question and the messages closest to it that fit into `MAX_HISTORY_CHARS`; the question has its own limit."""
     question = max(i for i, message in enumerate(messages) if message.role == "user")
-    room, kept = MOST_EARLIER, list[turn.Message]()
+    room, kept = MAX_HISTORY_CHARS, list[turn.Message]()
     for i, message in sorted(enumerate(messages), reverse=True):
         room -= len(message.content) if i != question else 0
         if room >= 0:
@@ -126,9 +132,9 @@ def _last_ones(messages: Sequence[turn.Message]) -> list[turn.Message]:
     return kept[::-1]
 
 
-def _first_ones(attached: Sequence[str]) -> list[str]:
-    """The attached material, cut where it is more than any model reads."""
-    room, kept = MOST_ATTACHED, list[str]()
+def _first_attached(attached: Sequence[str]) -> list[str]:
+    """The attachments, cut after `MAX_ATTACHED_CHARS` in total."""
+    room, kept = MAX_ATTACHED_CHARS, list[str]()
     for text in attached:
         kept += [text[:room]] if room > 0 else []
         room -= len(text)
@@ -140,7 +146,7 @@ def _check_question(question: str, param: str, longest: int) -> None:
         raise RequestError(f"{param}: the question is empty.", param=param)
     if len(question) > longest:
         raise RequestError(
-            f"The question has {len(question)} characters, at most {longest} are taken. Shorten it.",
+            f"The question has {len(question)} characters, but at most {longest} are allowed. Shorten it.",
             param=param,
             code="too_long",
         )
@@ -149,15 +155,15 @@ def _check_question(question: str, param: str, longest: int) -> None:
 def _sampling(chat: ChatRequest) -> turn.Sampling:
     stop = (chat.stop,) if isinstance(chat.stop, str) else tuple(chat.stop or ())
     if len(stop) > 4:
-        raise RequestError(f"stop: {len(stop)} texts are given, at most four are taken.", param="stop")
+        raise RequestError(f"stop: {len(stop)} texts are given, but at most four are allowed.", param="stop")
     return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
 
 
-def _part(part: ContentPart | InputPart, param: str, *, asked: bool) -> str:
+def _part(part: ContentPart | InputPart, param: str, *, is_question: bool) -> str:
     if placeholder := PLACEHOLDERS.get(part.type):
-        if asked:
+        if is_question:
             raise RequestError(
-                f"This assistant reads text only: say in words what {placeholder} in the question shows ({param}).",
+                f"This assistant reads only text: describe in words what {placeholder} in the question shows ({param}).",
                 param=param,
                 code="unsupported_content",
             )

@@ -1,4 +1,4 @@
-"""The description of the API: /openapi.json and, to read and try it, Swagger UI at /api-docs from files of our own."""
+"""The OpenAPI schema at /openapi.json, and Swagger UI at /api-docs, served without external files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from app.api.answer_models import (
     ModelObject,
     SearchResult,
 )
-from app.api.door.keys import Keys
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse
+from app.api.middleware.keys import ApiKeys
+from app.api.request_models import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 from app.api.responses.objects import ResponseObject, ResponseStreamEvent
-from app.api.wire import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    401: {"model": ErrorBody, "description": "No key, or a wrong one, where keys are needed."},
-    "default": {"model": ErrorBody, "description": "Any other error, as the OpenAI API writes them."},
+    401: {"model": ErrorBody, "description": "The API key is missing or invalid."},
+    "default": {"model": ErrorBody, "description": "Any other error, in the form of the OpenAI API."},
 }
 FAILURES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "The request can't be served as it is; `param` names the field."},
+    400: {"model": ErrorBody, "description": "The request is invalid; `param` names the field."},
     **ERRORS,
     404: {"model": ErrorBody, "description": "There is no such model."},
     413: {"model": ErrorBody, "description": "The request or the question is too long."},
     502: {"model": ErrorBody, "description": "The language model or the index failed."},
-    503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index is away."},
+    503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index can't be reached."},
 }
 ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
     **FAILURES,
-    429: {"model": ErrorBody, "description": "The language model has too much to do; see Retry-After."},
+    429: {"model": ErrorBody, "description": "The language model is overloaded; see Retry-After."},
     504: {"model": ErrorBody, "description": "The language model took too long."},
 }
 
@@ -55,7 +55,7 @@ def _body(model: str, *, required: bool = True) -> dict[str, Any]:
 
 
 def _stream(model: str, *ends: str) -> dict[str, Any]:
-    """Server-sent events with this model as JSON; `ends` are what else their data may be."""
+    """Server-sent events with this model as JSON; `ends` are other possible values of their data."""
     event = {"$ref": f"#/components/schemas/{model}"}
     data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
     data = {"anyOf": [data, *({"const": end} for end in ends)]} if ends else data
@@ -66,12 +66,12 @@ def _stream(model: str, *ends: str) -> dict[str, Any]:
 CHAT: dict[str, Any] = {
     "name": "chat",
     "summary": "Ask a question",
-    "description": "The last message of the user is answered from the indexed pages, in the language it is in.",
+    "description": "Answers the last message of the user from the indexed pages, in the language of the message.",
     "tags": ["OpenAI API"],
     "responses": {
         200: {
             "model": ChatCompletion,
-            "description": "The answer: whole, or with `stream` as server-sent events.",
+            "description": "The answer, or with `stream` server-sent events.",
             "content": _stream("ChatCompletionChunk", "[DONE]"),
         },
         **ANSWER_FAILURES,
@@ -81,12 +81,12 @@ CHAT: dict[str, Any] = {
 RESPONSES: dict[str, Any] = {
     "name": "responses",
     "summary": "Ask a question, in the form of the Responses API",
-    "description": "As the chat API. Nothing is kept: send the whole conversation as `input`.",
+    "description": "Like the chat API. Responses aren't stored: send the whole conversation as `input`.",
     "tags": ["OpenAI API"],
     "responses": {
         200: {
             "model": ResponseObject,
-            "description": "The answer: whole, or with `stream` as named server-sent events.",
+            "description": "The answer, or with `stream` named server-sent events.",
             "content": _stream("ResponseStreamEvent"),
         },
         **ANSWER_FAILURES,
@@ -96,7 +96,7 @@ RESPONSES: dict[str, Any] = {
 SEARCH: dict[str, Any] = {
     "name": "search",
     "summary": "Search without a language model",
-    "description": "The passages that an answer would be made from, with the scores of both searches.",
+    "description": "Returns the passages for a query, with the scores of both searches.",
     "tags": ["Search"],
     "responses": {200: {"model": SearchResult, "description": "The passages, best first."}, **FAILURES},
     "openapi_extra": {**KEY, **_body("SearchRequest")},
@@ -121,30 +121,33 @@ MODEL: dict[str, Any] = {
 }
 HEALTH: dict[str, Any] = {
     "name": "health",
-    "summary": "Can questions be answered?",
+    "summary": "Check the health of the service",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": HealthBody, "description": "Yes."},
-        503: {"model": HealthBody, "description": "No: nothing is indexed yet, or the store is away."},
+        200: {"model": HealthBody, "description": "The service can answer questions."},
+        503: {"model": HealthBody, "description": "It can't: nothing is indexed yet, or the store can't be reached."},
     },
 }
 ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
 ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {
     **ERRORS,
-    401: {"model": ErrorBody, "description": "No admin key, or a wrong one."},
-    403: {"model": ErrorBody, "description": "No admin key is configured, so nobody may."},
+    401: {"model": ErrorBody, "description": "The admin key is missing or invalid."},
+    403: {"model": ErrorBody, "description": "No admin key is configured."},
 }
 INGEST: dict[str, Any] = {
     "name": "ingest",
     "summary": "Index the configured sites again",
-    "description": "Starts a run in a process of its own, one at a time. Call it after a deploy of the documentation.",
+    "description": "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation.",
     "tags": ["Operation"],
     "status_code": 202,
     "responses": {
-        202: {"model": IngestRun, "description": "The run is queued; `Location` is where it can be asked for."},
-        400: {"model": ErrorBody, "description": "A site that isn't configured, or none is."},
+        202: {"model": IngestRun, "description": "The run is queued; `Location` is its address."},
+        400: {"model": ErrorBody, "description": "The site isn't configured, or no site is."},
         **ADMIN_ERRORS,
-        409: {"model": ErrorBody, "description": "A run is under way; the message says which, since when, by whom."},
+        409: {
+            "model": ErrorBody,
+            "description": "Another run is in progress; the message says which, since when and by whom.",
+        },
     },
     "openapi_extra": {
         **ADMIN,
@@ -163,7 +166,7 @@ RUN: dict[str, Any] = {
     "summary": "One run with its report",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": IngestRunReport, "description": "The run as it is now."},
+        200: {"model": IngestRunReport, "description": "The current state of the run."},
         **ADMIN_ERRORS,
         404: {"model": ErrorBody, "description": "There is no such run."},
     },
@@ -171,8 +174,8 @@ RUN: dict[str, Any] = {
 }
 
 
-def add_to(app: FastAPI, keys: Keys) -> None:
-    """Serve the description to those who may ask; /openapi.json tells all that the routes take and give."""
+def add_to(app: FastAPI, keys: ApiKeys) -> None:
+    """Add /openapi.json and /api-docs, both of which require an API key if keys are configured."""
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -187,7 +190,7 @@ def add_to(app: FastAPI, keys: Keys) -> None:
 
     async def description(request: Request) -> Response:
         keys.check(request)
-        return Json(app.openapi())
+        return JsonResponse(app.openapi())
 
     async def page(request: Request) -> Response:
         keys.check(request)

@@ -1,7 +1,7 @@
-"""One table from errors to HTTP: status, and the OpenAI error body that clients can read.
+"""Maps exceptions to HTTP statuses and OpenAI error bodies.
 
-Messages of 5xx errors name addresses and files, so clients get a sentence of ours and the request's id;
-the error's own message is in the log under that id.
+Messages of server errors may contain addresses and file names. Clients receive a generic sentence and the id of the
+request instead; the log contains the original message under that id.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from app.core import errors
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """How an error is answered: an HTTP status, the body's `error` object, and headers."""
+class ApiError:
+    """An error as the API reports it: HTTP status, `error` object of the body, and headers."""
 
     status: int
     error: Mapping[str, Any]
@@ -34,26 +34,26 @@ class Answered:
         return orjson.dumps({"error": self.error})
 
     def response(self) -> Response:
-        """The whole HTTP response."""
+        """The HTTP response."""
         return Response(self.body, self.status, self.headers, "application/json")
 
 
 SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
     {
-        errors.Overloaded: (503, "overloaded", "Too much is asked here at the moment. Try again in some seconds."),
-        errors.NoIndex: (503, "no_index", "Nothing has been indexed here yet."),
-        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't fit the embedder that is configured."),
+        errors.Overloaded: (503, "overloaded", "The service is overloaded. Try again in a few seconds."),
+        errors.NoIndex: (503, "no_index", "Nothing has been indexed yet."),
+        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
-        errors.StoreError: (502, "store_error", "The index answered something unexpected."),
+        errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
         errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
         errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
         errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
-        errors.ModelError: (502, "model_error", "The language model gave no usable answer."),
-        Exception: (500, "internal_error", "Something went wrong here."),
+        errors.ModelError: (502, "model_error", "The language model returned no usable answer."),
+        Exception: (500, "internal_error", "An internal error occurred."),
     }
 )
-TRY_AGAIN = (1, 5)
-"""Seconds between which an overloaded service asks for a pause: all at once would come back together."""
+RETRY_AFTER_RANGE = (1, 5)
+"""Range of seconds for Retry-After of an overloaded service; random, so that clients don't all return at once."""
 
 REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
@@ -77,37 +77,37 @@ REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
-    {404: "There is nothing at this address.", 405: "This address doesn't take this method."}
+    {404: "This address doesn't exist.", 405: "This address doesn't support this method."}
 )
 
 
-def answered(error: Exception, request_id: str) -> Answered:
-    """How any error at all is answered."""
+def api_error(error: Exception, request_id: str) -> ApiError:
+    """The status, body and headers for any exception."""
     match error:
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)
             body = _body(str(error), "invalid_request_error", error.code, error.param)
-            return Answered(status, body, REQUEST_HEADERS.get(status, {}))
+            return ApiError(status, body, REQUEST_HEADERS.get(status, {}))
         case HTTPException():
             message = HTTP_MESSAGES.get(error.status_code, error.detail)
             kind = "invalid_request_error" if error.status_code < 500 else "server_error"
-            return Answered(error.status_code, _body(message, kind), error.headers or {})
+            return ApiError(error.status_code, _body(message, kind), error.headers or {})
         case errors.ModelRateLimited():
             return _rate_limited(error, request_id)
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
-            again = {"retry-after": str(randint(*TRY_AGAIN))} if code == "overloaded" else {}  # noqa: S311  # no secret
-            return Answered(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
+            again = {"retry-after": str(randint(*RETRY_AFTER_RANGE))} if code == "overloaded" else {}  # noqa: S311  # no secret
+            return ApiError(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
 
 
-def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> Answered:
-    message, headers = "The language model has too much to do at the moment.", {}
+def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> ApiError:
+    message, headers = "The language model is overloaded at the moment.", {}
     if error.retry_after is not None:
         seconds = max(1, math.ceil(error.retry_after))
         message += f" Try again in {seconds} s."
         headers["retry-after"] = str(seconds)
     body = _body(f"{message} (request {request_id})", "rate_limit_error", "rate_limit_exceeded")
-    return Answered(429, body, headers)
+    return ApiError(429, body, headers)
 
 
 def _body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Mapping[str, Any]:

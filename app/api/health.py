@@ -1,4 +1,4 @@
-"""GET /health: whether questions can be answered, for probes and for people."""
+"""GET /health: reports whether the service can answer questions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.core.types import GenerationInfo
 
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """The route's handler; without a key it tells the status alone."""
+    """The handler of the route. Without a valid API key, the body contains the status only."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """200 when a question can be answered, else 503 with the same body."""
+        """Status 200 if the service can answer questions, else 503; the body has the same form."""
         health = await self.service.assistants.health()
         body: dict[str, Any] = {"status": "ok" if health.ok else "unavailable"}
-        if self.service.keys.fit(request):
+        if self.service.keys.accepts(request):
             body |= {
                 "store": health.store,
                 "index": _index(health.index) if health.index else None,
@@ -32,7 +32,7 @@ class HealthCheck:
                 "embedder": health.embedder,
                 "details": dict(health.details),
             }
-        return Json(body, 200 if health.ok else 503, {"cache-control": "no-store"})
+        return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
 
 
 def _index(info: GenerationInfo) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _index(info: GenerationInfo) -> dict[str, Any]:
 
 
 def _age(built_at: str) -> int | None:
-    """Seconds since then; None where the time can't be read."""
+    """Seconds since this ISO 8601 time; None if it can't be parsed."""
     try:
         then = datetime.fromisoformat(built_at)
     except ValueError:

@@ -1,4 +1,4 @@
-"""/mcp: search and pages as tools for coding agents, over the Model Context Protocol (extra `mcp`)."""
+"""/mcp: offers search and pages to coding agents over the Model Context Protocol (extra `mcp`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from app.api.door.requestlog import info_of, log_error
-from app.api.errors import answered
-from app.api.search import found
+from app.api.errors import api_error
+from app.api.middleware.requestlog import info_of, log_error
+from app.api.request_models import RequestModel, SearchFilters, SearchRequest
+from app.api.search import search_result
 from app.api.service import Service
-from app.api.wire import SearchFilters, SearchRequest, Wire
 from app.core.errors import AssistantError, RequestError, quoted
 
 if TYPE_CHECKING:
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 log = logging.getLogger("app.api")
 
 
-class SearchDocs(Wire):
-    """Search the documentation. Gives the best passages with links, titles and scores; ask in any of its languages."""
+class SearchDocs(RequestModel):
+    """Search the documentation. Returns the best passages with links, titles and scores. Any of its languages works."""
 
-    query: str = Field(description="A question or key words.")
-    limit: int | None = Field(None, ge=1, le=50, description="How many passages; 5 without it.")
+    query: str = Field(description="A question or keywords.")
+    limit: int | None = Field(None, ge=1, le=50, description="Number of passages; 5 by default.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
 
 
-class ReadPage(Wire):
-    """Read a whole page of the documentation as Markdown, by an address that search_docs gave."""
+class ReadPage(RequestModel):
+    """Read a whole page of the documentation as Markdown, by an address that search_docs returned."""
 
-    url: str = Field(description="Address of the page; what follows a # is left out.")
+    url: str = Field(description="Address of the page; a fragment (#...) is ignored.")
 
 
-TOOLS: dict[str, type[Wire]] = {"search_docs": SearchDocs, "read_page": ReadPage}
+TOOLS: dict[str, type[RequestModel]] = {"search_docs": SearchDocs, "read_page": ReadPage}
 
 
 class Mcp:
-    """The ASGI application of the route; the SDK, 27 MB in memory, is loaded when somebody first calls it."""
+    """The ASGI application of the route. Loads the SDK (27 MB of memory) with the first call."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -54,11 +54,11 @@ class Mcp:
         self._closing = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request of the protocol. Raises `RequestError` without a right key, or where the SDK is missing."""
+        """Serve one request. Raises `RequestError` without a valid key, or if the SDK isn't installed."""
         self._service.keys.check(Request(scope))
         if not find_spec("mcp"):
             raise RequestError(
-                "MCP is not installed here. Install docs-assistant[mcp] and start the service again.",
+                "MCP is not installed. Install docs-assistant[mcp] and start the service again.",
                 code="mcp_missing",
             )
         self._starting = self._starting or asyncio.create_task(self._start())
@@ -66,7 +66,7 @@ class Mcp:
         await manager.handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Stop the session manager."""
         self._closing.set()
         if self._running:
             await self._running
@@ -83,7 +83,7 @@ class Mcp:
         )
         ready = asyncio.Event()
 
-        async def run() -> None:  # the manager's tasks must end in the task that they began in
+        async def run() -> None:  # the manager must be closed in the task that opened it
             async with manager.run():
                 ready.set()
                 await self._closing.wait()
@@ -96,7 +96,7 @@ class Mcp:
         from mcp import types
         from mcp.server.lowlevel import Server
 
-        async def listed(_: object, __: object) -> types.ListToolsResult:
+        async def list_tools(_: object, __: object) -> types.ListToolsResult:
             return types.ListToolsResult(
                 tools=[
                     types.Tool(
@@ -109,39 +109,41 @@ class Mcp:
                 ]
             )
 
-        async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
                 async with self._service.limits.answer():
-                    said, data = await self._call(params.name, params.arguments or {})
+                    text, data = await self._call(params.name, params.arguments or {})
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
-                said, data = str(answered(error, info.id).error["message"]), None
-            content: list[types.ContentBlock] = [types.TextContent(type="text", text=said)]
+                text, data = str(api_error(error, info.id).error["message"]), None
+            content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
-        return Server("docs-assistant", version=version("docs-assistant"), on_list_tools=listed, on_call_tool=called)
+        return Server(
+            "docs-assistant", version=version("docs-assistant"), on_list_tools=list_tools, on_call_tool=call_tool
+        )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """What a tool says, as text for the model and as data."""
+        """The result of a tool as text for the model and as structured data."""
         assistant = self._service.assistants.get("")
         given = _read(name, arguments)
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
-            data = await found(assistant, body, "mcp", max_question=self._service.settings.max_question)
+            data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
             return _passages(data["data"]), data
         assert isinstance(given, ReadPage)
         url = given.url.strip().partition("#")[0]
         page = await assistant.page(url)
         if not page:
             raise RequestError(
-                f"There is no page {quoted(url)} here. Take an address that search_docs gave.", param="url"
+                f"There is no page {quoted(url)}. Use an address that search_docs returned.", param="url"
             )
         about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
         return page.markdown, {**about, "markdown": page.markdown}
 
 
-def _read(name: str, arguments: dict[str, Any]) -> Wire:
+def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
     if name not in TOOLS:
         raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
     try:
@@ -153,7 +155,7 @@ def _read(name: str, arguments: dict[str, Any]) -> Wire:
 
 
 def _passages(passages: list[dict[str, Any]]) -> str:
-    """The passages as text, each below its heading and address."""
+    """The passages as text, each with its headings and address."""
     if not passages:
         return "Nothing was found."
     return "\n\n---\n\n".join(

@@ -1,18 +1,21 @@
-"""GET /v1/models and /v1/models/{id}: the assistants, each as a model."""
+"""GET /v1/models and /v1/models/{id}: lists the assistants as models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.json_response import Json
-from app.api.service import Assistant, Service
+from app.api.bodies import JsonResponse
+from app.api.service import Service
 
-# what Open WebUI may offer with it; its tools are 24 KB in each request that nobody here would call
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
+
+# features that Open WebUI offers for the model; its built-in tools would add 24 KB to each request
 CAPABILITIES = {
     "builtin_tools": False,
     "usage": True,
@@ -32,16 +35,16 @@ class Models:
 
     service: Service
 
-    async def listed(self, request: Request) -> Response:
-        """All assistants that are shown."""
+    async def list_models(self, request: Request) -> Response:
+        """All listed assistants."""
         self.service.keys.check(request)
         data = [self._object(assistant) for assistant in self.service.assistants.listed()]
-        return Json({"object": "list", "data": data})
+        return JsonResponse({"object": "list", "data": data})
 
-    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
+    async def get_model(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
         self.service.keys.check(request)
-        return Json(self._object(self.service.assistants.get(id)))
+        return JsonResponse(self._object(self.service.assistants.get(id)))
 
     def _object(self, assistant: Assistant) -> dict[str, Any]:
         language = self.service.settings.default_language
@@ -66,12 +69,12 @@ class Models:
 
 
 def _in(language: str, texts: Mapping[str, str]) -> str:
-    """The text in this language, else in the first; empty where there is none."""
+    """The text in this language, else the first text, else an empty string."""
     return texts.get(language) or next(iter(texts.values()), "")
 
 
 def _suggestion(text: str) -> dict[str, Any]:
-    """A question as Open WebUI shows it: a line in bold and one below it."""
+    """A suggested question for Open WebUI, split into a bold first line and a second line."""
     words = text.split()
     half = (len(words) + 1) // 2
     return {"title": [" ".join(words[:half]), " ".join(words[half:])], "content": text}

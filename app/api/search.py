@@ -1,31 +1,33 @@
-"""POST /v1/search: the passages that an answer would be made from, without a language model."""
+"""POST /v1/search: returns the passages for a query without calling a language model."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import read_body
-from app.api.door.admission import until_hung_up
-from app.api.door.requestlog import info_of
-from app.api.json_response import Json
-from app.api.service import Assistant, Service
-from app.api.wire import SearchRequest, read_search
+from app.api.bodies import JsonResponse, read_body
+from app.api.middleware.admission import cancel_on_disconnect
+from app.api.middleware.requestlog import info_of
+from app.api.request_models import SearchRequest, read_search
+from app.api.service import Service
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.types import Hit
 from app.pipeline.steps.cite import passages_of
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 log = logging.getLogger("app.api")
 
 
 @dataclass(frozen=True)
 class Search:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
@@ -36,27 +38,27 @@ class Search:
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
-        return Json(await until_hung_up(request.receive, self._found(assistant, body, info.id)))
+        return JsonResponse(await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id)))
 
-    async def _found(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
+    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
         async with self.service.limits.answer():
-            return await found(assistant, body, id_, max_question=self.service.settings.max_question)
+            return await search_result(assistant, body, id_, max_question=self.service.settings.max_question)
 
 
-async def found(
+async def search_result(
     assistant: Assistant,
     body: SearchRequest,
     id: str,  # noqa: A002  # as Request names it
     *,
     max_question: int,
 ) -> dict[str, Any]:
-    """What the assistant finds, as the route answers it. Raises `RequestError` for an empty or too long query."""
+    """The body of the response. Raises `RequestError` if the query is empty or too long."""
     query = body.query.strip()
     if not query:
         raise RequestError("query: is empty.", param="query")
     if len(query) > max_question:
         raise RequestError(
-            f"query: has {len(query)} characters, at most {max_question} are taken. Shorten it.",
+            f"query: has {len(query)} characters, but at most {max_question} are allowed. Shorten it.",
             param="query",
             code="too_long",
         )

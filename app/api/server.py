@@ -1,10 +1,11 @@
-"""The HTTP service: routes, errors, and what happens at the end. Nothing here searches or prompts."""
+"""Assembles the HTTP service: routes, middleware, exception handlers and shutdown."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -14,37 +15,40 @@ from starlette.routing import Match, Route
 
 from app.api import description as apidocs
 from app.api.chat.route import Chat
-from app.api.door.admission import Admission, Limits
-from app.api.door.hosts import Door, Hosts
-from app.api.door.keys import Guesses, Keys
-from app.api.door.requestlog import RequestLog, error_response
-from app.api.door.stopping import Stopping
 from app.api.health import HealthCheck
 from app.api.mcp import Mcp
+from app.api.middleware.admission import Admission, AnswerLimits
+from app.api.middleware.keys import ApiKeys, FailedAttempts
+from app.api.middleware.request_check import AllowedHosts, RequestCheck
+from app.api.middleware.requestlog import RequestLog, error_response
+from app.api.middleware.shutdown import Shutdown
 from app.api.models import Models
 from app.api.responses.route import Responses
 from app.api.runs.processes import Runs
 from app.api.runs.route import Ingest
 from app.api.search import Search
-from app.api.service import Assistants, Service
+from app.api.service import Service
 from app.api.site import Site, find_docs
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistants
 
 
 def create_app(
     assistants: Assistants,
     settings: Settings,
     *,
-    patience: float = 10.0,
+    open_after: float = 10.0,
     keep_alive: float = 10.0,
     ingest_command: Sequence[str] = (),
 ) -> FastAPI:
-    """The service as an ASGI application; it closes the assistants when it ends.
+    """The service as an ASGI application, which closes the assistants on shutdown.
 
-    A stream waits `patience` seconds for the first text before it opens; a silence of `keep_alive`
-    seconds is filled with a comment. `ingest_command` indexes what DOCS_SITES and DOCS_SOURCES say and
-    prints a report as JSON; without it there is no /v1/ingest.
+    Times are in seconds. A stream sends its headers with the first text, but at the latest after `open_after`; until
+    then an error is an HTTP error. After `keep_alive` without an event, it sends a comment. `ingest_command` indexes
+    DOCS_SITES and DOCS_SOURCES and prints a JSON report; without it, the service has no /v1/ingest.
     """
 
     @asynccontextmanager
@@ -65,11 +69,11 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    limits = Limits.of(settings, assistants.llm_timeout)
+    limits = AnswerLimits.of(settings, assistants.llm_timeout)
     _add_layers(app, settings, limits)
-    guesses = Guesses()
-    keys, admins = Keys(settings.api_keys, guesses), Keys(settings.admin_keys, guesses, "admin")
-    service = Service(assistants, settings, keys, admins, patience, keep_alive, limits)
+    failures = FailedAttempts()
+    keys, admins = ApiKeys(settings.api_keys, failures), ApiKeys(settings.admin_keys, failures, "admin")
+    service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
@@ -82,23 +86,23 @@ def create_app(
 
 
 async def method_refused(request: Request, error: Exception) -> Response:
-    """Exception handler: a 405 that names the methods of all routes at this address, not of the first alone."""
+    """Exception handler: status 405 with an Allow header that lists the methods of all routes at this path."""
     response = await error_response(request, error)
     routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
     response.headers["allow"] = ", ".join(sorted({method for route in routes for method in route.methods or ()}))
     return response
 
 
-async def home(request: Request) -> Response:  # noqa: ARG001  # the shape of a handler
-    """To the documentation."""
+async def home(request: Request) -> Response:  # noqa: ARG001  # required by the signature of a handler
+    """Redirects to the documentation."""
     return RedirectResponse("docs/", 307)
 
 
-def _add_layers(app: FastAPI, settings: Settings, limits: Limits) -> None:
-    """The innermost first."""
+def _add_layers(app: FastAPI, settings: Settings, limits: AnswerLimits) -> None:
+    """Add the middleware, the innermost first."""
     app.add_middleware(Admission, gate=limits.gate)
-    app.add_middleware(Door, hosts=Hosts(settings.allowed_hosts, settings.host))
-    app.add_middleware(Stopping)
+    app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
@@ -110,13 +114,13 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
     app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **apidocs.RESPONSES)
     app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
-    app.add_api_route("/v1/models", models.listed, methods=["GET"], **apidocs.MODELS)
-    app.add_api_route("/v1/models/{id:path}", models.one, methods=["GET"], **apidocs.MODEL)
+    app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
+    app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
     app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
     app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
 
 
 def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
     app.add_api_route("/v1/ingest", ingest.start, methods=["POST"], **apidocs.INGEST)
-    app.add_api_route("/v1/ingest", ingest.listed, methods=["GET"], **apidocs.RUNS)
-    app.add_api_route("/v1/ingest/{id}", ingest.one, methods=["GET"], **apidocs.RUN)
+    app.add_api_route("/v1/ingest", ingest.list_runs, methods=["GET"], **apidocs.RUNS)
+    app.add_api_route("/v1/ingest/{id}", ingest.get_run, methods=["GET"], **apidocs.RUN)

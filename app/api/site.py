@@ -1,6 +1,6 @@
-"""The documentation site under /docs/: built HTML, the raw Markdown of each page, and a sitemap of it.
+"""Serves the documentation site under /docs/: the built HTML, the Markdown of each page, and a sitemap.
 
-What is indexed is the Markdown and the sitemap; they need no build. The HTML is made by hatch_build.py.
+Only the HTML needs a build (hatch_build.py). The index of this documentation is made from the sitemap and the Markdown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 HOME = "index"
 SITEMAP = "sitemap.xml"
-# The pages have small scripts and styles in themselves; everything else comes from this host
+# pages contain small inline scripts and styles; everything else comes from this host
 SECURITY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; base-uri 'self'; form-action 'none'"
@@ -31,13 +31,13 @@ _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 
 def find_docs() -> Path:
-    """The Markdown of this product's documentation: inside the installed package, else beside it in a checkout."""
+    """The directory with the Markdown of the documentation: inside the installed package, or beside it in a checkout."""
     package = Path(str(files("app")))
     return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
 
 
 class Site:
-    """Serves the pages of `docs`, a folder with `<language>/<name>.md`: as the HTML in `built`, else as Markdown."""
+    """Serves the pages of the directory `docs` (`<language>/<name>.md`) as HTML from `built`, or as Markdown."""
 
     def __init__(self, docs: Path, *, default_language: str, built: Path | None = None) -> None:
         self._docs = docs
@@ -52,11 +52,11 @@ class Site:
             app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
 
     async def sitemap(self, request: Request) -> Response:
-        """The sitemap, with addresses as this client sees the service."""
+        """The sitemap, with absolute addresses based on the host of the request."""
         return Response(sitemap(self._pages(), base_url(request)), media_type="application/xml")
 
     async def serve(self, request: Request) -> Response:
-        """Whatever is at the request's path below /docs/."""
+        """The page or file at this path below /docs/."""
         path = request.path_params["path"]
         if not path:
             return self._home(request)
@@ -84,7 +84,9 @@ class Site:
 
     def _page(self, request: Request, source: Path, suffix: str, *, named: str) -> Response:
         if suffix == ".html" or (named == HOME and not suffix):
-            query = f"?{request.url.query}" if request.url.query else ""  # the words that the search highlights
+            query = (
+                f"?{request.url.query}" if request.url.query else ""
+            )  # contains the words that the search highlights
             return RedirectResponse(("./" if named == HOME else named) + query, 308)
         html = self._built / source.parent.name / f"{source.stem}.html"
         markdown = prefers_markdown(request.headers.get("accept", "")) or not html.is_file()
@@ -117,12 +119,12 @@ async def _with_slash(_: Request) -> Response:
 
 
 def _path(page: Path) -> str:
-    """The page's path below /docs/: a home page ends in a slash."""
+    """The path of the page below /docs/. The path of a home page ends in a slash."""
     return f"{page.parent.name}/{'' if page.stem == HOME else page.stem}"
 
 
 def sitemap(pages: Iterable[Path], base: str) -> str:
-    """All pages with their dates and their counterparts in other languages, as sitemaps.org and Google have it."""
+    """A sitemap (sitemaps.org) of the pages with their dates and, as Google's extension, their other languages."""
     by_name: dict[str, list[Path]] = {}
     for page in pages:
         by_name.setdefault(page.name, []).append(page)
@@ -144,7 +146,7 @@ def sitemap(pages: Iterable[Path], base: str) -> str:
 
 
 def base_url(request: Request) -> str:
-    """The absolute address of /docs/ as the client sees it; a Host that is none is not repeated."""
+    """The absolute address of /docs/ as the client sees it. An invalid Host header is ignored."""
     host = request.headers.get("host", "")
     if not _HOST.fullmatch(host):
         name, port = request.scope.get("server") or ("localhost", None)
@@ -153,14 +155,14 @@ def base_url(request: Request) -> str:
 
 
 def prefers_markdown(accept: str) -> bool:
-    """True when a client names text/markdown and doesn't like HTML better; browsers never do."""
+    """True if the Accept header lists text/markdown and doesn't prefer HTML. Browsers never list it."""
     weights = _weights(accept)
     markdown = weights.get("text/markdown", 0.0)
     return markdown > 0 and markdown >= max(weights.get("text/html", 0.0), weights.get("application/xhtml+xml", 0.0))
 
 
 def preferred_language(accepted: str, languages: list[str], default: str) -> str:
-    """The language of the site that the client likes best."""
+    """The language of the site that Accept-Language prefers, else the default."""
     weights = _weights(accepted)
     known = {code: weight for tag, weight in weights.items() if (code := tag.partition("-")[0]) in languages and weight}
     if known:
@@ -169,7 +171,7 @@ def preferred_language(accepted: str, languages: list[str], default: str) -> str
 
 
 def _weights(header: str) -> dict[str, float]:
-    """What an Accept header lists, lower case, with the q of each."""
+    """The lower-case values of an Accept header with their quality (q)."""
     weights = {}
     for item in header.lower().split(","):
         name, *parameters = (part.strip() for part in item.split(";"))

@@ -1,4 +1,4 @@
-"""An answer as server-sent events: exact chunks, one write for all pieces that are there already."""
+"""Writes an answer as server-sent events; all pieces that have arrived go out in one write."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import orjson
 from starlette.types import Send
 
-from app.api.errors import answered
-from app.api.inbox import Inbox
-from app.api.json_response import json_text
+from app.api.bodies import json_string
+from app.api.errors import api_error
+from app.api.event_queue import EventQueue
 from app.api.openwebui.display import source_event, status_event
 from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
 
@@ -21,13 +21,13 @@ KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx would hold the pieces back
+    (b"x-accel-buffering", b"no"),  # otherwise nginx buffers the stream
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A whole answer."""
+class CompletedAnswer:
+    """A complete answer."""
 
     text: str
     usage: Usage
@@ -35,66 +35,66 @@ class Said:
     done: Done
 
 
-class Encoding(Protocol):
-    """Events in, bytes of one stream out."""
+class StreamEncoder(Protocol):
+    """Encodes events as the bytes of one stream."""
 
     def text(self, text: str) -> bytes:
         """A piece of the answer."""
         ...
 
     def event(self, event: Source | Status) -> bytes:
-        """What is sent of it at once, maybe nothing."""
+        """The bytes for this event; empty if the format doesn't send it."""
         ...
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The end."""
+        """The end of the stream."""
         ...
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """The end where something broke."""
+        """The end of the stream after an error."""
         ...
 
 
-class Form(Protocol):
-    """How one of the APIs writes an answer."""
+class AnswerFormat(Protocol):
+    """The format of an answer in one of the APIs."""
 
-    def encoder(self) -> Encoding:
-        """For a stream."""
+    def encoder(self) -> StreamEncoder:
+        """An encoder for a stream."""
         ...
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The body of a whole answer."""
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+        """The body of a response that isn't streamed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
-    """What all chunks of one answer have in common; `created` in Unix seconds."""
+class ChatFormat:
+    """The format of the chat API. Its fields are the same in all chunks; `created` is in Unix seconds."""
 
     id: str
     created: int
     model: str
     include_usage: bool = False
-    events: bool = False  # sources also as Open WebUI's events
+    events: bool = False  # also send sources as events of Open WebUI
 
-    def encoder(self) -> Encoder:
-        """For a stream of the chat API."""
-        return Encoder(self)
+    def encoder(self) -> ChatEncoder:
+        """An encoder for a stream of the chat API."""
+        return ChatEncoder(self)
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The body of a whole answer of the chat API."""
-        message = {"role": "assistant", "content": orjson.Fragment(json_text(said.text))}
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+        """The body of a chat completion that isn't streamed."""
+        message = {"role": "assistant", "content": orjson.Fragment(json_string(answer.text))}
         body: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion",
             "created": self.created,
             "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": said.done.finish_reason}],
-            "usage": usage_object(said.usage),
-            "sources": said.sources,
+            "choices": [{"index": 0, "message": message, "finish_reason": answer.done.finish_reason}],
+            "usage": usage_object(answer.usage),
+            "sources": answer.sources,
         }
-        body |= {"trace": said.done.trace} if said.done.trace else {}
-        return {**body, "extractive": True} if said.done.extractive else body
+        body |= {"trace": answer.done.trace} if answer.done.trace else {}
+        return {**body, "extractive": True} if answer.done.extractive else body
 
     @property
     def head(self) -> bytes:
@@ -104,14 +104,14 @@ class Envelope:
 
     @property
     def tail(self) -> bytes:
-        """The end of every chunk but the one with the usage."""
+        """The end of every chunk except the one with the usage."""
         return b',"usage":null}\n\n' if self.include_usage else b"}\n\n"
 
 
-class Encoder:
-    """Events in, bytes of the stream out; the parts that never change are put together once."""
+class ChatEncoder:
+    """Encodes events as chunks of the chat API; the constant parts of a chunk are built once."""
 
-    def __init__(self, envelope: Envelope) -> None:
+    def __init__(self, envelope: ChatFormat) -> None:
         self._envelope = envelope
         self._choice = envelope.head + b',"choices":[{"index":0,"delta":'
         self._before = self._choice + b'{"content":'
@@ -119,29 +119,29 @@ class Encoder:
         self._began = False
 
     def text(self, text: str) -> bytes:
-        """A chunk with a piece of the answer, the first one after the chunk that tells the role."""
-        return self._role() + self._before + json_text(text) + self._after
+        """A chunk with a piece of the answer; the first one follows a chunk with the role."""
+        return self._role() + self._before + json_string(text) + self._after
 
     def event(self, event: Source | Status) -> bytes:
-        """A chunk that adds no text and has Open WebUI's `event`; nothing for a source where none are wanted."""
+        """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
         if isinstance(event, Source) and not self._envelope.events:
             return b""
-        said: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
-        after = b'},"finish_reason":null}],"event":' + orjson.dumps(said) + self._envelope.tail
+        answer: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
+        after = b'},"finish_reason":null}],"event":' + orjson.dumps(answer) + self._envelope.tail
         return self._role() + self._before + b'""' + after
 
     def _role(self) -> bytes:
-        """The chunk that tells the role, once."""
+        """The chunk with the role the first time, then nothing."""
         if self._began:
             return b""
         self._began = True
         return self._choice + b'{"role":"assistant","content":""' + self._after
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The chunk with the finish_reason and sources, the one with the usage where it was asked for, and the end."""
+        """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
         extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
         extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
-        reason = json_text(event.finish_reason)
+        reason = json_string(event.finish_reason)
         last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
         if not self._envelope.include_usage:
             return last + END
@@ -149,12 +149,12 @@ class Encoder:
         return last + self._envelope.head + b',"choices":[],"usage":' + counts + b"}\n\n" + END
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """An error event and the end."""
-        return b"data: " + answered(error, request_id).body + b"\n\n" + END
+        """An error event and `[DONE]`."""
+        return b"data: " + api_error(error, request_id).body + b"\n\n" + END
 
 
 def usage_object(usage: Usage) -> dict[str, int]:
-    """Token counts as the OpenAI API names them."""
+    """Token counts in the form of the OpenAI API."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
@@ -164,23 +164,23 @@ def usage_object(usage: Usage) -> dict[str, int]:
 
 @dataclass
 class Stream:
-    """Writes one answer; it is `open` once the headers were sent, and `error` is what went wrong after that."""
+    """Writes one answer. `open` is True once the headers are sent; `error` is a failure after that."""
 
-    inbox: Inbox
+    inbox: EventQueue
     send: Send
-    encoder: Encoding
+    encoder: StreamEncoder
     request_id: str
     usage: Usage = field(default_factory=Usage)
     sources: list[Source] = field(default_factory=list)
     error: Exception | None = None
     open: bool = False
 
-    async def run(self, patience: float, keep_alive: float) -> None:
-        """Write the answer until its end. Raises what went wrong before the headers were sent."""
-        events, ended = await self._before_headers(patience), False
+    async def run(self, open_after: float, keep_alive: float) -> None:
+        """Write the whole answer. Raises any error that occurs before the headers are sent."""
+        events, ended = await self._first_events(open_after), False
         await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         self.open = True
-        self.inbox.keep_awake(keep_alive)
+        self.inbox.wake_after(keep_alive)
         while not ended:
             body, ended = self._encode(events)
             if body or not events:
@@ -193,21 +193,21 @@ class Stream:
         self.error = error
         await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
 
-    async def _before_headers(self, patience: float) -> list[Event]:
-        """The events up to the first that opens the stream; none when `patience` seconds went by without one."""
+    async def _first_events(self, open_after: float) -> list[Event]:
+        """The events up to the first that opens the stream, or those of the first `open_after` seconds."""
         events: list[Event] = []
         try:
-            async with asyncio.timeout(patience):
-                while not (said := _opening(events)):
+            async with asyncio.timeout(open_after):
+                while not (answer := _opening_event(events)):
                     events += await self.inbox.take()
         except TimeoutError:
             return events
-        if isinstance(said, Failure):
-            raise said.error
+        if isinstance(answer, Failure):
+            raise answer.error
         return events
 
     def _encode(self, events: Iterable[Event]) -> tuple[bytes, bool]:
-        """The bytes of these events, and whether they are the last."""
+        """The bytes of these events, and whether the stream ends with them."""
         out: list[bytes] = []
         for event in events:
             match event:
@@ -230,6 +230,6 @@ class Stream:
         return b"".join(out), False
 
 
-def _opening(events: Iterable[Event]) -> Event | None:
-    """The event that decides between a stream and an HTTP error."""
+def _opening_event(events: Iterable[Event]) -> Event | None:
+    """The first event that decides between a stream and an HTTP error."""
     return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)

@@ -1,4 +1,4 @@
-"""Puts the service together: settings -> store, models, prompts, and the assistants of assistants.toml."""
+"""Builds the assistants of assistants.toml, with their stores, models and prompts, from the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.assistants.assistant import Assistant, Assistants, Closable
-from app.assistants.file import AssistantsFile, AssistantTable, read_assistants, told_of
+from app.assistants.file import AssistantsFile, AssistantTable, naming_file, read_assistants
 from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.errors import SettingsError
 from app.core.filters import Filters
@@ -19,18 +19,18 @@ from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
-from app.pipeline.registry import Tools, flat, make_plan, unasked
+from app.pipeline.registry import Tools, flat, helper_call_warning, make_plan
 from app.text.language import LanguageDetector
 
 
 def build(settings: Settings, *, model: Model | None = None) -> Assistants:
-    """Everything from settings; `model` stands in for the configured language model. Wrong ones raise `SettingsError`."""
+    """Build all assistants. `model` replaces the configured language models. Raises `SettingsError` for invalid settings."""
     if settings.default_language not in settings.languages:
         raise SettingsError(
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
         )
     prompts = load_prompts(settings.languages, settings.prompts)
-    stand_in = model
+    override = model
     own = model or open_model(settings)
     model = GuardedModel(own) if own else None
     embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
@@ -39,16 +39,16 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
-    with told_of(settings):
+    with naming_file(settings):
         models = {
-            id_: replace(one, model=GuardedModel(stand_in or one.model))
+            id_: replace(one, model=GuardedModel(override or one.model))
             for id_, one in open_models([table.written() for table in file.models], settings).items()
         }
         indices = {
             id_: _guarded(id_, one)
             for id_, one in open_indices([table.written() for table in file.indices], settings).items()
         }
-        by_id = _by_id(file, tools, store, _Named(models, indices))
+        by_id = _by_id(file, tools, store, _Extras(models, indices))
     others: list[Closable] = [one.model for one in models.values()]
     others += [part for one in indices.values() for part in (one.store, one.embedder)]
     timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
@@ -64,8 +64,8 @@ def _guarded(name: str, index: NamedIndex) -> NamedIndex:
     return replace(index, store=GuardedStore(index.store, f"the store of {name}"), embedder=embedder)
 
 
-def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> dict[str, Assistant]:
-    """The assistants and their personas."""
+def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> dict[str, Assistant]:
+    """The assistants and their listed or named personas, by id."""
     found: dict[str, Assistant] = {}
     for entry in file.assistants:
         try:
@@ -81,7 +81,7 @@ def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Named) -> d
 
 @asynccontextmanager
 async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
-    """`build`, closed at the end."""
+    """Context of the assistants that `build` returns; closes them at the end."""
     assistants = build(settings, model=model)
     try:
         await assistants.prove()
@@ -91,37 +91,39 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
 
 
 def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts) -> Iterator[Assistant]:
-    """The assistant, and those tones of it that have a name of their own or are listed."""
+    """The assistant, then one for each of its personas in assistants.toml."""
     yield assistant
-    for tone in entry.persona:
-        if tone.id not in prompts.personas:
+    for persona in entry.persona:
+        if persona.id not in prompts.personas:
             raise SettingsError(
-                f"it has the persona {tone.id!r}, but there is no file prompts/<language>/persona/{tone.id}.md."
+                f"it has the persona {persona.id!r}, but there is no file prompts/<language>/persona/{persona.id}.md."
             )
-        names = tone.names or {code: f"{name} ({tone.id})" for code, name in assistant.names.items()}
-        yield replace(assistant, id=f"{assistant.id}:{tone.id}", names=names, listed=tone.listed, persona=tone.id)
+        names = persona.names or {code: f"{name} ({persona.id})" for code, name in assistant.names.items()}
+        yield replace(
+            assistant, id=f"{assistant.id}:{persona.id}", names=names, listed=persona.listed, persona=persona.id
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """What assistants and steps can be made of besides the configured model and index."""
+class _Extras:
+    """The models and indices of assistants.toml, in addition to the configured ones."""
 
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
 
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
-        """Those of an assistant."""
+        """The tools of an assistant, with the index and the model that it names."""
         if entry.index:
-            found = _chosen(self.indices, entry.index, "index")
+            found = _lookup(self.indices, entry.index, "index")
             tools = replace(tools, embedder=found.embedder, settings=found.settings)
-        return self._asking(entry.model, tools) if entry.model else tools
+        return self._with_model(entry.model, tools) if entry.model else tools
 
     def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
-        """Those of its steps that ask another model."""
-        return {step: self._asking(name, tools) for step, name in entry.models.items()}
+        """The tools of the assistant's steps that use a different model, by step."""
+        return {step: self._with_model(name, tools) for step, name in entry.models.items()}
 
-    def _asking(self, name: str, tools: Tools) -> Tools:
-        found = _chosen(self.models, name, "model")
+    def _with_model(self, name: str, tools: Tools) -> Tools:
+        found = _lookup(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
         own = {limit: getattr(found.settings, limit) for limit in limits}
         return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
@@ -130,15 +132,15 @@ class _Named:
 T = TypeVar("T")
 
 
-def _chosen(known: Mapping[str, T], name: str, kind: str) -> T:
+def _lookup(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         there = ", ".join(known) or "none"
         raise SettingsError(f"it uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}.")
     return known[name]
 
 
-def _speaking(entry: AssistantTable, tools: Tools) -> Tools:
-    """The tools of an assistant that is limited to some languages: where a question shows none, it is in one of those."""
+def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
+    """The tools with a detector whose default language is among the languages that the assistant is limited to."""
     languages, default = tools.prompts.languages, tools.settings.default_language
     own = [code for code in entry.languages if code in languages]
     if not own or default in own:
@@ -146,8 +148,8 @@ def _speaking(entry: AssistantTable, tools: Tools) -> Tools:
     return replace(tools, detector=LanguageDetector(languages, own[0]))
 
 
-def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named) -> Assistant:
-    own = _speaking(entry, named.tools(entry, tools))
+def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras) -> Assistant:
+    own = _limited_to_languages(entry, named.tools(entry, tools))
     plan = make_plan(entry.steps, own, named.by_step(entry, own))
     running = {step.name for group in plan for step in group}
     return Assistant(
@@ -155,7 +157,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Named)
         names=entry.names,
         plan=plan,
         left_out=tuple(name for name in flat(entry.steps) if name not in running),
-        unasked=unasked(plan, own.settings.helper_calls),
+        helper_call_warning=helper_call_warning(plan, own.settings.helper_calls),
         store=named.indices[entry.index].store if entry.index else store,
         collections=tuple(entry.collections),
         listed=entry.listed,

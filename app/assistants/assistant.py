@@ -1,4 +1,4 @@
-"""What answers: an assistant is one pipeline on one index; all of them share what they are made of."""
+"""An assistant runs one pipeline on one index; all assistants share stores, models and prompts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.core.breaker import Breaker
 from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
 from app.core.prompts import Language, Prompts
-from app.core.turn import Events, Request, Status, Turn
+from app.core.turn import CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
-from app.index.checkup import Checkup, damaged
+from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
 from app.models.rerank import Reranker
 from app.pipeline.registry import upto
@@ -27,12 +27,12 @@ from app.pipeline.trace import traced
 
 @dataclass(frozen=True)
 class Assistant:
-    """One pipeline under the name of a model; `limits`, as `collections`, are what it never answers from beyond.
+    """A pipeline that clients select as a model; it answers only from pages within `collections` and `limits`.
 
-    `lookup` are its steps without a language model. `descriptions` and `suggestions` (first questions) are shown to
-    readers, by language; `sources` says how its sources are sent, empty where that depends on the client. `left_out` are
-    steps that need a language model and have none; `unasked` tells where a question has too few helper calls for them.
-    `index` is the name of its index, empty for the configured one.
+    `lookup` is the plan without a language model. `names`, `descriptions` and `suggestions` (first questions) are by
+    language. `sources` is the form of sources; empty if it depends on the client. `left_out` lists steps that need a
+    language model but have none; `helper_call_warning` is set if the limit of helper calls is too low for the steps.
+    `index` is the name of its index; empty for the configured one.
     """
 
     id: str
@@ -50,14 +50,14 @@ class Assistant:
     limits: Filters = field(default_factory=Filters)
     personas: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
-    unasked: str = ""
+    helper_call_warning: str = ""
     index: str = ""
 
     async def answer(self, request: Request) -> Events:
-        """The answer's events, on the index as it is now.
+        """Answer a question from the live generation of the index, as events.
 
-        Raises an `AssistantError` before the first text when it can't answer; later failures are a
-        `Failure` event. Closing the iterator cancels the work upstream.
+        Raises an `AssistantError` if it fails before the first text; a later failure is a `Failure` event. Closing the
+        iterator cancels the upstream calls.
         """
         turn, texts = await self.begin(request), None
         for group in self.plan:
@@ -66,36 +66,36 @@ class Assistant:
             turn = await run((group,), turn)
         if texts:
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
-        said = answer(turn)
-        async with aclosing(traced(said, turn, self.plan) if request.trace else said) as events:
-            async for event in events:
+        events = answer(turn)
+        async with aclosing(traced(events, turn, self.plan) if request.trace else events) as traced_events:
+            async for event in traced_events:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn as it is once the passages are found and fused; nothing is reranked, judged or synthesized."""
+        """The turn after the passages are found and fused, without reranking, evidence check and synthesis."""
         return await run(upto(self.plan, "search"), await self.begin(request), search=True)
 
     async def weigh(self, request: Request) -> Turn:
-        """The turn as it is once it was judged whether the passages say anything of the question."""
+        """The turn after the evidence check, which decides whether the passages are relevant to the question."""
         return await run(upto(self.plan, "evidence"), await self.begin(request))
 
     async def search(self, request: Request) -> Turn:
-        """As `find`, but reranked where its steps do so, and without asking a language model."""
+        """The turn after retrieval and, if the plan has it, reranking; never calls a language model."""
         return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
-        """The page with its Markdown; None where there is none within this assistant's limits."""
+        """The page with its Markdown; None if it isn't indexed or is outside this assistant's limits."""
         live = await self.store.live()
         page = await live.page(url)
         if page is None:
             return None
-        # a page is found in its translations' languages, too
+        # translations make a page available in more languages
         languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
         limits = self.limits.within(self.collections)
         return page if limits.admits(page.url, page.collection, languages, page.versions) else None
 
     async def begin(self, request: Request) -> Turn:
-        """The turn before its first step: within this assistant's limits, in its tone, on the index as it is now."""
+        """The turn before the first step, with this assistant's limits and persona, on the live generation."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
                 f"There is no persona {quoted(request.persona)} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
@@ -103,20 +103,21 @@ class Assistant:
             )
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        return Turn(request=request, generation=await self.store.live())
+        citing = CitingTrace() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), citing=citing)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Whether an index can be searched: what its store and the index itself lack, where they lack something."""
+    """The state of an index; `store_problem` and `problem` are empty if it can be searched."""
 
     embedder: str
     info: GenerationInfo | None = None
     store_problem: str = ""
     problem: str = ""
 
-    def told(self) -> Mapping[str, Any]:
-        """For operators, ready for JSON."""
+    def summary(self) -> Mapping[str, Any]:
+        """The state for operators, ready for JSON."""
         if problem := self.store_problem or self.problem:
             return {"ok": False, "problem": problem}
         assert self.info is not None
@@ -126,9 +127,7 @@ class IndexState:
 
 @dataclass(frozen=True)
 class Health:
-    """Whether questions can be answered, and what with: the index is that of the first assistant, others that assistants
-    use are told under `indices` of the details.
-    """
+    """Whether questions can be answered. `index` is that of the first assistant; `details` has others under `indices`."""
 
     ok: bool
     store: str
@@ -139,16 +138,16 @@ class Health:
 
 
 class Closable(Protocol):
-    """What holds connections."""
+    """An object that holds connections."""
 
     async def close(self) -> None:
-        """Let go of them."""
+        """Close the connections."""
         ...
 
 
 @dataclass(frozen=True)
 class Assistants:
-    """All assistants and what they share; `llm_timeout` is the longest of their models'. Close it when done."""
+    """All assistants and their shared parts; close it after use. `llm_timeout` is the longest of all models, in seconds."""
 
     by_id: Mapping[str, Assistant]
     store: Store
@@ -164,37 +163,40 @@ class Assistants:
     checkups: dict[str, Checkup] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:
-        """The assistant of this name; the first one for an empty name. `name:persona` writes in that tone."""
+        """The assistant of this name; the first one if the name is empty. `name:persona` selects a persona of it.
+
+        Raises `RequestError` with the code `model_not_found` for an unknown name.
+        """
         if not name:
             return next(iter(self.by_id.values()))
-        base, _, persona = name.rpartition(":")  # ids may have colons, personas are names of files
+        base, _, persona = name.rpartition(":")  # ids may contain colons; personas, which are file names, may not
         if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
             return replace(self.by_id[base], id=name, persona=persona, listed=False)
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {quoted(name)} here. There is: {known}. {self._tones(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. There is: {known}. {self._persona_hint(base)}".rstrip(),
                 param="model",
                 code="model_not_found",
             )
         return self.by_id[name]
 
-    def _tones(self, base: str) -> str:
+    def _persona_hint(self, base: str) -> str:
         tones = ", ".join(self.prompts.personas)
         return f"Tones of {base}, as {base}:name, are: {tones}." if base in self.by_id and tones else ""
 
     def listed(self) -> tuple[Assistant, ...]:
-        """Those that are shown to clients."""
+        """The assistants that clients see in the list of models."""
         return tuple(assistant for assistant in self.by_id.values() if assistant.listed)
 
     def used(self) -> Mapping[str, tuple[Store, Embedder]]:
-        """The indices that assistants answer from, by name; that of the first one first, the configured one as ""."""
+        """The store and embedder of each index in use, by name (`""` is the configured one); the first assistant's comes first."""
         names = dict.fromkeys(assistant.index for assistant in self.by_id.values())
         own = {name: self.indices[name] for name in names if name}
         return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
 
     async def health(self) -> Health:
-        """What can be said without asking a model."""
+        """The state of the service; calls no model."""
         used = self.used()
         checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
         found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
@@ -202,7 +204,7 @@ class Assistants:
         details: dict[str, Any] = {"index": first.problem} if first.problem else {}
         if others:
             named = zip(list(used)[1:], others, strict=True)
-            details["indices"] = {name or "DOCS_STORE": state.told() for name, state in named}
+            details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
         return Health(
@@ -215,13 +217,13 @@ class Assistants:
         )
 
     async def prove(self) -> None:
-        """Ask what only a server can tell. Raises `SettingsError` where a step couldn't work with what it says."""
+        """Check with the server that the reranker works for its steps. Raises `SettingsError` if it doesn't."""
         steps = [step for one in self.by_id.values() for group in one.plan for step in group]
         if first := next((step for step in steps if isinstance(step, Rerank)), None):
             await first.prove()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self.store.close()
         await self.embedder.close()
         if self.model:
@@ -232,13 +234,13 @@ class Assistants:
             await other.close()
 
 
-def nothing_in(index: str, error: NoIndex) -> str:
-    """How it is filled; `error` is that of the configured one."""
+def empty_index_message(index: str, error: NoIndex) -> str:
+    """The message for an empty index: for a named index the command that fills it, else the message of `error`."""
     return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
 
 
-def unfit(info: GenerationInfo, embedder: Embedder) -> str:
-    """Why the index can't be searched with the embedder; empty where it can."""
+def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
+    """A message if the index was built with another embedder; empty if it matches."""
     built = info.recipe.embedder
     return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
 
@@ -247,10 +249,10 @@ async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) 
     try:
         live = await store.live()
     except NoIndex as error:
-        return IndexState(embedder.name, problem=nothing_in(name, error))
+        return IndexState(embedder.name, problem=empty_index_message(name, error))
     except IndexDamaged as error:
-        return IndexState(embedder.name, store_problem=damaged(error, name))
+        return IndexState(embedder.name, store_problem=damage_message(error, name))
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
-    problem = unfit(live.info, embedder)
+    problem = embedder_mismatch(live.info, embedder)
     return IndexState(embedder.name, live.info, await checkup.problem(live), problem)

@@ -1,4 +1,4 @@
-"""What stands in assistants.toml, read and checked; nothing is opened here."""
+"""Reads and validates assistants.toml, without opening stores or models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _once(names: list[str]) -> list[str]:
 
 
 Name = Annotated[str, Field(pattern=r"\S")]
-# a lone string would pass for a list of letters, and an empty list for no limit
+# an empty list would mean no limit
 Limit = Annotated[list[Name], AfterValidator(_once), Field(min_length=1)]
 Group = Annotated[list[Name], Field(min_length=1)]
 TEXT = "a text"
@@ -37,17 +37,17 @@ TABLE = "a table, as { key = 1 }"
 
 
 class Table(BaseModel):
-    """A table of the file. The description of a key says what it must be."""
+    """A table of the file. Error messages use the description of a key to say what it must be."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     def written(self) -> Mapping[str, Any]:
-        """The keys that stand in the file, with their values."""
+        """The keys that the file sets, with their values."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class TableWithID(Table):
-    """One of several tables."""
+    """A table of an array of tables, with a unique id."""
 
     id: Name = Field(description='a name of its own, as "docs"')
 
@@ -64,7 +64,7 @@ def _own_ids(tables: list[T]) -> list[T]:
 
 
 class Persona(TableWithID):
-    """A tone that is a model of its own."""
+    """A persona of an assistant that is available as a model."""
 
     names: dict[str, str] = Field({}, description=TEXTS)
     listed: bool = Field(default=False, description=YES_NO)
@@ -100,7 +100,7 @@ class AssistantTable(TableWithID):
 
 
 class ModelTable(TableWithID):
-    """A language model besides the configured one; what isn't written is as in the settings."""
+    """An additional language model. Missing keys have the values of the settings."""
 
     key_env: str = Field("", description="the name of an environment variable")
     url: str = Field("", description="an address")
@@ -114,7 +114,7 @@ class ModelTable(TableWithID):
 
 
 class IndexTable(TableWithID):
-    """A store with the embedder that it is indexed with; what isn't written is that setting's default."""
+    """An additional index: a store with its embedder. Missing keys have the defaults of the settings."""
 
     key_env: str = Field("", description="the name of an environment variable")
     store: Name = Field(description="a directory or an address, as DOCS_STORE")
@@ -132,7 +132,7 @@ class IndexTable(TableWithID):
 
 
 class AssistantsFile(Table):
-    """Its tables: assistants, and what they may be made of besides what is configured."""
+    """The whole file: assistants, additional language models, additional indices."""
 
     assistants: Annotated[list[AssistantTable], AfterValidator(_own_ids)] = Field(
         alias="assistant", min_length=1, description="written as [[assistant]]"
@@ -146,8 +146,8 @@ class AssistantsFile(Table):
 
 
 @contextmanager
-def told_of(settings: Settings) -> Iterator[str]:
-    """Errors in there begin with the name of the file, which is given."""
+def naming_file(settings: Settings) -> Iterator[str]:
+    """Context in which a `SettingsError` is prefixed with the name of the file; yields that name."""
     name = settings.assistants or "the shipped assistants.toml"
     try:
         yield name
@@ -156,16 +156,16 @@ def told_of(settings: Settings) -> Iterator[str]:
 
 
 def index_settings(settings: Settings, id_: str) -> Settings:
-    """The settings for one `[[index]]` of the file. Raises `SettingsError` where there is none of this id."""
+    """The settings for the `[[index]]` with this id. Raises `SettingsError` if there is none."""
     tables = {table.id: table for table in read_assistants(settings).indices}
-    with told_of(settings):
+    with naming_file(settings):
         if id_ not in tables:
             raise SettingsError(f"there is no [[index]] {id_!r}. There is: {', '.join(tables) or 'none'}.")
         return settings_of_index(tables[id_].written(), settings)
 
 
 def read_assistants(settings: Settings) -> AssistantsFile:
-    """The file that is configured, or the shipped one. Raises `SettingsError` that names what is wrong in it."""
+    """The configured file, else the shipped one. Raises `SettingsError` that lists the errors in it."""
     name = settings.assistants or "the shipped assistants.toml"
     try:
         if settings.assistants:
@@ -182,13 +182,13 @@ def read_assistants(settings: Settings) -> AssistantsFile:
     try:
         return AssistantsFile.model_validate(document)
     except ValidationError as error:
-        # a value that fits none of two forms has an error for each
-        told = dict.fromkeys(_told(one, document) for one in error.errors())
-        raise SettingsError("\n".join(f"{name}: {text}" for text in told)) from error
+        # pydantic reports a value that matches no branch of a union once for each branch
+        messages = dict.fromkeys(_message(one, document) for one in error.errors())
+        raise SettingsError("\n".join(f"{name}: {text}" for text in messages)) from error
 
 
-def _told(error: ErrorDetails, document: Mapping[str, Any]) -> str:
-    """The table and its key, what is there and what must be."""
+def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
+    """The table and key of the error, its value, and what the value must be."""
     table: type[Table] = AssistantsFile
     where, found, path = "", document, list(error["loc"])
     while len(path) > 2 and (inner := _TABLES.get(str(path[0]))):
@@ -204,7 +204,7 @@ def _told(error: ErrorDetails, document: Mapping[str, Any]) -> str:
         return f"{where}{key} is missing. It must be {keys[key]}."
     if error["type"] == "value_error" and len(path) == 1:
         return f"{where}{key}: {error['ctx']['error']}."
-    return f"{where}{key} = {_shown(found[key])} must be {keys[key]}."
+    return f"{where}{key} = {_quoted(found[key])} must be {keys[key]}."
 
 
 _TABLES: Mapping[str, type[Table]] = {
@@ -216,6 +216,6 @@ _TABLES: Mapping[str, type[Table]] = {
 LONGEST = 100
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

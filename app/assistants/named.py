@@ -1,4 +1,4 @@
-"""Language models and indices besides the configured ones, as `[[model]]` and `[[index]]` of assistants.toml name them."""
+"""Opens the additional language models and indices: `[[model]]` and `[[index]]` of assistants.toml."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MODEL_KEYS = {
 EMBEDDING_KEYS = tuple(name for name in Settings.model_fields if name.startswith("embedding_") and "key" not in name)
 INDEX_KEYS = {name: name for name in ("store", *EMBEDDING_KEYS)}
 Tables = Sequence[Mapping[str, Any]]
-"""As they are written, each with an id of its own and no unknown key."""
+"""Validated tables: unique ids, no unknown keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A language model, and the settings with its own limits."""
+    """A language model and the settings with its limits."""
 
     model: Model
     settings: Settings
@@ -34,7 +34,7 @@ class NamedModel:
 
 @dataclass(frozen=True, slots=True)
 class NamedIndex:
-    """A store with the embedder that it was indexed with, and the settings of both."""
+    """A store, its embedder, and the settings of both."""
 
     store: Store
     embedder: Embedder
@@ -42,10 +42,10 @@ class NamedIndex:
 
 
 def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
-    """The models by id. Raises `SettingsError` for a wrong value, or a key that isn't in the environment."""
+    """The models by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
     found = {}
     for table in tables:
-        with _told_of("model", table, MODEL_KEYS):
+        with _naming_table("model", table, MODEL_KEYS):
             own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
             if (model := open_model(own)) is None:
                 raise SettingsError("it needs a url, or a class of LlamaIndex.")
@@ -54,26 +54,26 @@ def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
 
 
 def open_indices(tables: Tables, settings: Settings) -> dict[str, NamedIndex]:
-    """The indices by id. Raises `SettingsError` for a wrong value, or a key that isn't in the environment."""
+    """The indices by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
     found = {}
     for table in tables:
         own = settings_of_index(table, settings)
-        with _told_of("index", table, INDEX_KEYS):
+        with _naming_table("index", table, INDEX_KEYS):
             found[table["id"]] = NamedIndex(open_store(own), open_embedder(own), own)
     return found
 
 
 def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
-    """The settings with the index's store and embedder in place of the configured ones. Raises `SettingsError`."""
+    """The settings with the store and embedder of this index. Raises `SettingsError`."""
     none = {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
-    with _told_of("index", table, INDEX_KEYS):
+    with _naming_table("index", table, INDEX_KEYS):
         return _settings(table, INDEX_KEYS, ("embedding_key", none), settings)
 
 
 def _settings(
     table: Mapping[str, Any], names: Mapping[str, str], key: tuple[str, Mapping[str, Any]], settings: Settings
 ) -> Settings:
-    """The settings with what the table says instead; its key stands in the environment, where `key_env` says."""
+    """The settings overridden by the table. The variable that `key_env` names contains the API key."""
     secret, cleared = key
     variable = table.get("key_env", "")
     if variable and variable not in os.environ:
@@ -84,11 +84,11 @@ def _settings(
 
 
 @contextmanager
-def _told_of(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
-    """Errors in there name the table, and its keys in place of settings."""
+def _naming_table(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
+    """Context in which a `SettingsError` names the table, and its keys instead of settings."""
     keys = {f"DOCS_{setting.upper()}": key for key, setting in names.items()}
     try:
         yield
     except SettingsError as error:
-        told = re.sub(r"DOCS_\w+", lambda found: keys.get(found[0], found[0]), str(error))
-        raise SettingsError(f"{kind} {table['id']!r}: {told}") from error
+        message = re.sub(r"DOCS_\w+", lambda found: keys.get(found[0], found[0]), str(error))
+        raise SettingsError(f"{kind} {table['id']!r}: {message}") from error

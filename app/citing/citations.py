@@ -20,6 +20,7 @@ class Citations:
     first: int = 1  # number of the first source
     words: frozenset[str] = frozenset()  # what a model may call a passage
     and_or: frozenset[str] = frozenset()  # what it may write between numbers
+    used: set[int] = field(default_factory=set)  # numbers of the passages that were cited
     _order: list[int] = field(default_factory=list)
 
     @property
@@ -41,7 +42,12 @@ class Citations:
             return None
         if len(numbers) > 1 and not ours:
             return None
+        self.used.update(ours)
         return "".join(f"[{number}]" for number in dict.fromkeys(self._number(passage) for passage in ours))
+
+    def invented(self, words: str) -> list[int]:
+        """The numbers of a citation that no passage has."""
+        return [number for number in self._numbers(words.partition("†")[0]) if number > len(self.passages)]
 
     def _numbers(self, words: str) -> Iterator[int]:
         """The numbers of a list; of a range all, and 0 for one that isn't from one passage to a later one."""

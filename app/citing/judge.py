@@ -10,6 +10,7 @@ from typing import NamedTuple
 from app.citing.citations import Citations
 from app.citing.links import ADDRESS, Addresses, address_in
 from app.citing.markdown import Reading, Span, Words, read
+from app.citing.removals import Removals
 
 LONGEST = 20_000  # characters that are judged together
 _MOST_BRACKETS = 300  # in them: finding their ends takes the parser the square of their number
@@ -47,10 +48,12 @@ class Edit(NamedTuple):
 
 
 class Judge:
-    """Rewrites whole blocks; without `citations` their numbers are left alone."""
+    """Rewrites whole blocks; without `citations` their numbers are left alone. `removals` collects what is removed."""
 
-    def __init__(self, addresses: Addresses, citations: Citations | None = None) -> None:
-        self.addresses, self._citations = addresses, citations
+    def __init__(
+        self, addresses: Addresses, citations: Citations | None = None, removals: Removals | None = None
+    ) -> None:
+        self.addresses, self._citations, self._removals = addresses, citations, removals
         self._rules: dict[str, Callable[[str, Span], Iterator[Edit]]] = {
             "link": self._link, "image": self._image, "autolink": self._autolink, "html_inline": self._tag,
             "entity": self._entity, "backticks": self._span,
@@ -60,9 +63,12 @@ class Judge:
         """The text as readers may get it. `before` is what they got of the same blocks."""
         if not text.strip():
             return text
+        so_far = self._removals.count if self._removals else 0
         shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
         if shown is not None:
             return shown
+        if self._removals:
+            self._removals.neutral(text, so_far)
         apart = "" if not before or before[-1].isspace() else " "
         return f"{apart}{neutral(text)}"
 
@@ -76,18 +82,25 @@ class Judge:
                 return None
             if not edits:
                 return self._numbered(whole, reading, len(before))
+            if self._removals:
+                self._removals.edits(whole, edits, reading)
             text = _applied(whole, edits)[len(before) :]
         return None
 
     def code(self, text: str) -> str:
         """Text of a block of code, without addresses that no passage has."""
-        return _applied(text, sorted(self.in_code(text, 0, len(text))))
+        edits = sorted(self.in_code(text, 0, len(text)))
+        if self._removals:
+            self._removals.edits(text, edits)
+        return _applied(text, edits)
 
     def _numbered(self, whole: str, reading: Reading, start: int) -> str | None:
         if self._citations is None:
             return whole[start:]
         ranges = sorted(words for words in reading.texts if words.end > start)
         edits = [edit for words in ranges for edit in self._cited(whole, max(words.start, start), words.end)]
+        if self._removals:
+            self._removals.citations(whole[edit.start : edit.end] for edit in edits)
         text = _applied(whole, _kept(whole, reading, edits))
         if any(not edit.text for edit in edits):  # what stood apart may now be one
             reading = read(text)

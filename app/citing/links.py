@@ -90,10 +90,17 @@ def untagged(name: str) -> str:
     return _TAG.sub(lambda found: found[0].translate(_ANGLES), name)
 
 
+def related_pages(hits: Iterable[Hit]) -> list[Hit]:
+    """The first hit of each of the first three pages."""
+    pages: dict[str, Hit] = {}
+    for hit in hits:
+        pages.setdefault(hit.chunk.url, hit)
+    return list(pages.values())[:RELATED_PAGES]
+
+
 def related_list(hits: Iterable[Hit], language: Language) -> str:
     """Up to three pages below a heading that promises no more than that they may help; empty without any."""
-    pages = {hit.chunk.url: hit.chunk.title or hit.chunk.url for hit in hits}
-    lines = [f"- {markdown_link(title, url)}" for url, title in list(pages.items())[:RELATED_PAGES]]
+    lines = [f"- {markdown_link(hit.chunk.title or hit.chunk.url, hit.chunk.url)}" for hit in related_pages(hits)]
     return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
 
 

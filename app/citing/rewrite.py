@@ -16,6 +16,7 @@ from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, n
 from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
+from app.citing.removals import Removals
 
 Where = Literal["start", "line", "fence", "block"]
 _AHEAD = 64  # characters of a line tell how it begins
@@ -55,12 +56,18 @@ _ADDRESS_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
 
 
 class Rewriter:
-    """Rewrites a text as it goes by; without `citations` their numbers are left alone."""
+    """Rewrites a text as it goes by; without `citations` their numbers are left alone. `removals` collects what is
+    removed.
+    """
 
     def __init__(
-        self, addresses: Addresses, citations: Citations | None = None, headings: frozenset[str] = frozenset()
+        self,
+        addresses: Addresses,
+        citations: Citations | None = None,
+        headings: frozenset[str] = frozenset(),
+        removals: Removals | None = None,
     ) -> None:
-        self._citations, self._judge = citations, Judge(addresses, citations)
+        self._citations, self._judge, self._removals = citations, Judge(addresses, citations, removals), removals
         self._own_list = OwnList(headings)
         self._begin()
         self._steps: dict[Where, Callable[[], str | None]] = {
@@ -93,7 +100,9 @@ class Rewriter:
         elif self._held:
             text += self._closed(self._judge.safe(self._held, self._said))
         if listed and self._citations and not self._citations.any:
-            self._judge.safe(listed)  # all that it tells of what was used
+            Judge(self._judge.addresses, self._citations).safe(listed)  # all that it tells of what was used
+        if listed and self._removals:
+            self._removals.source_list(listed)
         self._begin()
         return text
 
@@ -199,6 +208,8 @@ class Rewriter:
             written = None if coded or ("|" in text) else text
         elif sign == "<":
             written = text if text == "<" or TAG.fullmatch(text) else f"\\{text}"
+            if written != text and self._removals:
+                self._removals.tag(text)
         elif sign == "&":
             written = text if text[-1] != ";" or harmless(text) else None
         elif sign in "[【":
@@ -222,7 +233,11 @@ class Rewriter:
         cited = [self._judge.bracket(part, joined=joined) for part in parts]
         written = "".join(part if one is None else one for part, one in zip(parts, cited, strict=True))
         apart = self._said[-1:].isspace() or self._held[len(text)].isspace()
-        return written if all(one != "" for one in cited) or apart else None
+        if not apart and "" in cited:
+            return None
+        if self._removals:
+            self._removals.citations(part for part, one in zip(parts, cited, strict=True) if one is not None)
+        return written
 
     def _address(self) -> str | None:
         if not _ADDRESS.match(self._held):
@@ -238,7 +253,11 @@ class Rewriter:
         if edit.start == edit.end:
             return self._wait_for_block()
         apart = last.isspace() or self._held[end].isspace()
-        return self._take(end, "") if apart and len(self._said) > self._begun else self._wait_for_block()
+        if not apart or len(self._said) <= self._begun:
+            return self._wait_for_block()
+        if self._removals:
+            self._removals.edits(text, [edit])
+        return self._take(end, "")
 
     def _host(self) -> str | None:
         if len(self._held) == 2:
@@ -278,6 +297,8 @@ class Rewriter:
                     return self._ended(at, self._judge.safe(held[:at], self._said))
                 self._next_look = 2 * (at + len(self._said))
         if len(held) >= LONGEST + _AHEAD:
+            if self._removals:
+                self._removals.neutral(held[:LONGEST], self._removals.count)
             return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n")
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.core.prompts import Language
 from app.core.turn import Turn
@@ -13,6 +13,7 @@ from app.text.language import without_stopwords
 
 STEM = 5  # letters: endings change after about as many
 FEWEST_STEMS = 2  # a single word is a heading here and there
+_WORD = re.compile(r"[^\W_]+")
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
 
 
@@ -32,15 +33,44 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
     """The section that has most of the wanted stems, its heading counted with its text; the first one on a tie."""
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
-    ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
     stems_wanted = set(wanted)
+    found = [len(stems(f"{heading} {text}") & stems_wanted) for heading, text in _parts(chunk)]
+    return chunk.sections[found.index(max(found))]
 
-    def score(index: int) -> tuple[int, int]:
-        section = chunk.sections[index]
-        text = " ".join(section.path[-1:]) + " " + chunk.text[section.offset : ends[index]]
-        return len(stems(text) & stems_wanted), -index
 
-    return chunk.sections[max(range(len(chunk.sections)), key=score)]
+def _parts(chunk: Chunk) -> Iterator[tuple[str, str]]:
+    """Each section's heading and its text in the chunk."""
+    ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
+    for section, end in zip(chunk.sections, ends, strict=True):
+        yield " ".join(section.path[-1:]), chunk.text[section.offset : end]
+
+
+def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
+    """What made `best_section` choose its section, with the words of the question that stand in it."""
+    if not chunk.sections:
+        return "the passage lies in no section"
+    asked, parts = set(wanted), list(_parts(chunk))
+    found = [len(stems(f"{heading} {text}") & asked) for heading, text in parts]
+    best = max(found)
+    heading, text = parts[found.index(best)]
+    places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
+    said = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
+    if len(parts) == 1:
+        chosen = "the passage's only section"
+    elif not best or found.count(best) > 1:
+        chosen = f"the first of the passage's sections with most words of question and keywords ({best})"
+    else:
+        chosen = f"the passage's section with most words of question and keywords ({best})"
+    return f"{chosen}; {said}" if said else chosen
+
+
+def _asked_words(text: str, asked: set[str]) -> list[str]:
+    """The words of the text with these stems, one for each stem."""
+    words: dict[str, str] = {}
+    for found in _WORD.finditer(text):
+        for stem in stems(found[0]) & asked:
+            words.setdefault(stem, found[0])
+    return list(words.values())
 
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:

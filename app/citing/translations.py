@@ -26,11 +26,21 @@ class Counterpart:
         """The section that says the same: of the same anchor, else at the same place where both have as many."""
         if of is None:
             return None
-        same = next((section for section in self.sections if section.anchor and section.anchor == of.anchor), None)
+        same = self._same_anchor(of)
         if same or len(self.sections) != len(self.theirs):
             return same
         place = next((i for i, section in enumerate(self.theirs) if _name(section) == _name(of)), None)
         return None if place is None else self.sections[place]
+
+    def reason(self, of: Section | None) -> str:
+        """Why that is the section, for the trace."""
+        page = f"its counterpart on the page in the question's language, {self.page.url}, is"
+        if of and self._same_anchor(of):
+            return f"{page} the section of the same anchor"
+        return f"{page} the section at the same place" if self.section(of) else f"{page} no section for certain"
+
+    def _same_anchor(self, of: Section) -> Section | None:
+        return next((section for section in self.sections if section.anchor and section.anchor == of.anchor), None)
 
 
 def _name(section: Section) -> tuple[tuple[str, ...], str]:

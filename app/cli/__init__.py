@@ -1,4 +1,4 @@
-"""The command line, one file per command; the only place that knows all rooms."""
+"""The command line, with one module per command. It may import every other package."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from app.cli.messages import tell
+from app.cli.output import print_error
 from app.core.errors import AssistantError
 
 DESCRIPTION = "Answers questions about a documentation site from its own pages, with links."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 when it did what was asked, 2 for wrong input, else 1."""
+    """Run a command and return its exit code: 0 for success, 2 for invalid input, 1 for other errors."""
     try:
-        return _run(_parser().parse_args(argv))  # importing the commands takes a while, in which Ctrl-C comes as well
+        return _run(_parser().parse_args(argv))  # Ctrl-C may also arrive while the commands are imported
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output went away: head, less
+    except BrokenPipeError:  # the reader of the output has closed it, like head or less
         sys.stderr.close()
         return 141
 
@@ -29,7 +29,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except AssistantError as error:
         if arguments.debug:
             raise
-        tell(error)
+        print_error(error)
         return 1
     return code
 
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog="Settings are environment variables: docs-assistant check lists them.",
     )
-    parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (run, serve, ask, ingest, pages, generations, assistants, check, evaluate):
         module.add_command(commands)

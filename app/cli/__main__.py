@@ -1,4 +1,4 @@
-"""`python -m app.cli` is `docs-assistant`."""
+"""`python -m app.cli` runs `docs-assistant`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`docs-assistant ask`: one question, answered in the terminal."""
+"""`docs-assistant ask`: answers one question in the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Source, Text
@@ -21,22 +21,24 @@ from app.core.turn import Done, Event, Failure, Message, Request, Source, Text
 def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser("ask", help="ask a question and read the answer as it is written")
-    parser.add_argument("question", nargs="*", help="the question; without one it is read from standard input")
+    parser.add_argument("question", nargs="*", help="the question (default: read from standard input)")
     parser.add_argument("--assistant", default="", help="which assistant to ask (default: the first)")
-    parser.add_argument("--json", action="store_true", help="the whole answer with its sources as JSON")
+    parser.add_argument("--json", action="store_true", help="print the whole answer with its sources as JSON")
     parser.add_argument(
-        "--trace", action="store_true", help="also how it came about: each step's input, output and time"
+        "--trace",
+        action="store_true",
+        help="also print input, output and time of each step, why each link is there, and what was removed",
     )
     parser.set_defaults(handler=ask)
 
 
 def ask(arguments: argparse.Namespace) -> int:
-    """Answer one question; 1 when the answer broke off."""
+    """Answer one question. Returns 1 if the answer broke off."""
     settings = Settings.load()
     logs.configure(settings)
     question = " ".join(arguments.question) or _read_question()
     if not question.strip():
-        raise RequestError("No question: write it behind the command, or into standard input.")
+        raise RequestError("No question: pass it as an argument or on standard input.")
     return asyncio.run(_ask(settings, question.strip(), arguments))
 
 
@@ -68,7 +70,7 @@ async def _ask(settings: Settings, question: str, arguments: argparse.Namespace)
     else:
         print()
         for step in steps:
-            print(_traced(step), file=sys.stderr)
+            print(_step_text(step), file=sys.stderr)
         if failure:
             print(f"docs-assistant: the answer broke off: {failure}", file=sys.stderr)
     return 1 if failure else 0
@@ -83,20 +85,41 @@ def _whole(events: list[Event], failure: str | None) -> dict[str, Any]:
     }
 
 
-def _traced(step: Mapping[str, Any]) -> str:
-    """One step of the trace, for reading in a terminal."""
+def _step_text(step: Mapping[str, Any]) -> str:
+    """One step of the trace as text."""
     tokens = f", {step['prompt_tokens']} + {step['completion_tokens']} tokens" if step["calls"] else ""
     first = f", first text after {step['first_text_ms']} ms" if step.get("first_text_ms") else ""
     lines = [f"\n{step['step']}: {step['ms']} ms, {step['calls']} calls{tokens}{first}"]
     lines += [f"  error: {step['error']}"] if step["error"] else []
     lines += [f"  reads {', '.join(step['input'])}"] if step["input"] else []
     for key, value in step["output"].items():
+        if key in _ENTRIES:
+            lines += [f"  {key}:{'' if value else ' none'}", *(_ENTRIES[key](entry) for entry in value)]
+            continue
         lines += [f"  {key}: {line}" for line in _lines(value)]
     return "\n".join(lines)
 
 
+def _link(link: Mapping[str, Any]) -> str:
+    number = "[-]" if link["number"] is None else f"[{link['number']}]"
+    passage = "" if link["passage"] is None else f"passage {link['passage']}, "
+    section = f", section “{link['section']}”" if link["section"] else ""
+    return (
+        f"    {number} {link['url']}\n"
+        f"        {passage}chunk {link['chunk']}, score {link['score']}{section}\n"
+        f"        why: {link['reason']}"
+    )
+
+
+def _removal(removal: Mapping[str, Any]) -> str:
+    return f"    {removal['kind']}: {json.dumps(removal['text'], ensure_ascii=False)}\n        why: {removal['reason']}"
+
+
+_ENTRIES = {"links": _link, "removed": _removal}
+
+
 def _lines(value: object) -> list[str]:
-    """A value on one line, a list of tables on a line for each."""
+    """The value as JSON on one line; a list of objects has one line per object."""
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return [json.dumps(item, ensure_ascii=False) for item in value]
     if isinstance(value, Mapping) and any(isinstance(item, list) for item in value.values()):

@@ -1,4 +1,4 @@
-"""`docs-assistant assistants`: each assistant's steps as they will run, with the models that they ask."""
+"""`docs-assistant assistants`: prints the steps of each assistant and the models that they use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
     from app.pipeline.runner import Step
 
-TOGETHER = ("┌", "│", "└")
+GROUP_MARKS = ("┌", "│", "└")
 
 
 def add_command(commands: Commands) -> None:
@@ -23,14 +23,14 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "assistants",
         help="show the steps of each assistant",
-        description="Shows the steps of each assistant as they will run, which of them run together, and what they ask.",
+        description="Shows the steps of each assistant in order, which of them run in parallel, and which models they use.",
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=assistants)
 
 
 def assistants(arguments: argparse.Namespace) -> int:
-    """Print them; a wrong order, a missing model and the like are errors, as when the service starts."""
+    """Print the assistants. Invalid settings are errors, as when the service starts."""
     settings = Settings.load()
     found = asyncio.run(_described(settings))
     print(
@@ -43,10 +43,10 @@ async def _described(settings: Settings) -> list[dict[str, Any]]:
     from app.assistants.assembly import opened
 
     async with opened(settings) as made:
-        return [_of(one) for one in made.by_id.values()]
+        return [_assistant_object(one) for one in made.by_id.values()]
 
 
-def _of(one: Assistant) -> dict[str, Any]:
+def _assistant_object(one: Assistant) -> dict[str, Any]:
     limits = {name: list(values) for name, values in asdict(one.limits).items() if values}
     return {
         "id": one.id,
@@ -57,7 +57,7 @@ def _of(one: Assistant) -> dict[str, Any]:
         "limits": {**({"collections": list(one.collections)} if one.collections else {}), **limits},
         "steps": [[_step(step) for step in group] for group in one.plan],
         "left_out": list(one.left_out),
-        "warning": one.unasked,
+        "warning": one.helper_call_warning,
     }
 
 
@@ -76,8 +76,8 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _text(one: dict[str, Any]) -> str:
     name = next(iter(one["names"].values()), "")
-    told = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
-    lines = [f"{one['id']}  {', '.join(filter(None, told))}".rstrip()]
+    notes = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
+    lines = [f"{one['id']}  {', '.join(filter(None, notes))}".rstrip()]
     if one["persona"]:
         base = one["id"].removesuffix(f":{one['persona']}")
         return f"{lines[0]}\n  steps as {base}"
@@ -87,9 +87,9 @@ def _text(one: dict[str, Any]) -> str:
     for number, group in enumerate(one["steps"], 1):
         for place, step in enumerate(group):
             last = place == len(group) - 1
-            mark = TOGETHER[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
+            mark = GROUP_MARKS[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
             label = f"{number}." if place == 0 else ""
-            lines.append(f"  {label:>3} {mark} {step['step']:<14}{_asks(step)}".rstrip())
+            lines.append(f"  {label:>3} {mark} {step['step']:<14}{_step_notes(step)}".rstrip())
     if one["left_out"]:
         lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
     if one["warning"]:
@@ -97,8 +97,8 @@ def _text(one: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _asks(step: dict[str, Any]) -> str:
-    told = [step[kind] or "no language model" for kind in ("model", "embedder", "reranker") if kind in step]
+def _step_notes(step: dict[str, Any]) -> str:
+    notes = [step[kind] or "no language model" for kind in ("model", "embedder", "reranker") if kind in step]
     if "seconds" in step:
-        told.append(f"{step['seconds']:g} s at most")
-    return ", ".join([*told, *(["may fail"] if step["optional"] else [])])
+        notes.append(f"{step['seconds']:g} s at most")
+    return ", ".join([*notes, *(["may fail"] if step["optional"] else [])])

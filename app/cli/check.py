@@ -1,4 +1,4 @@
-"""`docs-assistant check`: what is configured, what can be reached, what is indexed."""
+"""`docs-assistant check`: prints the configuration and checks store, index and models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings
 
@@ -34,9 +34,9 @@ def add_command(commands: Commands) -> None:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the findings; 1 when something that is configured doesn't work or nothing is indexed."""
+    """Print the findings. Returns 1 if a configured part doesn't work or nothing is indexed."""
     settings = Settings.load()
-    findings = asyncio.run(_look(settings))
+    findings = asyncio.run(_findings(settings))
     if arguments.json:
         print(json.dumps(findings, ensure_ascii=False, indent=2))
     else:
@@ -44,34 +44,34 @@ def check(arguments: argparse.Namespace) -> int:
     return 0 if findings["ok"] else 1
 
 
-async def _look(settings: Settings) -> dict[str, Any]:
+async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
     from app.core.turn import Message
     from app.models.base import CallOptions
 
     async with opened(settings) as assistants:
-        named = {name: await _state(name, *parts) for name, parts in assistants.used().items()}
+        named = {name: await _index_state(name, *parts) for name, parts in assistants.used().items()}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-        unfilled = _unfilled(assistants.by_id.values(), named)
+        empty_collections = _empty_collections(assistants.by_id.values(), named)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     shown = _settings(settings)
     problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
     return {
-        "ok": not any((*problems, model["problem"], *unfilled)),
+        "ok": not any((*problems, model["problem"], *empty_collections)),
         "settings": shown,
         "store": shown["DOCS_STORE"],
         **named.pop("", unused),
         "indices": named,
-        "collections_without_pages": unfilled,
+        "collections_without_pages": empty_collections,
         "language_model": model,
     }
 
 
-async def _state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
-    """An index with its embedder, and what is wrong with them."""
+async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
+    """The index with its embedder, and their problems."""
     index, problem = await _index(name, store, embedder)
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
     return {"index": index, "index_problem": problem, "embedder": answers}
@@ -86,13 +86,13 @@ async def _problem(call: Awaitable[object]) -> str:
 
 
 async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str, Any] | None, str]:
-    from app.assistants.assistant import nothing_in, unfit
+    from app.assistants.assistant import embedder_mismatch, empty_index_message
 
     try:
         generation = await store.live()
         pages = await generation.pages()
     except NoIndex as error:
-        return None, nothing_in(name, error)
+        return None, empty_index_message(name, error)
     except AssistantError as error:
         return None, str(error)
     info = generation.info
@@ -108,11 +108,13 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
         "embedder": info.recipe.embedder,
         "dimension": info.recipe.dimension,
         "splitter": info.recipe.splitter,
-    }, unfit(info, embedder)
+    }, embedder_mismatch(info, embedder)
 
 
-def _unfilled(assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Per assistant, those of its collections that hold no pages in its index; none where there is no index."""
+def _empty_collections(
+    assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """For each assistant, its collections without a page in its index. Assistants without an index are left out."""
     filled = {name: one["index"]["pages_by_collection"] for name, one in states.items() if one["index"]}
     lacking = {
         a.id: [name for name in a.collections if name not in filled[a.index]] for a in assistants if a.index in filled
@@ -121,7 +123,7 @@ def _unfilled(assistants: Iterable[Assistant], states: Mapping[str, Mapping[str,
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    """Every setting with its value, secrets only as set or not."""
+    """Every setting with its value; of a secret only whether it is set."""
     from app.core.masking import masked
 
     def shown(name: str, value: Any) -> Any:
@@ -143,7 +145,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 
 def _as_written(value: Any) -> str:
-    """A setting's value as one would write it into the environment."""
+    """The value of a setting in the form of an environment variable."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""`docs-assistant eval`: measures the service over a question set, and compares two results."""
+"""`docs-assistant eval`: runs evaluations over a question set and compares their results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.settings import Settings
 
 
@@ -20,7 +20,7 @@ def add_command(commands: Commands) -> None:
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    """Run the evaluation that was named."""
+    """Run the selected evaluation."""
     from eval.commands import run
 
     settings = Settings.load()

@@ -1,4 +1,4 @@
-"""`docs-assistant generations` and `rollback`: the published states that are kept, and the way back to the one before."""
+"""`docs-assistant generations` and `rollback`: lists the kept generations of the index, and returns to the previous one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from app.cli import logs
-from app.cli.columns import columns
-from app.cli.indices import add_index_option, settings_of
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import table_lines
 from app.core.errors import IndexMismatch
 from app.core.settings import Settings
 
@@ -22,34 +21,34 @@ if TYPE_CHECKING:
 
 def add_command(commands: Commands) -> None:
     """Register both commands."""
-    listing = commands.add_parser("generations", help="list the published states of the index that are kept")
+    listing = commands.add_parser("generations", help="list the kept generations of the index")
     add_index_option(listing)
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(handler=generations)
     back = commands.add_parser(
         "rollback",
-        help="make the state of the index before the live one live again",
-        description="Makes the generation before the live one live again, in one step, and forgets the one that was "
-        "live. A running service uses it at once. The next run of ingest starts from it.",
+        help="make the previous generation of the index live again",
+        description="Makes the previous generation live again, in one step, and drops the one that was live. "
+        "A running service uses it at once. The next run of ingest starts from it.",
     )
     add_index_option(back)
     back.set_defaults(handler=rollback)
 
 
 def generations(arguments: argparse.Namespace) -> int:
-    """Print the kept generations, newest first. Raises `NoIndex` when there are none."""
+    """Print the kept generations, newest first. Raises `NoIndex` if there are none."""
     live, kept = asyncio.run(_kept(settings_of(arguments)))
     if arguments.json:
         listed = [{"live": info.id == live, **asdict(info)} for info in kept]
         print(json.dumps(listed, ensure_ascii=False, indent=2))
         return 0
     headings = ("generation", "state", "built", "pages", "chunks", "languages", "embedder", "splitter", "analyzer")
-    print(*columns(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
+    print(*table_lines(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
     return 0
 
 
 def rollback(arguments: argparse.Namespace) -> int:
-    """Go back one generation and say what is live now. Raises `NoIndex` when no earlier one is kept."""
+    """Return to the previous generation and print it. Raises `NoIndex` if none is kept."""
     settings = settings_of(arguments)
     logs.configure(settings)
     info = asyncio.run(_back(settings))
@@ -61,7 +60,7 @@ def rollback(arguments: argparse.Namespace) -> int:
 
 
 async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
-    """The id of the live generation, and all that are kept."""
+    """The id of the live generation, and all kept generations."""
     from app.index import open_store
 
     store = open_store(settings)
@@ -85,7 +84,7 @@ async def _back(settings: Settings) -> GenerationInfo:
 
 
 async def _refuse_mismatch(store: Store, embedder: str) -> None:
-    """A service with another embedder would refuse to answer from the generation that it is rolled back to."""
+    """Raises `IndexMismatch` if the previous generation was built with another embedder: the service couldn't use it."""
     earlier = (await store.generations())[1:2]
     if earlier and earlier[0].recipe.embedder != embedder:
         raise IndexMismatch(

@@ -1,4 +1,4 @@
-"""`docs-assistant ingest`: index sites into the store."""
+"""`docs-assistant ingest`: indexes sites into the store."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from app.cli import logs
-from app.cli.indices import add_index_option, settings_of
-from app.cli.messages import tell
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import print_error
 from app.core.errors import NotPublished, SettingsError
 from app.core.settings import Settings
 
@@ -27,38 +26,38 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "ingest",
         help="index documentation sites",
-        description="Indexes sites and publishes the new index in one step; pages of other sites stay as they are.",
-        epilog="Exit codes: 0 all pages are in; 2 published, but some pages failed; 3 not published, because too much of "
+        description="Indexes sites and publishes the new index in one step; pages of other sites are kept.",
+        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages failed; 3 not published, because too much of "
         "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
     )
     parser.add_argument(
         "site",
         nargs="*",
-        help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
+        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
     )
-    parser.add_argument("--only", action="store_true", help="pages of sites that aren't named leave the index")
-    parser.add_argument("--force", action="store_true", help="publish also when too much of a site is missing")
+    parser.add_argument("--only", action="store_true", help="remove the pages of all other sites from the index")
+    parser.add_argument("--force", action="store_true", help="publish even if too much of a site is missing")
     parser.add_argument(
         "--collection",
         action="append",
         metavar="NAME",
-        help="only the sources of this collection (can be given more than once)",
+        help="index only the sources of this collection (can be repeated)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would change")
     parser.add_argument(
-        "--rebuild", action="store_true", help="build the index anew, also where the one that is there can't be read"
+        "--rebuild", action="store_true", help="build a new index, even if the existing one can't be read"
     )
     parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to end"
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to finish"
     )
     add_index_option(parser)
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
-    parser.add_argument("--html", metavar="FILE", help="the report also as a page for the browser")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
     parser.set_defaults(handler=ingest)
 
 
 def ingest(arguments: argparse.Namespace) -> int:
-    """Index the sites; the exit code is the report's."""
+    """Index the sites. Returns the exit code of the report."""
     from ingestion.report_page import write_page
     from ingestion.sources import as_sources, configured, of_collections
 
@@ -73,11 +72,11 @@ def ingest(arguments: argparse.Namespace) -> int:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    how = How(**{field.name: getattr(arguments, field.name) for field in fields(How)})
+    options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
     try:
-        report = asyncio.run(index(settings, sites, how))
+        report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
-        tell(error)
+        print_error(error)
         report = cast("Report", error.report)
     print(report.to_json() if arguments.json else report.text)
     if arguments.html:
@@ -86,8 +85,8 @@ def ingest(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """How the run is done, as `ingestion.run.ingest` has it."""
+class IngestOptions:
+    """Options of `ingestion.run.ingest`."""
 
     only: bool = False
     force: bool = False
@@ -96,8 +95,8 @@ class How:
     wait: float = 0.0
 
 
-async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> Report:
-    """Index the sites with progress on standard error, and return the report."""
+async def index(settings: Settings, sites: Sequence[str | Source], options: IngestOptions) -> Report:
+    """Index the sites, show progress on standard error, and return the report."""
     from app.index import open_store
     from app.models import open_embedder
     from ingestion.progress import open_progress
@@ -107,7 +106,7 @@ async def index(settings: Settings, sites: Sequence[str | Source], how: How) -> 
     progress = open_progress(sys.stderr)
     try:
         return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(how)
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
         )
     finally:
         await store.close()

@@ -1,4 +1,4 @@
-"""Log lines: event name and fields, as text or JSON, to standard error."""
+"""Logging to standard error, as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.core.settings import Settings
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats each record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record with its time, level, logger and message."""
+        """The record with time, level, logger and message."""
         line = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
@@ -26,7 +26,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(settings: Settings) -> None:
-    """Set up the root logger as the settings say."""
+    """Configure the root logger from the settings."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(JsonFormatter() if settings.log_json else text)

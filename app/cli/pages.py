@@ -1,4 +1,4 @@
-"""`docs-assistant pages`: what is indexed, from the list of pages down to the chunks of one."""
+"""`docs-assistant pages`: lists the indexed pages, or shows one page with its chunks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from app.cli.columns import columns
-from app.cli.indices import add_index_option, settings_of
-from app.cli.types import Commands
+from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.output import table_lines
 from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.types import Chunk, GenerationInfo, Page
@@ -28,20 +27,22 @@ BEGINNING = 70
 def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
-        "pages", help="show what is indexed", description="Lists the indexed pages, or shows one with its chunks."
+        "pages", help="show the indexed pages", description="Lists the indexed pages, or shows one with its chunks."
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--search", metavar="TEXT", default="", help="only pages with this text in address or title")
-    chosen.add_argument("--url", metavar="URL", default="", help="one page: what is known of it, and its chunks")
-    parser.add_argument("--stale", action="store_true", help="only pages that could not be read of late")
-    parser.add_argument("--full", action="store_true", help="with --url: the whole text of the chunks")
+    chosen.add_argument(
+        "--search", metavar="TEXT", default="", help="list only pages with this text in their address or title"
+    )
+    chosen.add_argument("--url", metavar="URL", default="", help="show one page with its data and chunks")
+    parser.add_argument("--stale", action="store_true", help="list only pages that could not be read recently")
+    parser.add_argument("--full", action="store_true", help="with --url: show the whole text of the chunks")
     add_index_option(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=pages)
 
 
 def pages(arguments: argparse.Namespace) -> int:
-    """Print the list or the page. Raises `RequestError` for a page that isn't indexed, naming the nearest."""
+    """Print the list or the page. Raises `RequestError` with similar addresses if the page isn't indexed."""
     if arguments.stale and arguments.url:
         raise RequestError("--stale is for the list of pages: leave out --url.")
     if arguments.full and not arguments.url:
@@ -87,7 +88,7 @@ async def _one(settings: Settings, url: str) -> _Shown:
 
 
 async def _find(live: Generation, url: str) -> Page:
-    """The page of this address, its #anchor left out."""
+    """The page with this address; a fragment is ignored."""
     page = await live.page(url) or await live.page(url.partition("#")[0])
     if page is None:
         near = "".join(f"\n  {other}" for other in nearest(url, [page.url for page in await live.pages()]))
@@ -96,16 +97,16 @@ async def _find(live: Generation, url: str) -> Page:
 
 
 def nearest(url: str, urls: Sequence[str]) -> list[str]:
-    """The addresses most like this one, the likest first."""
+    """The addresses most similar to this one, most similar first."""
     wanted = fold(url).rstrip("/")
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
 
-    def likeness(other: str) -> tuple[bool, float]:
+    def similarity(other: str) -> tuple[bool, float]:
         matcher.set_seq1(fold(other).rstrip("/"))
         return wanted in fold(other), matcher.ratio()
 
-    return sorted(urls, key=likeness, reverse=True)[:NEAREST]
+    return sorted(urls, key=similarity, reverse=True)[:NEAREST]
 
 
 def _contains(page: Page, text: str) -> bool:
@@ -140,7 +141,7 @@ def _list_text(info: GenerationInfo, found: Sequence[Page]) -> str:
         )
         for page in found
     ]
-    table = [*columns(headings, rows), ""] if rows else []
+    table = [*table_lines(headings, rows), ""] if rows else []
     stale = sum(1 for page in found if page.stale_since)
     total = f"{len(found)} of {info.pages} pages, {sum(len(page.chunk_ids) for page in found)} of {info.chunks} chunks"
     more = f", {stale} stale" if stale else ""
@@ -179,18 +180,18 @@ def _page_json(shown: _Shown, *, full: bool) -> str:
         }
         for chunk in shown.chunks
     ]
-    del record["chunk_ids"]  # they are the chunks' ids
+    del record["chunk_ids"]  # redundant: the chunks have their ids
     return _dump({**record, "chunks": chunks})
 
 
 def _begin(text: str) -> str:
-    """The first words, in one line."""
+    """The first words on one line."""
     line = " ".join(text.split())
     return line if len(line) <= BEGINNING else f"{line[:BEGINNING].rsplit(' ', 1)[0]} …"
 
 
 def _minute(time: str) -> str:
-    """A time of the index to the minute."""
+    """An ISO 8601 time to the minute."""
     return time[:16].replace("T", " ")
 
 

@@ -1,4 +1,4 @@
-"""`docs-assistant run`: the service and its index in one go, for a first try."""
+"""`docs-assistant run`: starts the service and indexes a site, for a first try."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 import httpx
 
 from app.cli import logs, serve
-from app.cli.ingest import How, index
-from app.cli.messages import tell
-from app.cli.types import Commands
+from app.cli.ingest import IngestOptions, index
+from app.cli.options import Commands
+from app.cli.output import print_error
 from app.core.errors import AssistantError, SettingsError
 from app.core.language import load_language
 from app.core.settings import Settings
@@ -30,13 +30,13 @@ def add_command(commands: Commands) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "run",
-        help="serve, index a site, and say what to do next",
+        help="start the service, index a site, and print the next steps",
         description="Starts the service, indexes the sites (default: this product's own documentation) and keeps serving.",
     )
     parser.add_argument(
         "site",
         nargs="*",
-        help="address of a sitemap or a site, or TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else our own docs)",
+        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else this product's docs)",
     )
     parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
     parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
@@ -44,14 +44,14 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped; 1 when nothing could be indexed and nothing was before, or when the service ended."""
+    """Serve until stopped. Returns 1 if there is nothing to answer from; raises `SettingsError` if the service ends."""
     from ingestion.sources import configured
 
     settings = Settings.load(**serve.overrides(arguments))
     logs.configure(settings)
-    received = _interrupted_by()
+    received = _forward_signals()
     try:
-        return _serve_and_index(settings, arguments.site or configured(settings), _base(settings))
+        return _serve_and_index(settings, arguments.site or configured(settings), _base_url(settings))
     except KeyboardInterrupt:
         return 128 + (received or [signal.SIGINT])[0]
 
@@ -68,35 +68,35 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
 
 
 def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
-    """Index the sites; False when that failed and there is nothing older to answer from."""
+    """Index the sites. False if that failed and there is no earlier index."""
     try:
-        print(asyncio.run(index(settings, sites, How(only=True))).text, file=sys.stderr)
+        print(asyncio.run(index(settings, sites, IngestOptions(only=True))).text, file=sys.stderr)
     except AssistantError as error:
-        tell(error)
-        if not _answers(base):
+        print_error(error)
+        if not _is_healthy(base):
             return False
         print("Going on with what was indexed before.", file=sys.stderr)
     return True
 
 
-def _base(settings: Settings) -> str:
+def _base_url(settings: Settings) -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104  # compared, not bound
     return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
 
 
 @contextmanager
 def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The service as a process of its own: indexing doesn't slow its answers, and stopping stops both."""
-    serve.bind(settings.host, settings.port).close()  # a taken port is told before anything else
-    # -P: a folder called app in the working directory isn't ours
+    """Context of the service in a separate process, so that indexing doesn't slow its answers."""
+    serve.bind(settings.host, settings.port).close()  # report a port in use before anything else
+    # -P: ignore a folder called app in the working directory
     command = [sys.executable, "-P", "-m", "app.cli", "serve", "--until-stdin-ends"]
     command += ["--host", settings.host, "--port", str(settings.port)]
-    # a line for each page of our own site would tear the progress bar apart
+    # log lines of the service would break the progress bar
     quiet = {} if "log_level" in settings.model_fields_set else {"DOCS_LOG_LEVEL": "warning"}
-    # the pipe ends with this program, however that ends
+    # the pipe closes when this program ends, even if it is killed
     service = subprocess.Popen(command, env={**os.environ, **quiet}, stdin=subprocess.PIPE)  # noqa: S603  # our own
     try:
-        _wait(service, base)
+        _wait_until_ready(service, base)
         yield service
     finally:
         service.terminate()
@@ -106,8 +106,8 @@ def _service(settings: Settings, base: str) -> Iterator[subprocess.Popen[bytes]]
             service.kill()
 
 
-def _interrupted_by() -> list[int]:
-    """SIGTERM and SIGHUP act as Ctrl-C from now on, which asyncio cleans up after; they are put into the list."""
+def _forward_signals() -> list[int]:
+    """Make SIGTERM and SIGHUP act like Ctrl-C, so that asyncio cleans up. Received signals are added to the list."""
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -116,11 +116,11 @@ def _interrupted_by() -> list[int]:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it for background processes
     return received
 
 
-def _wait(service: subprocess.Popen[bytes], base: str) -> None:
+def _wait_until_ready(service: subprocess.Popen[bytes], base: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if service.poll() is not None:
@@ -134,7 +134,7 @@ def _wait(service: subprocess.Popen[bytes], base: str) -> None:
     raise SettingsError(f"The service did not answer on {base} within {START_SECONDS:g} s.")
 
 
-def _answers(base: str) -> bool:
+def _is_healthy(base: str) -> bool:
     try:
         return httpx.get(f"{base}/health", timeout=10, trust_env=False).is_success
     except httpx.TransportError:  # the service is gone
@@ -142,7 +142,7 @@ def _answers(base: str) -> bool:
 
 
 def next_steps(settings: Settings, base: str) -> str:
-    """What a newcomer can do now, ready to be copied."""
+    """The next steps for a new user, ready to copy."""
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
     question = load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
     body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'

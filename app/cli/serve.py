@@ -1,4 +1,4 @@
-"""`docs-assistant serve`: the HTTP service."""
+"""`docs-assistant serve`: runs the HTTP service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from app.cli import logs
-from app.cli.types import Commands
+from app.cli.options import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("app.cli.serve")
 
 BACKLOG = 8192
-"""Connections that wait to be taken, as far as the system allows (net.core.somaxconn); who finds no place tries again after 1 s."""
+"""Length of the accept queue, limited by net.core.somaxconn. A client that finds it full tries again after 1 s."""
 IDLE = 120
-"""Seconds that a connection without a request stays open: longer than clients and proxies keep theirs (httpx 5, aiohttp 15,
-nginx and AWS 60, Go 90). Whoever closes first must be the client, or its next request meets a closing connection."""
+"""Seconds that an idle connection stays open: longer than in clients and proxies (httpx 5, aiohttp 15, nginx and AWS 60,
+Go 90). The client must close first, or its next request may meet a closing connection."""
 INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
@@ -42,7 +42,7 @@ def add_command(commands: Commands) -> None:
 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Host and port of the command line, as settings."""
+    """The settings that the command line overrides: host and port."""
     return {key: value for key in ("host", "port") if (value := getattr(arguments, key)) is not None}
 
 
@@ -56,7 +56,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import uvicorn
 
-    from app.api.door.connections import Connections, limits
+    from app.api.middleware.connections import Connections, connection_limits
     from app.api.server import create_app
     from app.assistants.assembly import build
     from app.cli.server import Server
@@ -64,11 +64,11 @@ def serve(arguments: argparse.Namespace) -> int:
     if settings.rerank_url:
         asyncio.run(_prove(settings))
     assistants = build(settings)
-    tell(assistants)
+    log_left_out(assistants)
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
-        http=Connections(limits()).protocol,  # type: ignore[arg-type]  # any callable that makes a connection will do
+        http=Connections(connection_limits()).protocol,  # type: ignore[arg-type]  # uvicorn accepts any callable that creates a protocol
         ws="none",
         backlog=BACKLOG,
         proxy_headers=bool(settings.trusted_proxies),
@@ -78,24 +78,24 @@ def serve(arguments: argparse.Namespace) -> int:
         server_header=False,
         timeout_keep_alive=IDLE,
     )
-    # what start-up made stays: looking through it again and again for garbage took a sixth of an answer's CPU
+    # objects from startup live forever; scanning them in each garbage collection took a sixth of an answer's CPU
     gc.collect()
     gc.freeze()
     Server(app, config).run(sockets=[listener])
     return 0
 
 
-def tell(assistants: Assistants) -> None:
-    """Log what of the steps won't run, or not always."""
+def log_left_out(assistants: Assistants) -> None:
+    """Log steps that are left out, and limits that are too low for all steps."""
     for one in assistants.by_id.values():
         if one.left_out and not one.persona:
             log.info("steps left out, no language model: assistant=%s steps=%s", one.id, ",".join(one.left_out))
-        if one.unasked and not one.persona:
-            log.warning("assistant=%s %s", one.id, one.unasked)
+        if one.helper_call_warning and not one.persona:
+            log.warning("assistant=%s %s", one.id, one.helper_call_warning)
 
 
 async def _prove(settings: Settings) -> None:
-    """With connections of its own: those of the service belong to the loop it runs in."""
+    """Check the reranker, with connections that are closed afterwards: they belong to this event loop."""
     from app.assistants.assembly import opened
 
     async with opened(settings):
@@ -103,20 +103,20 @@ async def _prove(settings: Settings) -> None:
 
 
 def _stop_at_the_end_of_stdin() -> None:
-    """The program that started this one holds the other end: it ends with that program, even with one that was killed."""
+    """Stop when standard input closes, that is, when the program that started this one ends or is killed."""
     while os.read(0, 64):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; `SettingsError` when the address can't be had."""
+    """A listening socket. Raises `SettingsError` if the address isn't available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # only now nobody else can have the address
+        listener.listen(BACKLOG)  # from here on, no other program can use the address
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

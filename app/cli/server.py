@@ -1,4 +1,4 @@
-"""uvicorn, which closes its door at once when it is told to stop: here it goes on answering until all answers ended."""
+"""uvicorn with a graceful shutdown: answers in progress may finish within the drain timeout."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from contextlib import suppress
 import uvicorn
 from fastapi import FastAPI
 
-PATIENCE = 10.0
-"""Seconds that answers under way have to end; what is left then is cancelled, and ends with an error."""
+DRAIN_TIMEOUT = 10.0
+"""Seconds that answers in progress have to finish; then they are cancelled and end with an error."""
 
 
 class Server(uvicorn.Server):
-    """Serves the application; new requests are refused by it (see `app.api.door.stopping`) as long as others are under way."""
+    """Serves the application, which rejects new requests during shutdown (see `app.api.middleware.shutdown`)."""
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, patience: float = PATIENCE) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, drain_timeout: float = DRAIN_TIMEOUT) -> None:
         super().__init__(config)
         config.timeout_graceful_shutdown = 1
         self._app = app
-        self._patience = patience
+        self._drain_timeout = drain_timeout
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let answers end, then stop."""
+        """Wait for answers in progress, then stop."""
         self._app.state.stopping = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._drain_timeout):
                 while self.server_state.tasks and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event for it
                     await asyncio.sleep(0.1)
         await super().shutdown(sockets)

@@ -196,6 +196,43 @@ class StepRecord:
     error: str = ""
 
 
+RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A part of the model's text that readers don't get as it was written, and why. `markup` is a part whose signs are
+    shown as they are, `answer` what was read of an answer before the model was asked again.
+    """
+
+    kind: RemovalKind
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Why the answer links there: `passage` is the passage's number in the prompt, `chunk` its id, `reason` says why this
+    section of it. `number` is the source's number in the answer. Both numbers are None for a page that is only offered.
+    """
+
+    number: int | None
+    passage: int | None
+    chunk: str
+    url: str
+    section: str
+    reason: str
+    score: float
+
+
+@dataclass(slots=True)
+class CitingTrace:
+    """The answer's links and what was removed from the model's text, block by block."""
+
+    links: list[Link] = field(default_factory=list)
+    removed: list[Removal] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
@@ -208,7 +245,8 @@ class Turn:
     `evidence` (0..1) is how much of what the question says the best passage has, `evidence_needed` what it must have;
     `related` are hits too weak to answer from, `choices` hits of different readings of the question, `condensed`
     shorter texts of the hits by the ids of their chunks, where not their own stay.
-    `calls` is the one thing that is shared and grows: it is written by whoever calls a language model.
+    Two things are shared and grow: `calls`, written by whoever calls a language model, and `citing`, written while the
+    events are read; it is None where no trace was asked for.
     """
 
     request: Request
@@ -238,3 +276,4 @@ class Turn:
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
+    citing: CitingTrace | None = None

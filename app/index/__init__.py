@@ -1,4 +1,7 @@
-"""Stores: opened by their address, each behind the protocols of `base`."""
+"""The index: stores opened by address and used through the protocols of `base`, and the ranking of their results.
+
+Called by assistants, pipeline, ingestion and eval; imports app.core and app.text.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ __all__ = ["Draft", "Generation", "Store", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that DOCS_STORE names: a directory, an OpenSearch address, or your own class as package.module:Class.
+    """The store at DOCS_STORE: a directory, an OpenSearch address, or a class of your own as package.module:Class.
 
-    Nothing is connected to yet. Raises `SettingsError` for an address that can't be one.
+    Opens no connection yet. Raises `SettingsError` for an invalid address.
     """
     address = settings.store
     if not address:
@@ -77,7 +80,7 @@ def _own(module: str, name: str, settings: Settings) -> Store:
     return made
 
 
-NOTICE_SECONDS = 1.0  # how long a service may go on with an index after another process published a newer one
+NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation
 
 STORES: Mapping[str, Callable[[SplitResult, Settings], Store]] = MappingProxyType(
     {"opensearch": _opensearch, "opensearchs": _opensearch}

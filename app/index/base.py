@@ -1,7 +1,7 @@
-"""The seam to a store: `Store` keeps generations, `Generation` is a pinned one to read, `Draft` the next one.
+"""Protocols of a store: `Store` keeps generations, `Generation` is one of them to read, `Draft` is the next one.
 
-Publishing moves one pointer, atomically; unchanged chunks are not copied. Readers hold one `Generation`
-from start to end and never see a half-built one. Every method is async; failures are `StoreError`s.
+Publishing moves one pointer atomically; unchanged chunks are not copied. A reader uses one `Generation` throughout and
+never sees an incomplete one. Every method is async; failures are `StoreError`s.
 """
 
 from __future__ import annotations
@@ -14,30 +14,27 @@ from app.core.types import Chunk, GenerationInfo, Legs, Page, Query, Recipe, Vec
 
 
 class Generation(Protocol):
-    """One published state of the index, pinned: later publishing doesn't change what it returns."""
+    """A published state of the index. Later publishing doesn't change what it returns."""
 
     @property
     def info(self) -> GenerationInfo:
-        """What is known of this generation."""
+        """The facts about this generation."""
         ...
 
     async def search(self, query: Query) -> Legs:
-        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both.
+        """The lexical and the vector leg, each best first, with at most `query.depth` candidates and raw scores.
 
-        Where pages have summaries, these are searched too, and the pages' chunks are lifted (`store/lift.py`).
+        Filters apply to both. Summaries of pages, if there are any, are searched too and raise the vector scores of
+        their pages' chunks (see `app.index.ranking.summaries`).
         """
         ...
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks of these ids in their order; an id that this generation lacks is left out."""
+        """The chunks with these ids, in the order of the ids; unknown ids are left out."""
         ...
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these tokens (as `app.text.analysis` makes them); 0 for an unknown one."""
-        ...
-
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
+        """The number of chunks with each of these tokens (of `app.text.analysis`); 0 for an unknown token."""
         ...
 
     async def page(self, url: str) -> Page | None:
@@ -50,47 +47,45 @@ class Generation(Protocol):
 
 
 class Draft(Protocol):
-    """The next generation while it is written. Leaving the context without `publish` discards it."""
+    """The next generation, being written. Leaving the context without `publish` discards it."""
 
     @property
     def rebuilds(self) -> bool:
-        """True when nothing can be shared with the live generation (other recipe, or none is live)."""
+        """True if nothing can be shared with the live generation (another recipe, or none is live)."""
         ...
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that the draft starts from, by address, without Markdown; empty when it rebuilds."""
+        """The pages that the draft starts from, by address, without Markdown; empty for a rebuild."""
         ...
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """Those whose id the draft's base lacks: the ones that `put` needs vectors for."""
+        """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
         ...
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Make these the page's chunks, in this order; `vectors` by chunk id, for those `missing` named.
+        """Add the page, or replace its chunks with these. `vectors` are by chunk id, for the `missing` chunks.
 
-        A page with a `summary_text` needs its vector too, by the page's address.
-
-        A chunk that is there already unchanged is not written again; one whose shown fields (sections,
-        title, dates) changed is rewritten with the vector it has; others of the page leave the draft.
+        If the page has a `summary_text`, `vectors` must contain its vector under the page's address. An unchanged chunk
+        isn't written again; a chunk with other changes (sections, title, dates) keeps its vector.
         """
         ...
 
     async def remove(self, url: str) -> None:
-        """The page and its chunks leave the draft; an unknown address is no error."""
+        """Remove the page and its chunks; an unknown address is no error."""
         ...
 
     async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages (etag, last_ok, status ...) and write no chunk.
+        """Replace the records of these pages (etag, last_ok, status ...) without writing chunks.
 
-        `chunk_ids` and `markdown` of the given pages are ignored: the stored ones stay.
+        `chunk_ids` and `markdown` of the given pages are ignored; the stored values are kept.
         """
         ...
 
     async def publish(self) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept.
 
-        A draft in which nothing was put or removed makes no new generation: touched records are
-        kept, and the live generation's info comes back.
+        If nothing was put or removed, no new generation is made: touched records are saved, and the info of the live
+        generation is returned.
         """
         ...
 
@@ -119,13 +114,13 @@ class Store(Protocol):
         ...
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
-        """Those kept, newest first; the live one is among them."""
+        """The kept generations, newest first, including the live one."""
         ...
 
     async def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again. Raises `NoIndex` when none is kept."""
+        """Make the previous generation live again. Raises `NoIndex` if none is kept."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections; safe to call twice."""
+        """Close all connections; safe to call twice."""
         ...

@@ -1,4 +1,4 @@
-"""Whether an index can be read: a small search of each kind, and a page, as answers need them. No model is asked."""
+"""Checks that an index can be read, with a small search of each kind and a page; calls no model."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from app.core.types import LexicalText, Query
 from app.index.base import Generation
 from app.text.analysis import analyse
 
-FRESH = 5.0  # seconds that a result is good for
-PATIENCE = 5.0  # seconds that the first result is waited for ...
-IMPATIENCE = 0.5  # ... and a later one: until it is there, the one before is told
+FRESH = 5.0  # seconds that a result is valid
+FIRST_WAIT = 5.0  # seconds to wait for the first result
+LATER_WAIT = 0.5  # seconds to wait for a later result; then the previous one is returned
 
 
-async def read_through(generation: Generation) -> None:
-    """Raises `StoreError` naming what can't be read of it."""
+async def check_readable(generation: Generation) -> None:
+    """Raises `StoreError` that names what can't be read."""
     try:
-        lacking = await _lacking(generation)
+        lacking = await _damage(generation)
     except StoreError:
         raise
-    except Exception as error:  # rows that aren't what was written may fail anywhere
+    except Exception as error:  # corrupt rows may fail anywhere
         raise IndexDamaged(f"What the index has isn't what was written to it: {error!r}.") from error
     if lacking:
         raise IndexDamaged(lacking)
 
 
-async def _lacking(generation: Generation) -> str:
+async def _damage(generation: Generation) -> str:
     info = generation.info
     if not info.chunks:
         return ""
@@ -44,9 +44,9 @@ async def _lacking(generation: Generation) -> str:
 
 
 class Checkup:
-    """What is wrong with one store's live generation, looked at again every few seconds while somebody asks.
+    """Checks the live generation of a store, at most every few seconds and only on demand.
 
-    `index` is its name where it isn't the configured one.
+    `index` is the name of the index; empty for the configured one.
     """
 
     def __init__(self, index: str = "") -> None:
@@ -57,28 +57,28 @@ class Checkup:
         self._looking: asyncio.Task[None] | None = None
 
     async def problem(self, generation: Generation) -> str:
-        """Empty where all can be read. Never waits long: what takes longer is told the next time."""
+        """The problem found, or an empty string. Waits only briefly; a slow check is reported by a later call."""
         if generation is not self._of:
             self._of, self._known, self._until, self._looking = generation, None, 0.0, None
         if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look(generation))
         if self._looking is not None:
-            await asyncio.wait({self._looking}, timeout=PATIENCE if self._known is None else IMPATIENCE)
+            await asyncio.wait({self._looking}, timeout=FIRST_WAIT if self._known is None else LATER_WAIT)
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
         found = ""
         try:
-            await read_through(generation)
+            await check_readable(generation)
         except StoreUnavailable as error:
             found = str(error)
         except StoreError as error:
-            found = damaged(error, self._index)
+            found = damage_message(error, self._index)
         if generation is self._of:
             self._known, self._until = found, time.monotonic() + FRESH
 
 
-def damaged(error: StoreError, index: str = "") -> str:
-    """What an operator is told of it, with the command that mends it."""
+def damage_message(error: StoreError, index: str = "") -> str:
+    """The message for operators, with the command that repairs the index."""
     option = f" --index {index}" if index else ""
     return f"{error} `docs-assistant ingest --rebuild{option}` builds it anew."

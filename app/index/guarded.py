@@ -1,4 +1,4 @@
-"""Around the store of the service: one that keeps failing isn't asked, and a search takes a place (`app.core.gate`)."""
+"""A wrapper of a store with a circuit breaker; a search takes a place of the gate (`app.core.gate`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.index.base import Draft, Generation, Store
 
 
 class GuardedStore:
-    """See `app.index.base.Store`. Raises `StoreUnavailable` at once where calls kept failing."""
+    """See `app.index.base.Store`. Raises `StoreUnavailable` at once while the breaker is open."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
@@ -21,8 +21,8 @@ class GuardedStore:
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
-        """The published generation, pinned."""
-        with self._breaker.call(proves=False):  # a store may answer it from memory
+        """The live generation."""
+        with self._breaker.call(proves=False):  # a store may answer from memory, so success proves nothing
             return GuardedGeneration(await self._store.live(), self._breaker)
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
@@ -30,15 +30,15 @@ class GuardedStore:
         return await self._store.draft(recipe, rebuild=rebuild)
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
-        """Those kept, newest first."""
+        """The kept generations, newest first."""
         return await self._store.generations()
 
     async def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again."""
+        """Make the previous generation live again."""
         return await self._store.rollback()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._store.close()
 
 
@@ -58,24 +58,19 @@ class GuardedGeneration:
             yield
 
     async def search(self, query: Query) -> Legs:
-        """Both legs apart, best first, with raw scores."""
+        """The lexical and the vector leg, each best first, with raw scores."""
         with self._asking():
             return await self._generation.search(query)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks of these ids in their order."""
+        """The chunks with these ids, in the order of the ids."""
         with self._asking():
             return await self._generation.fetch(ids)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these tokens."""
+        """The number of chunks with each of these tokens."""
         with self._asking():
             return await self._generation.frequencies(tokens)
-
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page."""
-        with self._asking():
-            return await self._generation.neighbours(chunk, n)
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown."""

@@ -1,4 +1,7 @@
-"""Language models and embedders: opened from settings, each behind one narrow protocol."""
+"""Language models, embedders and rerankers, opened from settings and used through the protocols of `base`.
+
+Called by assistants, pipeline, ingestion and eval; imports app.core.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
 
 def open_model(settings: Settings) -> Model | None:
-    """The configured language model; None when there is none, and answers are extractive."""
+    """The configured language model. None if none is configured; answers are extractive then."""
     if settings.llm_class:
         from app.models.llamaindex import LlamaIndexModel, make
 
@@ -31,7 +34,7 @@ def open_model(settings: Settings) -> Model | None:
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder; static vectors that need no server when none is."""
+    """The configured embedder, else the static embedder, which needs no server."""
     if settings.embedding_class:
         from app.models.llamaindex import LlamaIndexEmbedder, make
 
@@ -55,7 +58,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """The configured reranker; None when there is none."""
+    """The configured reranker; None if none is configured."""
     if not settings.rerank_url:
         return None
     if not settings.rerank_model and settings.rerank_form != "tei":

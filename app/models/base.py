@@ -1,4 +1,4 @@
-"""The seam to language models and embedders. Failures are `ModelError`s."""
+"""Protocols of language models and embedders. Their failures are `ModelError`s."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.core.types import Vector
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How one call is made; None leaves it to the model's server. `timeout` in seconds is for the whole call
-    of `complete`, and for each wait (headers, next piece) of `stream`.
+    """Options of one call; None means the default of the model's server. `timeout` in seconds applies to the whole call
+    of `complete`, and to each wait (headers, next piece) of `stream`.
     """
 
     temperature: float | None = None
@@ -24,25 +24,25 @@ class CallOptions:
 
 
 class Model(Protocol):
-    """A language model that chats."""
+    """A chat model."""
 
     @property
     def name(self) -> str:
-        """The name that its server knows it by."""
+        """The name of the model on its server."""
         ...
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without the model's thinking."""
+        """The whole answer, without reasoning."""
         ...
 
     def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """The answer as it is written; ends with Done. Closing the iterator cancels the call upstream."""
+        """Stream the answer; the last event is Done. Closing the iterator cancels the upstream call."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         ...
 
 
@@ -51,11 +51,11 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the index remembers: another name means other vectors."""
+        """The name that the index records; a different name means incompatible vectors."""
         ...
 
     async def dimension(self) -> int:
-        """Length of the vectors (may ask the server once)."""
+        """Length of the vectors (may call the server once)."""
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
@@ -67,5 +67,5 @@ class Embedder(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         ...

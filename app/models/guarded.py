@@ -1,4 +1,4 @@
-"""Around the models of the service: what keeps failing isn't asked, what stalls is ended, and who waits takes no place."""
+"""Wrappers of models with a circuit breaker, a stall timeout, and release of the answer's place while it waits."""
 
 from __future__ import annotations
 
@@ -16,77 +16,77 @@ from app.models.rerank import Reranker
 from app.models.static import StaticEmbedder
 
 FAILURES = (ModelUnavailable, ModelTimeout)
-LONGEST_THINKING = 3
-"""Times the timeout of a stream that a model may think before its answer."""
+THINKING_FACTOR = 3
+"""Time that a model may reason before its answer, in timeouts of the stream."""
 
 
 def breaker(name: str) -> Breaker:
-    """For calls to a model."""
+    """A circuit breaker for calls to a model."""
     return Breaker(name, FAILURES, ModelUnavailable)
 
 
-class Stall:
-    """Ends a wait in which nothing new was said for so many seconds, however much else was sent.
+class StallTimer:
+    """Ends a stream that sends no text for this many seconds, whatever else it sends.
 
-    One timer looks in now and then: a timeout of its own for each piece would cost more than the piece.
+    One recurring timer: a timeout for each piece would cost more than the piece.
     """
 
     def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._thinks_until = self._loop.time() + LONGEST_THINKING * seconds
-        self._said = self._loop.time()
-        self._timer = self._loop.call_later(seconds, self._look)
-        self.waiting = True  # for the model; False while the answer's reader is at work
+        self._thinks_until = self._loop.time() + THINKING_FACTOR * seconds
+        self._last = self._loop.time()
+        self._timer = self._loop.call_later(seconds, self._check)
+        self.waiting = True  # for the model; False while the consumer processes an event
 
-    def heard(self, event: Text | Reasoning | Usage | Done) -> None:
-        """What came: only text says something, and thinking for a time."""
+    def received(self, event: Text | Reasoning | Usage | Done) -> None:
+        """Reset the timer if the event is text, or reasoning within its time limit."""
         now = self._loop.time()
         if isinstance(event, Text):
             if not event.text.isspace():
-                self._said = now
+                self._last = now
         elif isinstance(event, Reasoning) and now < self._thinks_until:
-            self._said = now
+            self._last = now
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._loop.time()
         if not self.waiting:
-            self._said = now
-        if (left := self._said + self._seconds - now) > 0:
-            self._timer = self._loop.call_later(left, self._look)
+            self._last = now
+        if (left := self._last + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(left, self._check)
         else:
             self._limit.reschedule(now)
 
 
 class GuardedModel:
-    """A language model whose short calls and streams are counted apart: one may be too slow where the other isn't."""
+    """A language model with separate breakers for calls and streams, because only one of them may be too slow."""
 
     def __init__(self, model: Model) -> None:
         self.name = model.name
         self._model = model
-        self._short = breaker(f"{model.name} (short calls)")
+        self._calls = breaker(f"{model.name} (short calls)")
         self._streams = breaker(model.name)
-        self.breakers = (self._short, self._streams)
+        self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer. Raises `ModelUnavailable` at once where calls kept failing."""
-        with self._short.call(), away():
+        """The whole answer. Raises `ModelUnavailable` at once while the breaker is open."""
+        with self._calls.call(), away():
             return await self._model.complete(messages, options)
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """The answer as it is written. Raises `ModelUnavailable` at once where streams kept failing, and `ModelTimeout`
-        when no text came for `options.timeout` seconds; thinking counts as text for three times as long.
+        """Stream the answer. Raises `ModelUnavailable` at once while the breaker is open, and `ModelTimeout` after
+        `options.timeout` seconds without text; reasoning counts as text for three times as long.
         """
         leave()
         with self._streams.call() as call:
-            async with aclosing(self._said(messages, options)) as events:
+            async with aclosing(self._guarded_stream(messages, options)) as events:
                 said = False
                 async for event in events:
                     if not said and isinstance(event, Text):
@@ -94,33 +94,33 @@ class GuardedModel:
                         call.worked()
                     yield event
 
-    async def _said(
+    async def _guarded_stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        stall = None
+        timer = None
         try:
             async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
-                stall = Stall(limit, options.timeout) if options.timeout else None
+                timer = StallTimer(limit, options.timeout) if options.timeout else None
                 async for event in events:
-                    if stall:
-                        stall.heard(event)
-                        stall.waiting = False
+                    if timer:
+                        timer.received(event)
+                        timer.waiting = False
                     yield event
-                    if stall:
-                        stall.waiting = True
+                    if timer:
+                        timer.waiting = True
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
         finally:
-            if stall:
-                stall.stop()
+            if timer:
+                timer.stop()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._model.close()
 
 
 class GuardedEmbedder:
-    """An embedder; `timeout` in seconds is for each call of a question."""
+    """An embedder; `timeout` in seconds applies to each call of `embed_queries`."""
 
     def __init__(self, embedder: Embedder, timeout: float) -> None:
         self.name = embedder.name
@@ -135,7 +135,7 @@ class GuardedEmbedder:
         return await self._embedder.dimension()
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each question. Raises `ModelUnavailable` at once where calls kept failing."""
+        """A vector for each question. Raises `ModelUnavailable` at once while the breaker is open."""
         with self._breaker.call(), self._place():
             try:
                 async with asyncio.timeout(self._timeout):
@@ -148,12 +148,12 @@ class GuardedEmbedder:
         return await self._embedder.embed_passages(texts)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._embedder.close()
 
 
 class GuardedReranker(Reranker):
-    """A reranker."""
+    """A reranker with a circuit breaker."""
 
     def __init__(self, reranker: Reranker) -> None:
         self.name = reranker.name
@@ -162,10 +162,10 @@ class GuardedReranker(Reranker):
         self.breakers = (self._breaker,)
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
-        """A score for each passage. Raises `ModelUnavailable` at once where calls kept failing."""
+        """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
         with self._breaker.call(), away():
             return await self._reranker.rerank(question, passages)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._reranker.close()

@@ -1,4 +1,4 @@
-"""Any LlamaIndex LLM or embedding class as our `Model` or `Embedder`, so that every provider it knows plugs in."""
+"""Adapters that make any LlamaIndex LLM or embedding class a `Model` or an `Embedder`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from httpx import TimeoutException, TransportError
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.thinking import ThinkFilter
 
 
 def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
-    """An object of the class at `module:Class`; `SettingsError` naming the setting when that can't be."""
+    """An instance of the class at `module:Class`. Raises `SettingsError` that names the setting."""
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)(**arguments)
@@ -30,8 +30,8 @@ def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
         raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
-def _named(name: str, error: Exception) -> ModelError:
-    """Our error for a provider's: by the status that its client keeps, else by the trouble with the connection behind it."""
+def _error_from(name: str, error: Exception) -> ModelError:
+    """Convert an exception of a provider by its HTTP status, or by the connection error that caused it."""
     message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
     if status == 429:
         return ModelRateLimited(message)
@@ -51,20 +51,20 @@ class LlamaIndexModel:
         self.name = str(llm.metadata.model_name)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without the model's thinking."""
+        """The whole answer, without reasoning."""
         try:
             async with asyncio.timeout(options.timeout):
                 response = await self._llm.achat(_chat(messages), **_arguments(options))
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
-        except Exception as error:  # every provider has errors of its own
-            raise _named(self.name, error) from error
+        except Exception as error:  # every provider has its own exceptions
+            raise _error_from(self.name, error) from error
         return Completion(ThinkFilter.remove(str(response.message.content or "")), _usage(response))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """The answer as it is written."""
+        """Stream the answer."""
         think, last = ThinkFilter(), None
         try:
             async with asyncio.timeout(options.timeout):
@@ -75,7 +75,7 @@ class LlamaIndexModel:
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:
-            raise _named(self.name, error) from error
+            raise _error_from(self.name, error) from error
         for event in think.flush():
             yield event
         usage = _usage(last)
@@ -84,7 +84,7 @@ class LlamaIndexModel:
         yield Done("stop")
 
     async def close(self) -> None:
-        """Let go of connections, where the class keeps any."""
+        """Close all connections, if the class has any."""
         await _close(self._llm)
 
 
@@ -107,7 +107,7 @@ def _arguments(options: CallOptions) -> dict[str, Any]:
 
 def _usage(response: Any) -> Usage:
     raw = getattr(response, "raw", None)
-    return wire.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
+    return responses.usage_of(raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None))
 
 
 class LlamaIndexEmbedder:
@@ -119,32 +119,32 @@ class LlamaIndexEmbedder:
         self._dimension = 0
 
     async def dimension(self) -> int:
-        """Length of the vectors; embeds a word once to learn it."""
+        """Length of the vectors; embeds one word to determine it."""
         if not self._dimension:
             await self.embed_queries(["dimension"])
         return self._dimension
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question."""
-        rows = await self._called(*(self._embedding.aget_query_embedding(text) for text in texts))
-        return self._checked(rows, len(texts))
+        rows = await self._call(*(self._embedding.aget_query_embedding(text) for text in texts))
+        return self._validated(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        rows = await self._called(self._embedding.aget_text_embedding_batch(list(texts)))
-        return self._checked(rows[0], len(texts))
+        rows = await self._call(self._embedding.aget_text_embedding_batch(list(texts)))
+        return self._validated(rows[0], len(texts))
 
-    async def _called(self, *calls: Any) -> list[Any]:
+    async def _call(self, *calls: Any) -> list[Any]:
         try:
             return list(await asyncio.gather(*calls))
-        except Exception as error:  # every provider has errors of its own
-            raise _named(self.name, error) from error
+        except Exception as error:  # every provider has its own exceptions
+            raise _error_from(self.name, error) from error
 
-    def _checked(self, rows: Sequence[Any], count: int) -> list[Vector]:
-        vectors = wire.vectors(rows, count, self.name)
+    def _validated(self, rows: Sequence[Any], count: int) -> list[Vector]:
+        vectors = responses.vectors(rows, count, self.name)
         self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 
     async def close(self) -> None:
-        """Let go of connections, where the class keeps any."""
+        """Close all connections, if the class has any."""
         await _close(self._embedding)

@@ -1,7 +1,7 @@
-"""Language models and embedders behind any OpenAI-compatible server.
+"""Language models and embedders on any OpenAI-compatible server.
 
-The client is aiohttp: httpx, and the official client on top of it, polls its whole connection pool for
-each request and breaks down at a hundred open streams.
+Uses aiohttp: httpx, and so the official client, scans its whole connection pool for each request and
+becomes unusable at a hundred open streams.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import orjson
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.thinking import ThinkFilter
 
@@ -29,7 +29,7 @@ CONNECT_TIMEOUT = 10.0
 
 
 class Endpoint:
-    """One server address with its key: posts JSON and turns every failure into a `ModelError`."""
+    """A server address with its API key. Posts JSON and raises every failure as a `ModelError`."""
 
     def __init__(self, url: str, key: str = "", *, timeout: float) -> None:
         self.url = url.rstrip("/")
@@ -39,7 +39,7 @@ class Endpoint:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            # not trust_env: with it, aiohttp reads the environment and .netrc anew in a thread for each request
+            # not trust_env: aiohttp would read the environment and .netrc in a thread for each request
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), headers=self._headers, proxy=_proxy(self.url)
             )
@@ -49,14 +49,16 @@ class Endpoint:
     async def post(
         self, path: str, body: Mapping[str, Any], *, wait: float | None = None, total: float | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A 200 answer. `wait` bounds each wait for data, `total` the whole call; seconds."""
+        """Context of a response with status 200. `wait` limits each wait for data, `total` the whole call, in seconds."""
         address = f"{self.url}/{path}"
         limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
         headers = {"Content-Type": "application/json"}
         try:
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
                 if response.status != 200:
-                    raise _refusal(address, response.status, await wire.beginning(response), response.headers)
+                    raise _status_error(
+                        address, response.status, await responses.read_error(response), response.headers
+                    )
                 yield response
         except TimeoutError as error:
             raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
@@ -68,25 +70,25 @@ class Endpoint:
     async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
         try:
             return await self._open().post(address, **request)
-        except aiohttp.ServerDisconnectedError:  # it closed a kept-alive connection just as we took it
+        except aiohttp.ServerDisconnectedError:  # the server closed an idle connection while it was being reused
             return await self._open().post(address, **request)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         if self._session:
             await self._session.close()
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for this address, as HTTPS_PROXY and NO_PROXY do."""
+    """The proxy for this address from HTTPS_PROXY, HTTP_PROXY and NO_PROXY."""
     parts = urlsplit(url)
     return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
 
 
-def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
+def _status_error(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
     message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
     if status == 429:
-        return ModelRateLimited(message, retry_after=wire.retry_after(headers.get("Retry-After", "")))
+        return ModelRateLimited(message, retry_after=responses.retry_after(headers.get("Retry-After", "")))
     return (
         ModelTimeout(message)
         if status in {408, 504}
@@ -97,7 +99,7 @@ def _refusal(address: str, status: int, body: str, headers: Mapping[str, str]) -
 
 
 class OpenAIModel:
-    """A chat model behind `<url>/chat/completions`."""
+    """A chat model at `<url>/chat/completions`."""
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -118,29 +120,29 @@ class OpenAIModel:
         return {key: value for key, value in body.items() if value is not None}
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without the model's thinking."""
+        """The whole answer, without reasoning."""
         body = self._body(messages, options)
         total = options.timeout or self._endpoint.timeout
         async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
-            answer = wire.completion(await wire.whole(response), self._endpoint.url)
+            answer = responses.completion(await responses.read_body(response), self._endpoint.url)
         return replace(answer, text=ThinkFilter.remove(answer.text))
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """The answer as it is written; closing the iterator cancels the call upstream."""
+        """Stream the answer; closing the iterator cancels the upstream call."""
         body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
         think = ThinkFilter()
         finish, length = "", 0
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for pieces in _server_sent(response, self._endpoint.url):
+            async for pieces in _stream_pieces(response, self._endpoint.url):
                 finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
-                for event in _joined(event for piece in pieces for event in _events(piece, think)):
+                for event in _merged(event for piece in pieces for event in _events(piece, think)):
                     yield event
                 length += sum(len(piece.text) for piece in pieces)
-                if length > wire.TEXT_LENGTH:
+                if length > responses.TEXT_LENGTH:
                     raise ModelError(
-                        f"{self._endpoint.url} doesn't end its answer: over {wire.TEXT_LENGTH} characters."
+                        f"{self._endpoint.url} doesn't end its answer: over {responses.TEXT_LENGTH} characters."
                     )
         for event in think.flush():
             yield event
@@ -149,12 +151,12 @@ class OpenAIModel:
         yield Done("length" if finish == "length" else "stop")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
 
-def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
-    if piece.usage is not wire.NOT_TOLD:
+def _events(piece: responses.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    if piece.usage is not responses.NO_USAGE:
         yield piece.usage
     if piece.reasoning:
         yield Reasoning(piece.reasoning)
@@ -162,8 +164,8 @@ def _events(piece: wire.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning 
         yield from think.feed(piece.text)
 
 
-def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
-    """Neighbouring pieces of the answer as one: each on its own way through the pipeline costs more than its text."""
+def _merged(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
+    """Merge adjacent pieces of text: passing each through the pipeline costs more than the text itself."""
     for kind, run in groupby(events, type):
         if kind is Text:
             yield Text("".join(event.text for event in run if isinstance(event, Text)))
@@ -171,13 +173,13 @@ def _joined(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reaso
             yield from run
 
 
-async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[wire.Piece]]:
-    """The pieces of an event stream, those together that arrived at once: a line at a time costs twice the CPU."""
+async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[responses.Piece]]:
+    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU."""
     rest, received = b"", 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
         received += len(data)
-        pieces: list[wire.Piece] = []
+        pieces: list[responses.Piece] = []
         for line in lines:
             if not line.startswith(b"data:"):
                 continue
@@ -186,23 +188,23 @@ async def _server_sent(response: aiohttp.ClientResponse, url: str) -> AsyncItera
                 yield pieces
                 return
             try:
-                pieces.append(wire.piece(payload, url))
+                pieces.append(responses.piece(payload, url))
             except ModelError:
-                yield pieces  # what was said before it is said
+                yield pieces  # the pieces before the broken one are still delivered
                 raise
         yield pieces
-        if len(rest) > wire.LINE_BYTES or received > wire.STREAM_BYTES:
+        if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
             raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
 
 
-def _recorded(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
-    """What an index remembers: the model, and the settings by which it makes other vectors."""
+def _recorded_name(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
+    """The name that the index records: the model and the settings that change its vectors."""
     length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
     return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
 
 
 class OpenAIEmbedder:
-    """An embedding model behind `<url>/embeddings`. Prefixes and length limit belong to the model."""
+    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model."""
 
     def __init__(
         self,
@@ -213,7 +215,7 @@ class OpenAIEmbedder:
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = _recorded(name, prefixes[1], extra_body or {})
+        self.name = _recorded_name(name, prefixes[1], extra_body or {})
         self._model = name
         self._endpoint = endpoint
         self._query_prefix, self._passage_prefix = prefixes
@@ -223,7 +225,7 @@ class OpenAIEmbedder:
         self._first = asyncio.Lock()
 
     async def dimension(self) -> int:
-        """Length of the vectors; asks the server once."""
+        """Length of the vectors; calls the server once."""
         async with self._first:
             if not self._dimension:
                 await self._embed(["dimension"])
@@ -240,13 +242,13 @@ class OpenAIEmbedder:
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
         body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
-            answer = await wire.whole(response, wire.WHOLE_BYTES + len(texts) * wire.ROW_BYTES)
-        vectors = wire.embeddings(answer, len(texts), self._endpoint.url)
+            answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
+        vectors = responses.embeddings(answer, len(texts), self._endpoint.url)
         self._dimension = len(vectors[0]) if vectors else self._dimension
         return vectors
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
     async def __aenter__(self) -> Self:

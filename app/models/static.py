@@ -1,6 +1,6 @@
-"""Vectors without any model server: wordllama's static word vectors, whose weights come inside its wheel.
+"""Embeddings without a model server: static word vectors of wordllama, whose weights are inside its wheel.
 
-Made for English; of Czech they know the borrowed words and names, so the lexical leg leads there.
+Made for English. In Czech they cover only borrowed words and names, so lexical search dominates there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIMENSION = 256
 
 
 class StaticEmbedder:
-    """Embeds on this machine, loaded at the first call (a quarter of a second, 50 MB); never uses the network."""
+    """Embeds in this process without network access. The first call loads the weights (0.25 s, 50 MB)."""
 
     def __init__(self) -> None:
         self._model: Any = None
@@ -30,7 +30,7 @@ class StaticEmbedder:
 
     @property
     def name(self) -> str:
-        """What the index remembers: another name means other vectors."""
+        """The name that the index records; a different name means incompatible vectors."""
         return f"wordllama-{DIMENSION}"
 
     async def dimension(self) -> int:
@@ -38,15 +38,15 @@ class StaticEmbedder:
         return DIMENSION
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each question; zeros where the text has no words."""
+        """A vector of length 1 for each question; zeros for a text without words."""
         return await asyncio.to_thread(self._embed, list(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each passage; zeros where the text has no words."""
+        """A vector of length 1 for each passage; zeros for a text without words."""
         return await asyncio.to_thread(self._embed, list(texts))
 
     async def close(self) -> None:
-        """Let go of the weights; a later call loads them again."""
+        """Release the weights; a later call loads them again."""
         self._model = None
 
     def _embed(self, texts: list[str]) -> list[Vector]:
@@ -83,7 +83,7 @@ def _load() -> Any:
 
 @contextmanager
 def _root_logger_untouched() -> Iterator[None]:
-    """Undo what importing wordllama does to the program's logging (it calls `logging.basicConfig`)."""
+    """Context that restores the root logger, because importing wordllama calls `logging.basicConfig`."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:

@@ -1,4 +1,4 @@
-"""Keeps a reasoning model's thinking out of its answer, also when the tags arrive in pieces."""
+"""Separates the reasoning of a model (`<think>`) from its answer, even if the tags arrive in pieces."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 from app.core.turn import Reasoning, Text
 
 OPEN, CLOSE = "<think>", "</think>"
-HELD = 100  # characters before a first word: blank lines without end say nothing, and reading them again costs time
+# characters kept before the first word: endless blank lines would be read again and again
+MAX_BLANK = 100
 _WHOLE = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ThinkFilter:
-    """Splits a stream of text into answer and thinking. Only thinking at the very start counts: a page may quote the tag."""
+    """Splits a stream of text into answer and reasoning. Only a tag at the start counts, because a page may quote it."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -22,16 +23,16 @@ class ThinkFilter:
 
     @staticmethod
     def remove(text: str) -> str:
-        """The answer without thinking before it."""
+        """The answer without the reasoning before it."""
         start = text.lstrip()
         if start.startswith(OPEN):
             return _WHOLE.sub("", start, count=1).strip()
-        # some servers' chat templates swallow the opening tag
+        # the chat templates of some servers drop the opening tag
         head, close, tail = text.partition(CLOSE)
         return tail.strip() if close and OPEN not in head else text
 
     def feed(self, text: str) -> list[Text | Reasoning]:
-        """What can be said for certain of the text so far."""
+        """Add a piece of text; the events that are certain so far."""
         if self._answering:
             return [Text(text)]
         self._held += text
@@ -42,8 +43,8 @@ class ThinkFilter:
         if start.startswith(OPEN):
             self._inside, self._held = True, start[len(OPEN) :]
             return self._think()
-        if OPEN.startswith(start):  # nothing yet, or a piece of the tag
-            self._held = self._held[-HELD:]
+        if OPEN.startswith(start):  # empty, or part of the tag
+            self._held = self._held[-MAX_BLANK:]
             return []
         return self._answer(start if self._after_thinking else self._held)
 
@@ -62,7 +63,7 @@ class ThinkFilter:
         return [Text(text)]
 
     def flush(self) -> list[Text | Reasoning]:
-        """What was still held back, at the end of the stream."""
+        """The rest of the text, at the end of the stream."""
         held, self._held = self._held, ""
         if not held.strip():
             return []

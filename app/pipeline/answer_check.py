@@ -12,11 +12,11 @@ HELD = 80  # characters that a reader may have to wait for
 
 
 class WrongLanguage(Exception):
-    """The answer is in another language; `events` is all of it, where it was read to its end."""
+    """The answer is in another language; `events` is all of it, where it was read to its end, `text` what was read."""
 
-    def __init__(self, events: tuple[Event, ...] = ()) -> None:
+    def __init__(self, text: str, events: tuple[Event, ...] = ()) -> None:
         super().__init__("The answer is in another language.")
-        self.events = events
+        self.text, self.events = text, events
 
 
 class FirstText:
@@ -51,7 +51,7 @@ class FirstText:
     def _release(self, verdict: Verdict) -> str:
         self._holding = False
         if (self._check.beginning(self._held) if verdict == "unsure" else verdict) == "wrong":
-            raise WrongLanguage
+            raise WrongLanguage(self._held)
         return self._held
 
 
@@ -79,6 +79,6 @@ async def whole(events: Events) -> Events:
     async with aclosing(events):
         read = tuple([event async for event in events])
     if any(isinstance(event, Done) and event.language for event in read):
-        raise WrongLanguage(read)
+        raise WrongLanguage("".join(event.text for event in read if isinstance(event, Text)), read)
     for event in read:
         yield event

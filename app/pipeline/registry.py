@@ -1,4 +1,4 @@
-"""Step names of assistants.toml -> steps in an order that can work."""
+"""The registry of steps, and the plan made from the step names in assistants.toml."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from app.text.language import LanguageDetector
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What steps are built from. `model` is None where no language model is configured."""
+    """The dependencies of steps. `model` is None if no language model is configured."""
 
     settings: Settings
     prompts: Prompts
@@ -48,23 +48,23 @@ class Tools:
 
 
 class _NoModel(SettingsError):
-    """The step needs a language model, and there is none."""
+    """The step needs a language model, but none is configured."""
 
 
 class _NoReranker(SettingsError):
-    """The step needs a reranker, and there is none."""
+    """The step needs a reranker, but none is configured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A step that there is: its class, which declares its place, and how one is made."""
+class StepFactory:
+    """A known step: its class, which declares what it reads and writes, and the function that makes one."""
 
     step: Declared
     make: Callable[[Tools], Step]
 
     @property
     def asks_model(self) -> bool:
-        """Whether it asks a language model where there is one."""
+        """Whether the step calls a language model if there is one."""
         return "model" in {field.name for field in fields(self.step)}  # type: ignore[arg-type]  # steps are dataclasses
 
 
@@ -88,62 +88,63 @@ def _second_search(tools: Tools) -> Step:
     return SecondSearch(_model(tools), retrieve, relevance, tools.prompts, tools.settings)
 
 
-_BOXES = (
-    Box(Detect, lambda t: Detect(t.detector, t.prompts)),
-    Box(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
-    Box(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
-    Box(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
-    Box(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
-    Box(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
-    Box(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
-    Box(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
-    Box(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
-    Box(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
-    Box(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
-    Box(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
-    Box(Relevance, lambda t: Relevance(t.prompts, t.settings)),
-    Box(SecondSearch, _second_search),
-    Box(Clarify, lambda t: Clarify(t.prompts, t.settings)),
-    Box(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
-    Box(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
-    Box(Cite, lambda t: Cite(t.prompts, t.settings.images)),
+_FACTORIES = (
+    StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
+    StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
+    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
+    StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
+    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
+    StepFactory(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
+    StepFactory(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
+    StepFactory(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
+    StepFactory(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
+    StepFactory(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
+    StepFactory(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
+    StepFactory(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
+    StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
+    StepFactory(SecondSearch, _second_search),
+    StepFactory(Clarify, lambda t: Clarify(t.prompts, t.settings)),
+    StepFactory(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
+    StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
+    StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.images)),
 )
-STEPS: Mapping[str, Box] = MappingProxyType({box.step.name: box for box in _BOXES})
+STEPS: Mapping[str, StepFactory] = MappingProxyType({factory.step.name: factory for factory in _FACTORIES})
 
 Names = Sequence[str | Sequence[str]]
-"""The steps as they are written: those in an inner list are a group."""
+"""Step names as in assistants.toml; the steps of an inner list form a group and run in parallel."""
 
 
 def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = MappingProxyType({})) -> Plan:
-    """The steps in their groups; those that need a language model are left out where there is none. `by_step` are the
-    tools of steps that ask a model of their own: where there are such, no step may lack one.
+    """The steps in their groups, without those that need a language model if there is none. `by_step` has the tools of
+    steps with a different model; if it has any, no step may lack a model.
 
-    Raises `SettingsError` for an unknown name, an order that can't work, whether or not its steps are left out, and a
-    step without what it needs.
+    Raises `SettingsError` for an unknown name, an invalid order (even of steps that are left out), or a step without
+    what it needs.
     """
     prove_order(names)
     _prove_models(flat(names), tools, by_step)
     groups = (
-        tuple(step for name in group if (step := _made(name, by_step.get(name, tools)))) for group in _grouped(names)
+        tuple(step for name in group if (step := _make_step(name, by_step.get(name, tools))))
+        for group in _grouped(names)
     )
     return tuple(group for group in groups if group)
 
 
 def prove_order(names: Names) -> None:
-    """Raises `SettingsError` for an unknown name or an order that can't work; nothing is made."""
+    """Raises `SettingsError` for an unknown name or an invalid order; makes no steps."""
     if unknown := next((name for name in flat(names) if name not in STEPS), ""):
         raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
     groups: list[list[Declared]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
-    prove(groups, {name: box.step for name, box in STEPS.items()})
+    prove(groups, {name: factory.step for name, factory in STEPS.items()})
 
 
 def flat(names: Names) -> list[str]:
-    """The names of all steps, without their groups."""
+    """The names of all steps, without groups."""
     return [name for group in _grouped(names) for name in group]
 
 
-def lacking(name: str, tools: Tools) -> str:
-    """What the step can't be made without: "a language model", "a reranker", or nothing."""
+def missing_tool(name: str, tools: Tools) -> str:
+    """What the step lacks: "a language model", "a reranker", or an empty string."""
     try:
         STEPS[name].make(tools)
     except _NoModel:
@@ -171,15 +172,15 @@ def _prove_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tool
         )
 
 
-def _made(name: str, tools: Tools) -> Step | None:
+def _make_step(name: str, tools: Tools) -> Step | None:
     try:
         return STEPS[name].make(tools)
     except _NoModel:
         return None
 
 
-def unasked(plan: Plan, most: int) -> str:
-    """What to tell where a question may have too few helper calls for all steps; empty where they are enough."""
+def helper_call_warning(plan: Plan, most: int) -> str:
+    """A warning if the steps may make more than `most` helper calls for a question; else empty."""
     asking = [step for group in plan for step in group if step.helper_calls and getattr(step, "model", None)]
     before = list(accumulate((step.helper_calls for step in asking), initial=0))
     if not (late := [step.name for step, calls in zip(asking, before, strict=False) if calls >= most]):
@@ -191,6 +192,6 @@ def unasked(plan: Plan, most: int) -> str:
 
 
 def upto(plan: Plan, *fields: str) -> Plan:
-    """The part of the plan that ends with the last writer of any of the fields."""
+    """The plan up to and including the last step that writes any of the fields."""
     last = max((i for i, group in enumerate(plan) for step in group if set(fields) & set(step.writes)), default=-1)
     return plan[: last + 1]

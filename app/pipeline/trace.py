@@ -14,7 +14,7 @@ from app.pipeline.runner import Plan
 
 CANDIDATES = 10  # of each leg
 LONGEST_TEXT = 300
-LIVE = {"generation", "events"}  # no values, and nothing to show
+LIVE = {"generation", "events"}  # streams and connections, not values
 
 
 async def traced(events: Events, turn: Turn, plan: Plan) -> Events:
@@ -53,6 +53,9 @@ def _steps(turn: Turn, plan: Plan, clock: _Clock, end: Done | Failure) -> Sequen
         writer["ms"] = clock.ms(time.perf_counter())
         writer["first_text_ms"] = clock.ms(clock.first) if clock.first else None
         writer["output"] = _end(end)
+    citer = next((step for step in steps if step["step"] == "cite"), None)
+    if citer is not None and turn.citing is not None:  # known once all events were read
+        citer["output"] = _shown(turn.citing)
     return steps
 
 
@@ -111,7 +114,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
     }
     return {
         "chunk": hit.chunk.id,
-        "url": hit.chunk.link,
+        "url": hit.chunk.url,
         "language": hit.chunk.language,
         "title": hit.chunk.title,
         **{name: None if score is None else round(score, 4) for name, score in scores.items()},

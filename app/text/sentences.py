@@ -10,7 +10,7 @@ from app.core.language import vocabulary
 # a stop, closing marks, space, then what a sentence begins with: a word, a bullet or a link
 _END = re.compile(r"""[.!?…]["'”’“»)\]*_`]{0,3}\s+(?=["'“„«(\[*_`]{0,3}(?P<first>\w)|[-*+]\s|!?\[)""")
 _STOP = re.compile(r"(?<=[.!?])\s+")
-_LAST_WORD = re.compile(r"([\w.]+)\.$")
+_LAST_WORD = re.compile(r"(?<![\w.])([\w.]+)\.$")
 
 
 def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.assistants.file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
-from app.pipeline.registry import Tools, flat, lacking, prove_order
+from app.pipeline.registry import Tools, flat, missing_tool, prove_order
 from eval.errors import EvaluationError
 
 Steps = tuple[tuple[str, ...], ...]
@@ -41,7 +41,7 @@ def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Vari
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
         found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
     return tuple(
-        Variant(name, steps, changed, next((what for step in changed if (what := lacking(step, tools))), ""))
+        Variant(name, steps, changed, next((what for step in changed if (what := missing_tool(step, tools))), ""))
         for name, steps, changed in found
         if _possible(steps)
     )

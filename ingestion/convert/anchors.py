@@ -122,6 +122,8 @@ class Anchors:
                 learnt = await self._ask(headings, site, url)
         else:
             learnt = Learnt((self.way,), levels=frozenset({1}))
+        if not learnt.rules:
+            return read
         return await self.workers.run(_marked, read, headings, learnt)
 
     async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> Learnt:

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from app.text.fences import outside_code
 
-_INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)")
+_INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)(?=[\s)])")
 _DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")
 _TAG = re.compile(r"(?i)<(?:a|img|video|source)\b[^<>]*+")
 _ATTRIBUTE = re.compile(r"""(?i)(\b(?:href|src)\s*+=\s*+["'])([^"']*+)""")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -23,7 +24,7 @@ from ingestion.convert.base import ConversionError
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-SECONDS = 20.0
+SECONDS = 10.0
 SECONDS_PER_MB = 10.0
 """How long a call may compute: converting is linear, so a page may take longer only where there is more of it."""
 
@@ -34,10 +35,14 @@ MEMORY = 1 << 30
 """Bytes that a process may have as its own data: 20 times what the largest page of most sites needs."""
 
 _START = 60.0
+_GARBAGE = 50_000
+"""Objects made before garbage is looked for: a call's own are gone soon anyway."""
+
 _MOST_PROCESSES = 4
 _NICE = 5
 _PRELOADED = ["ingestion.convert.own_markdown", "ingestion.convert.prepare", "ingestion.crawl.sitemap_parse"]
 _READY = b"ready"
+_OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no room for it when it is needed
 _TIME_OVER = "SIGPROF"
 
 
@@ -68,10 +73,9 @@ class Workers:
             self._idle.put_nowait(worker)
 
     async def __aenter__(self) -> Self:
-        """Has the imports done meanwhile that all processes are copied from."""
+        """Nothing starts before the first call: a run in which no page changed needs no process."""
         if "forkserver" in multiprocessing.get_all_start_methods():
             multiprocessing.forkserver.set_forkserver_preload(_PRELOADED)
-            await asyncio.to_thread(multiprocessing.forkserver.ensure_running)
         return self
 
     async def __aexit__(
@@ -192,6 +196,8 @@ class _Worker:
 def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     """The work of a process: one call after the other until the other end is closed."""
     _limit(memory)
+    gc.freeze()  # what was imported stays, so it need not be searched for garbage again and again
+    gc.set_threshold(_GARBAGE)
     pipe.send_bytes(_READY)
     while True:
         try:
@@ -221,7 +227,7 @@ def _answer(task: bytes) -> bytes:
         answer = True, work(*arguments, **named)
         return pickle.dumps(answer)
     except MemoryError:
-        return pickle.dumps((False, MemoryError()))
+        return _OUT_OF_MEMORY
     except Exception as error:  # noqa: BLE001  # whatever it is, it is of this call alone
         return _told(error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
@@ -55,6 +56,10 @@ class Sitemaps:
     skipped: tuple[Skipped, ...]
     sources: frozenset[str]
     complete: frozenset[str]
+
+
+SMALL = 64 << 10
+"""Bytes of a sitemap, not packed, that are parsed at once: starting a process takes longer."""
 
 
 @dataclass
@@ -127,7 +132,10 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
     """Add what one sitemap lists, and what the sitemaps that it lists do."""
     try:
-        parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
+        if len(answer.body) <= SMALL and not answer.body.startswith(b"\x1f\x8b"):
+            parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
+        else:
+            parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
     except (NoSitemap, ConversionError) as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]

@@ -20,6 +20,9 @@ _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
 _END = re.compile(
     rb"</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*>|<(?:[\w.-]+:)?(?:urlset|sitemapindex)\b[^>]*/>|</html", re.IGNORECASE
 )
+END = 2000
+"""Bytes at the end of a sitemap in which its last tag is looked for."""
+
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
 # an entity of the sitemap's own is never put in: braces make its address none
 _OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
@@ -79,7 +82,7 @@ def _unzipped(body: bytes) -> bytes:
 def _xml(text: bytes, url: str) -> ParsedSitemap:
     whole = True
     if b"\x00" not in text[:64]:
-        whole = _END.search(text[-2000:]) is not None
+        whole = _END.search(text[-END:]) is not None
         text = _BARE_AMPERSAND.sub(b"&amp;", _OWN_ENTITY.sub(rb"{\1}", _as_declared(text)))
         if not whole:  # half an address is none
             text = text[: text.rfind(b"</") + 2] if text.rfind(b"<loc") > text.rfind(b"</loc") else text

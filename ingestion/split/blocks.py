@@ -7,15 +7,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from app.text.sentences import sentences
 from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
 
-_ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])(?=[ \t]*#*[ \t]*$)")
+_ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])(?=[ \t]*+#*+[ \t]*+$)")
+_MARKUP = re.compile(r"[^\w\s.,:;?()'\"/+-]|_|  $")
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 _INLINE = MarkdownIt("commonmark").enable("strikethrough")
-_BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 _CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"})
 
 LONGEST_HEADING = 1000
@@ -24,6 +25,29 @@ LONGEST_HEADING = 1000
 # what it costs to end a chunk before a piece, as a share of a whole chunk's worth
 BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
 BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, STACKED, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.5, 0.8, 1e6
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # as markdown-it calls it
+    """A table as one token. The parser's own rule makes three for each cell, also for those that a short row lacks."""
+    found = table(state, start, end, silent=True)
+    if silent or not found:
+        return found
+    around, state.parentType = state.parentType, "table"
+    others = state.md.block.ruler.getRules("blockquote")
+    last = start + 2
+    while last < end and not (_is_after(state, last) or any(rule(state, last, end, True) for rule in others)):
+        last += 1
+    state.push("table", "table", 0).map = [start, last]
+    state.parentType, state.line = around, last
+    return True
+
+
+def _is_after(state: StateBlock, line: int) -> bool:
+    return state.sCount[line] < state.blkIndent or state.isEmpty(line) or state.is_code_block(line)
+
+
+_BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
+_BLOCKS.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +140,7 @@ def _top_level(lines: list[str]) -> Iterator[tuple[_Block | None, int, int]]:
 
 
 def _blocks(markdown: str) -> list[_Block]:
-    """The blocks of the text. markdown-it's own tree has a node for each cell of a table, which takes its time."""
+    """The blocks of the text as a tree."""
     root = _Block("root", "", "", 0, 0)
     open_ = [root]
     for token in _BLOCKS.parse(markdown):
@@ -169,6 +193,8 @@ def _heading(node: _Block, lines: list[str]) -> Piece:
 
 def _words(content: str) -> str:
     if len(content) > LONGEST_HEADING:  # what a parser would take time for is no heading but a page in one line
+        return content
+    if not _MARKUP.search(content):
         return content
     return _plain(_INLINE.parseInline(content)[0].children or [])
 

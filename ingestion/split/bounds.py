@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,26 +17,60 @@ class Part:
     cost: float
 
 
-def bounds(parts: Sequence[Part], size: int, room: Callable[[int], float]) -> list[tuple[int, int]]:
-    """(first, last + 1) of each chunk, in order; `room` says what a chunk of a length costs for itself.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Lengths of chunks: none is above `size`, and one below `full` costs up to `shortness` more, the shorter the more."""
 
-    No chunk is longer than `size`, but for single parts that are.
+    size: int
+    full: float
+    shortness: float
+    chunk: float = 0.1
+
+
+@dataclass(slots=True)
+class _Cheapest:
+    """The cheapest of the starts in a window that only moves forward; of equal ones the last."""
+
+    _starts: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def add(self, cost: float, start: int) -> None:
+        while self._starts and self._starts[-1][0] >= cost:
+            self._starts.pop()
+        self._starts.append((cost, start))
+
+    def since(self, first: int) -> list[tuple[float, int]]:
+        """(cost, start) of the cheapest from this start on; none where the window is empty."""
+        while self._starts and self._starts[0][1] < first:
+            self._starts.popleft()
+        return [self._starts[0]] if self._starts else []
+
+
+def bounds(parts: Sequence[Part], room: Room) -> list[tuple[int, int]]:
+    """(first, last + 1) of each chunk, in order, in time that grows with the number of parts alone.
+
+    No chunk is longer than the room, but for single parts that are.
     """
-    best = [0.0] + [float("inf")] * len(parts)
-    start_of = [0] * (len(parts) + 1)
-    prices: dict[int, float] = {}  # a page of short lines asks for each length many times
+    ends = [0, *accumulate(part.gap + part.length for part in parts)]
+    begins = [end + part.gap for end, part in zip(ends, parts, strict=False)]
+    slope = room.shortness / room.full
+    costs, start_of = [0.0], [0]
+    full, short = _Cheapest(), _Cheapest()  # what a start costs before a full chunk, and before a shorter one
+    first = first_short = 0
     for end in range(1, len(parts) + 1):
-        length = 0
-        cost_after = parts[end].cost if end < len(parts) else 0.0
-        for start in range(end - 1, -1, -1):
-            length += parts[start].length + (parts[start + 1].gap if start + 1 < end else 0)
-            if length > size and start < end - 1:
-                break
-            if (price := prices.get(length)) is None:
-                price = prices[length] = room(length)
-            total = best[start] + price + cost_after
-            if total < best[end]:
-                best[end], start_of[end] = total, start
+        length = ends[end]
+        short.add(costs[-1] + slope * begins[end - 1], end - 1)
+        while first < end - 1 and length - begins[first] > room.size:
+            first += 1
+        while first_short < end and length - begins[first_short] >= room.full:
+            full.add(costs[first_short], first_short)
+            first_short += 1
+        ways = full.since(first)
+        ways += [
+            (cost + room.shortness - slope * length, start) for cost, start in short.since(max(first, first_short))
+        ]
+        cost, start = min(ways, key=lambda way: (way[0], -way[1]))
+        costs.append(cost + room.chunk + (parts[end].cost if end < len(parts) else 0.0))
+        start_of.append(start)
     found, end = list[tuple[int, int]](), len(parts)
     while end:
         found.append((start_of[end], end))

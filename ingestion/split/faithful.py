@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+from app.text.fences import code_spans
+
 _ADDRESS = re.compile(r"(?<=\]\()\s*<?([^\s)>]+)|(https?://[^\s<>)\]]+)")
 _ID = re.compile(r"\{#[^{}\s]+\}|\[#[^\[\]\s]+\]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -30,8 +31,8 @@ def lost(original: str, translation: str, names: Sequence[str] = ()) -> list[str
 
 def _kept(text: str) -> list[str]:
     """Everything that is the same in every language."""
-    code = [match[2].strip() for match in _CODE.finditer(text)]
-    rest = _CODE.sub(" ", text)
+    code = [text[start:end].strip("`").strip() for start, end in code_spans(text)]
+    rest = _without_code(text)
     ids = _ID.findall(rest)
     rest = _ID.sub(" ", rest)
     addresses = [(match[1] or match[2]).rstrip(".,;") for match in _ADDRESS.finditer(rest)]
@@ -39,4 +40,10 @@ def _kept(text: str) -> list[str]:
 
 
 def _cells(text: str) -> list[int]:
-    return [row.count("|") for row in _ROW.findall(_CODE.sub(" ", text))]
+    return [row.count("|") for row in _ROW.findall(_without_code(text))]
+
+
+def _without_code(text: str) -> str:
+    spans = list(code_spans(text))
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))

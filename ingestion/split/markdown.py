@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import pieces
-from ingestion.split.bounds import Part, bounds
+from ingestion.split.bounds import Part, Room, bounds
 from ingestion.split.chunks import make_chunks, with_neighbours
 
 
@@ -34,9 +34,10 @@ class MarkdownSplitter:
         del vectors
         found = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
         parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
-        groups = [found[first:last] for first, last in bounds(parts, self.size, self._room)]
+        groups = [found[first:last] for first, last in bounds(parts, self._room)]
         return with_neighbours(make_chunks(page, groups), self.context, across_headings=False)
 
-    def _room(self, length: int) -> float:
+    @property
+    def _room(self) -> Room:
         """Above half of the size the length doesn't matter, so that breaks fall where sections end."""
-        return 0.1 + max(0.0, 0.5 - length / self.size) * 2.0
+        return Room(self.size, self.size / 2, shortness=1.0)

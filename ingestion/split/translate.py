@@ -29,7 +29,8 @@ PARALLEL = 4
 TRIES = 2
 SHOWN = 3
 NO_TERMS = "–"
-_H1 = re.compile(r"(?m)^#[ \t]+(\S.*?)[ \t]*(?:\{#[^}]*\})?[ \t]*$")
+_H1 = re.compile(r"(?m)^#[ \t]++(\S.*)$")
+_ANCHOR = re.compile(r"\{#[^{}]*\}$")
 
 
 class NotFaithful(ModelError):
@@ -75,13 +76,12 @@ class Translator:
                 markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
                 self._check_language(markdown, page, target)
                 await asyncio.to_thread(_write, file, markdown)
-        title = _H1.search(markdown)
         return replace(
             page,
             markdown=markdown,
             language=target,
             translated_from=page.language,
-            title=title[1] if title and _H1.search(page.markdown) else page.title,
+            title=(_title(page.markdown) and _title(markdown)) or page.title,
         )
 
     async def close(self) -> None:
@@ -146,6 +146,12 @@ def open_translator(settings: Settings, *, dry: bool = False) -> Translator | No
     return Translator(settings, model, prompts, load_glossary(settings.glossary), Path(settings.translations), dry)
 
 
+def _title(markdown: str) -> str:
+    """The text of the first h1 without its anchor; empty where there is none."""
+    found = _H1.search(markdown)
+    return _ANCHOR.sub("", found[1].rstrip(" \t")).rstrip(" \t") if found else ""
+
+
 def _parts(markdown: str) -> Iterator[tuple[bool, str]]:
     """(translatable, text): fenced code as it is, prose in parts that end between blocks; they join back to the text."""
     for code, piece in blocks(markdown):
@@ -153,7 +159,7 @@ def _parts(markdown: str) -> Iterator[tuple[bool, str]]:
             yield False, piece
             continue
         part = ""
-        for block in re.split(r"(?<=\n)(?=\n*\S)(?<=\n\n)", piece):
+        for block in re.split(r"(?<=\n\n)(?=\S)", piece):
             if part and len(part) + len(block) > PART:
                 yield True, part
                 part = ""

@@ -6,8 +6,9 @@ import math
 import zlib
 from collections.abc import Sequence
 
-from app.core.types import Chunk, LexicalText, Page, Query, Recipe, Vector
-from app.index.base import Draft, Store
+from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe, Vector
+from app.index.base import Draft, Generation, Store
+from app.index.ranking.fuse import rank
 
 DIMENSION = 16
 RECIPE = Recipe(embedder="words-16", dimension=DIMENSION, splitter="one-line-1", analyzer="test-1")
@@ -52,6 +53,11 @@ def page_of(url: str, chunks: Sequence[Chunk] = (), **values) -> Page:
         "hash": f"{zlib.crc32(repr(chunks).encode()):08x}",
     }
     return Page(url=url, **(known | values))
+
+
+async def search(generation: Generation, query: Query) -> tuple[Hit, ...]:
+    """The best hits of both legs."""
+    return await rank(generation, await generation.search(query), query)
 
 
 async def put(draft: Draft, url: str, *texts: str, **values) -> tuple[Chunk, ...]:

@@ -8,8 +8,7 @@ import pytest
 
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
-from app.index.ranking.rank import search
-from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, vector
+from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, search, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'
 

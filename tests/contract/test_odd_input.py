@@ -87,7 +87,6 @@ async def test_odd_addresses_are_addresses_like_others(store, path):
     assert [c.url for c in legs.lexical] == [url]
     chunks = await live.fetch([legs.lexical[0].id])
     assert chunks[0].url == url
-    assert await live.neighbours(chunks[0], 1) == ()
     async with await store.draft(RECIPE) as draft:
         assert (await draft.page_states())[url].url == url
         await draft.remove(url)

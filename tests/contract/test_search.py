@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import LexicalText, Query, Section
-from app.index.ranking.rank import search
 from tests.contract.pages import (
     DIMENSION,
     RECIPE,
@@ -22,6 +21,7 @@ from tests.contract.pages import (
     publish,
     put,
     put_chunks,
+    search,
     semantic,
     vector,
 )
@@ -137,25 +137,7 @@ async def test_exact_search_finds_the_same_on_a_small_index(store):
         assert best.score == pytest.approx(1.0, abs=1e-3)
 
 
-# ---- neighbours, and the whole search ----------------------------------------------------------
-
-
-async def test_neighbours_are_in_page_order_also_after_an_insert(store):
-    await publish(store, {"/a": ["one", "two", "three", "four"], "/b": ["other"]})
-    await publish(store, {"/a": ["one", "inserted", "two", "three", "four"]})
-    live = await store.live()
-    one, inserted, two, three, four = await live.fetch((await live.page(SITE + "/a")).chunk_ids)
-    assert await live.neighbours(two, 1) == (inserted, three)
-    assert await live.neighbours(two, 9) == (one, inserted, three, four)
-    assert await live.neighbours(one, 1) == (inserted,)
-    assert await live.neighbours(four, 2) == (two, three)
-    assert await live.neighbours(two, 0) == ()
-
-
-async def test_a_chunk_that_is_gone_has_no_neighbours(store):
-    await publish(store, {"/a": ["one", "two"]})
-    assert await (await store.live()).neighbours(chunks_of(SITE + "/a", "gone")[0], 2) == ()
-    assert await (await store.live()).neighbours(chunks_of(SITE + "/gone", "one")[0], 2) == ()
+# ---- the whole search --------------------------------------------------------------------------
 
 
 async def test_the_reader_s_language_is_preferred_not_required(store):

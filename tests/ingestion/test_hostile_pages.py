@@ -104,6 +104,8 @@ CASES = [
     Case("tags-without-end", "<a " * 10_000 + TEXT, has=TEXT, media_type="text/markdown"),
     Case("links-without-end", "](" * 10_000 + TEXT, has=TEXT, media_type="text/markdown"),
     Case("many-headings", "# h\n" * 3_000 + TEXT, has=TEXT, media_type="text/markdown"),
+    Case("too-many-headings", "# h\n" * 5_001 + TEXT, "skipped", "5,001 headings", media_type="text/markdown"),
+    Case("comments-in-code", "```sh\n" + "# h\n" * 5_001 + "```\n" + TEXT, has=TEXT, media_type="text/markdown"),
     Case("circle", "", "failed", "circle", more={"status": 302, "headers": {"Location": "/circle"}}),
     Case("to-file", "", "skipped", "isn't one of the given sites", more={"status": 302, "headers": {"Location": "file:///etc/passwd"}}),
     Case(

@@ -11,11 +11,11 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo, Hit, Page, Query
 from app.index.embedded.store import EmbeddedStore
-from app.index.ranking.rank import search
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
 from ingestion.split.summaries import Summariser, open_summariser
+from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite

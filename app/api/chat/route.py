@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: the question in, the answer out, as a stream or whole."""
+"""POST /v1/chat/completions: answers a question, streamed or as one body."""
 
 from __future__ import annotations
 
@@ -7,41 +7,44 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.conversation import to_request
-from app.api.door.requestlog import RequestInfo, info_of, log_error
-from app.api.door.stopping import stopping
-from app.api.inbox import Inbox
-from app.api.json_response import Json
-from app.api.openwebui.display import Display, display, numbers_taken
-from app.api.openwebui.tasks import done, task_of
-from app.api.service import Assistant, Service
-from app.api.stream import Envelope, Form, Said, Stream
-from app.api.wire import ChatRequest, read_chat
+from app.api.bodies import JsonResponse, read_body
+from app.api.conversation import from_chat
+from app.api.event_queue import EventQueue
+from app.api.middleware.requestlog import RequestInfo, info_of, log_error
+from app.api.middleware.shutdown import shutdown_error
+from app.api.openwebui.display import Display, display, highest_source_number
+from app.api.openwebui.tasks import run_task, task_of
+from app.api.request_models import ChatRequest, read_chat
+from app.api.service import Service
+from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
 from app.core import turn
-from app.core.errors import RequestError
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 log = logging.getLogger("app.api")
 
 
 @dataclass(frozen=True)
 class Chat:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """An answer to the last question of the conversation."""
-        admin = self.service.admins.shown(request) > 0
+        """The answer to the last question of the conversation."""
+        admin = self.service.admins.key_number(request) > 0
         if not admin:
             self.service.keys.check(request)
         chat = read_chat(await read_body(request, self.service.settings.max_body))
-        if admin and not chat.trace:  # it opens the trace, and is no key for readers
+        if admin and not chat.trace:  # an admin key permits traces, not questions
             self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
@@ -51,26 +54,26 @@ class Chat:
         if task := task_of(chat, request.headers):
             info.fields.update(task=task.key)
             shown = Display()
-            events: AsyncIterator[Event] = done(task, chat, self.service.assistants.model, self.service.settings)
+            events: AsyncIterator[Event] = run_task(task, chat, self.service.assistants.model, self.service.settings)
         else:
             trace = self._may_trace(request, chat)
             events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
-        form = Envelope(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        form = ChatFormat(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
     def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
-        asked = to_request(chat, info.id, max_question=self.service.settings.max_question)
+        asked = from_chat(chat, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
-        first = numbers_taken(asked.attached) + 1 if shown.events else 1
+        first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first)
 
     def _sources(self, request: Request, assistant: Assistant) -> str:
-        """How this client or this assistant wants sources; empty where nobody says."""
-        number = self.service.keys.shown(request)
+        """The form of sources configured for this client's key or this assistant; empty if not configured."""
+        number = self.service.keys.key_number(request)
         return self.service.settings.key_sources.get(str(number), assistant.sources)
 
     def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
-        """Whether a trace was asked for. Raises `RequestError` where it was, without an admin key."""
+        """Whether the request asks for a trace. Raises `RequestError` if it does so without an admin key."""
         if not chat.trace:
             return False
         instead = ", or ask with `docs-assistant ask --trace`"
@@ -78,31 +81,17 @@ class Chat:
         return True
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body. Raises `RequestError` with the code `too_long` as soon as it is known to have over `limit` bytes."""
-    too_long = RequestError(f"The request has over {limit} bytes, more than is taken here.", code="too_long")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
-        raise too_long
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > limit:
-            raise too_long
-    return bytes(body)
-
-
 class Answer(Response):
-    """Sends the answer's events; the client hanging up closes them at once.
+    """Sends the events of an answer; closes them at once when the client disconnects.
 
-    Only a server that stops, and has waited long enough, cancels it: then the answer ends with that error.
+    A server that shuts down cancels it after the drain timeout; then the answer ends with an error.
     """
 
     def __init__(
         self,
         service: Service,
         info: RequestInfo,
-        form: Form,
+        form: AnswerFormat,
         events: AsyncIterator[Event],
         *,
         stream: bool,
@@ -117,29 +106,29 @@ class Answer(Response):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the answer. Raises what goes wrong before the headers are sent."""
-        async with Inbox(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
+        """Serve the answer. Raises any error that occurs before the headers are sent."""
+        async with EventQueue(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:
                 try:
                     response = await self._whole(inbox)
                 except asyncio.CancelledError as error:
-                    raise stopping() from error
+                    raise shutdown_error() from error
                 await response(scope, receive, send)
 
-    async def _send_stream(self, inbox: Inbox, send: Send) -> None:
+    async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
         stream = Stream(inbox, send, self._form.encoder(), self._info.id)
         try:
-            await stream.run(self._service.patience, self._service.keep_alive)
+            await stream.run(self._service.open_after, self._service.keep_alive)
         except asyncio.CancelledError as error:
             if not stream.open:
-                raise stopping() from error
-            await stream.break_off(stopping())
+                raise shutdown_error() from error
+            await stream.break_off(shutdown_error())
         if stream.error:
             log_error(self._info, stream.error)
 
-    async def _whole(self, inbox: Inbox) -> Response:
+    async def _whole(self, inbox: EventQueue) -> Response:
         texts, usage, sources = list[str](), Usage(), list[Source]()
         while True:
             for event in await inbox.take():
@@ -153,4 +142,4 @@ class Answer(Response):
                     case Source():
                         sources.append(event)
                     case Done():
-                        return Json(self._form.whole(Said("".join(texts), usage, sources, event)))
+                        return JsonResponse(self._form.whole(CompletedAnswer("".join(texts), usage, sources, event)))

@@ -1,1 +1,1 @@
-"""What Open WebUI sends and shows beyond the OpenAI API."""
+"""Extensions of the OpenAI API for Open WebUI: its tasks, its templates, and events for sources and status."""

@@ -1,4 +1,4 @@
-"""Open WebUI: how its requests are recognised, and the form in which it shows sources and status lines."""
+"""Recognises requests of Open WebUI and writes sources and status lines in its form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = re.compile(r'\bid="(\d{1,4})"')
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """How a client is sent what is not text: status lines, sources as events, and as links in the text."""
+    """What a client receives besides the text: status lines, sources as events, sources as links in the text."""
 
     status: bool = False
     events: bool = False
@@ -26,27 +26,27 @@ class Display:
 
 
 def display(headers: Headers, sources: str, *, stream: bool) -> Display:
-    """What this client can show. `sources` is events, links or both; empty: events for Open WebUI, else links."""
-    known = recognised(headers)
-    if not stream:  # Open WebUI doesn't keep the sources of whole answers
+    """What this client can display. `sources` is events, links, both, or empty: events for Open WebUI, else links."""
+    known = is_open_webui(headers)
+    if not stream:  # Open WebUI drops the sources of answers that aren't streamed
         return Display()
     sources = sources or ("events" if known else "links")
     events = sources in ("events", "both")
     return Display(status=known or events, events=events, links=sources != "events")
 
 
-def recognised(headers: Headers) -> bool:
-    """True where the request has a header that only Open WebUI sends."""
+def is_open_webui(headers: Headers) -> bool:
+    """True if the request has a header that only Open WebUI sends."""
     return any(name.startswith(PREFIXES) for name in headers)
 
 
-def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
-    """The user's own question and the material that Open WebUI put around it; most texts have none."""
-    # found letter by letter, as these texts may be as long as a request
+def unwrap_question(text: str) -> tuple[str, tuple[str, ...]]:
+    """The user's question and the attachments that Open WebUI's template wraps around it, if there is such a template."""
+    # no regular expressions, because the text may be as long as a request
     head, _, rest = text.partition("\n<context>\n")
     context, closed, question = rest.rpartition("\n</context>")
-    task, _, told = head.lstrip().partition("\n")
-    if not closed or task.rstrip() != "### Task:" or not told.lstrip().startswith(WRAPPED):
+    task, _, instructions = head.lstrip().partition("\n")
+    if not closed or task.rstrip() != "### Task:" or not instructions.lstrip().startswith(WRAPPED):
         return text, ()
     question = question.strip().removeprefix("<user_query>").removesuffix("</user_query>")
     sources = tuple(_sources(context)) or (context.strip(),)
@@ -54,7 +54,7 @@ def unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _sources(context: str) -> Iterator[str]:
-    """Each element `source`, with its tags."""
+    """Each `<source>` element, including its tags."""
     end = 0
     while (start := context.find("<source", end)) >= 0:
         end = start + len("<source")
@@ -66,14 +66,14 @@ def _sources(context: str) -> Iterator[str]:
         yield context[start:end]
 
 
-def numbers_taken(attached: Iterable[str]) -> int:
-    """The highest number that Open WebUI gave to attached material: it shows these as sources of its own."""
+def highest_source_number(attached: Iterable[str]) -> int:
+    """The highest number that Open WebUI gave to an attachment; it shows attachments as numbered sources."""
     ids = (_ID.search(source.partition(">")[0]) for source in attached)
     return max((int(found[1]) for found in ids if found), default=0)
 
 
 def source_event(source: Source) -> dict[str, Any]:
-    """A source as Open WebUI takes it. `external` keeps it from asking Google for an icon of the host."""
+    """A source as an event of Open WebUI. `external` prevents a request to Google for the icon of the host."""
     data = {
         "source": {"id": source.url, "name": source.name, "url": source.url},
         "document": [source.snippet],
@@ -84,5 +84,5 @@ def source_event(source: Source) -> dict[str, Any]:
 
 
 def status_event(status: Status) -> dict[str, Any]:
-    """A line that Open WebUI shows above the answer."""
+    """A status line, which Open WebUI shows above the answer."""
     return {"type": "status", "data": {"description": status.text, "done": status.done}}

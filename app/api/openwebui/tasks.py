@@ -1,7 +1,7 @@
-"""Open WebUI's own small tasks (a title, tags, next questions ...): by the language model without retrieval, or by rule.
+"""Runs tasks of Open WebUI (a title, tags, follow-up questions) with the language model but without retrieval, or by rule.
 
-A prompt of the client's reaches the model only here. What comes back is held to the JSON that the task asks for, and to
-300 tokens, so that nobody can talk to the model through this door.
+This is the only place where a prompt of the client reaches the model. The reply is limited to 300 tokens and to the JSON
+of the task, so that it can't be used for a free conversation with the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from starlette.datastructures import Headers
 
-from app.api.wire import ChatRequest
+from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
@@ -26,12 +26,12 @@ from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")
 
-MOST_TOKENS = 300
-LONGEST_TEXT = 200
-MOST_TEXTS = 5
+MAX_TOKENS = 300
+MAX_CHARS = 200
+MAX_ITEMS = 5
 CHARACTERS_PER_TOKEN = 3
 HEADER = "x-owui-task"
-# by Open WebUI's name: the one key of the JSON that is wanted
+# by Open WebUI's name of the task: the only key of the JSON reply
 BY_NAME: Mapping[str, str] = MappingProxyType(
     {
         "title_generation": "title",
@@ -43,7 +43,7 @@ BY_NAME: Mapping[str, str] = MappingProxyType(
     }
 )
 LISTS = frozenset({"tags", "follow_ups", "queries"})
-BY_BEGINNING: Mapping[str, str] = MappingProxyType(
+BY_FIRST_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "Generate a concise title": "title",
         "Generate 1-3 broad tags": "tags",
@@ -60,7 +60,7 @@ _TURN = re.compile(r"^(USER|ASSISTANT): ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What Open WebUI wants done: a JSON object with this key. `trusted`: its header says so, not only the text."""
+    """A task whose reply is a JSON object with this key. `trusted` is True if a header names the task."""
 
     key: str
     prompt: str
@@ -68,24 +68,24 @@ class Task:
 
     @property
     def questions(self) -> list[str]:
-        """What the user said in the conversation that the task is about."""
+        """The messages of the user in the conversation that the task is about."""
         history = self.prompt.partition("<chat_history>\n")[2].rpartition("\n</chat_history>")[0]
         parts = _TURN.split(history)[1:]
         return [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "USER"]
 
     def fallback(self) -> str:
-        """The answer without a model: a title and a search from the user's own words, else nothing."""
+        """The reply without a model: a title and a query in the user's words, else nothing."""
         first, last = (self.questions[0], self.questions[-1]) if self.questions else ("", "")
         plain: Mapping[str, Any] = {
-            "title": _shortened(first) or "Chat",
-            "queries": [_shortened(last)] if last else [],
-            "prompt": _shortened(last),
+            "title": _title_of(first) or "Chat",
+            "queries": [_title_of(last)] if last else [],
+            "prompt": _title_of(last),
             "text": "",
         }
-        return _json(self.key, plain.get(self.key, []))
+        return _json_object(self.key, plain.get(self.key, []))
 
-    def checked(self, text: str) -> str | None:
-        """The JSON in what a model wrote, reduced to what was asked for; None where it isn't that."""
+    def parse_reply(self, text: str) -> str | None:
+        """The JSON object in the model's reply, reduced to the key of the task; None if the reply is invalid."""
         try:
             found = orjson.loads(braced(text))
         except orjson.JSONDecodeError:
@@ -94,17 +94,17 @@ class Task:
         if self.key in LISTS:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 return None
-            return _json(self.key, [item[:LONGEST_TEXT] for item in value[:MOST_TEXTS]])
+            return _json_object(self.key, [item[:MAX_CHARS] for item in value[:MAX_ITEMS]])
         if not isinstance(value, str) or not (value.strip() or self.key == "text"):
             return None
-        return _json(self.key, value[:LONGEST_TEXT])
+        return _json_object(self.key, value[:MAX_CHARS])
 
 
 def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
-    """The task that this request is; None for a question.
+    """The task that this request asks for; None for a question.
 
-    Open WebUI says it in a header where it is set up so. The text alone makes a task only where all of it is
-    one of its templates: a question that quotes one goes on behind it, and is streamed.
+    Open WebUI can be configured to name the task in a header. Without the header, a request is a task only if its whole
+    text is one of the templates and it isn't streamed; a question may quote a template.
     """
     prompt = chat.messages[-1].content
     if chat.messages[-1].role != "user" or not isinstance(prompt, str):
@@ -119,7 +119,7 @@ def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
 
 
 def is_task(text: str) -> bool:
-    """Whether all of the text is one of Open WebUI's templates."""
+    """Whether the whole text is one of Open WebUI's task templates."""
     return bool(_template(text))
 
 
@@ -127,23 +127,23 @@ def _template(text: str) -> str:
     first, _, rest = text.strip().partition("\n")
     if first.strip() != "### Task:" or not rest.endswith(_ENDS):
         return ""
-    return next((key for beginning, key in BY_BEGINNING.items() if rest.startswith(beginning)), "")
+    return next((key for beginning, key in BY_FIRST_WORDS.items() if rest.startswith(beginning)), "")
 
 
-async def done(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
-    """The task's answer as events."""
+async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
+    """The reply to the task as events."""
     text, usage = None, Usage()
     if model and (task.trusted or settings.openwebui_tasks):
-        wanted = chat.max_completion_tokens or chat.max_tokens or MOST_TOKENS
+        wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
         options = CallOptions(
             temperature=settings.helper_temperature,
-            max_tokens=min(wanted, MOST_TOKENS),
+            max_tokens=min(wanted, MAX_TOKENS),
             timeout=settings.helper_timeout,
         )
-        room = (settings.llm_context_window - MOST_TOKENS) * CHARACTERS_PER_TOKEN
+        room = (settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
         try:
             completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
-            text, usage = task.checked(completion.text), completion.usage
+            text, usage = task.parse_reply(completion.text), completion.usage
         except ModelError as error:
             log.warning("task not done by the language model task=%s error=%s", task.key, error)
     yield Text(text or task.fallback())
@@ -152,14 +152,16 @@ async def done(task: Task, chat: ChatRequest, model: Model | None, settings: Set
 
 
 def _cut(text: str, room: int) -> str:
-    """The text; of a longer one beginning and end, which say what to do and what about."""
+    """The text, with the middle of a long one cut out: its beginning and end contain the task."""
     return text if len(text) <= room else f"{text[: room // 2]}\n…\n{text[-(room // 2) :]}"
 
 
-def _shortened(text: str) -> str:
+def _title_of(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "…"
 
 
-def _json(key: str, value: object) -> str:
-    return json.dumps({key: value}, ensure_ascii=False)  # takes the half surrogate pairs that some models write
+def _json_object(key: str, value: object) -> str:
+    return json.dumps(
+        {key: value}, ensure_ascii=False
+    )  # unlike orjson, accepts lone surrogates, which some models write

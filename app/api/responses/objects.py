@@ -1,4 +1,4 @@
-"""What clients of the Responses API get, as models; as in `answers`, they only describe."""
+"""Models of the bodies of the Responses API, only for /openapi.json (see `app.api.answer_models`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.api.answer_models import SourceObject
 
 
 class Citation(BaseModel):
-    """A place in the text that cites a source."""
+    """A citation of a source in the text."""
 
     type: Literal["url_citation"]
     start_index: int
@@ -39,19 +39,19 @@ class OutputMessage(BaseModel):
 
 
 class InputDetails(BaseModel):
-    """Of the tokens that went in."""
+    """Details of the input tokens."""
 
     cached_tokens: int
 
 
 class OutputDetails(BaseModel):
-    """Of the tokens that came out."""
+    """Details of the output tokens."""
 
     reasoning_tokens: int
 
 
 class ResponseUsage(BaseModel):
-    """Tokens of all calls to language models that the answer took."""
+    """Tokens of all language model calls for this answer."""
 
     input_tokens: int
     input_tokens_details: InputDetails
@@ -61,7 +61,7 @@ class ResponseUsage(BaseModel):
 
 
 class IncompleteDetails(BaseModel):
-    """Why an answer is cut."""
+    """Why an answer is incomplete."""
 
     reason: Literal["max_output_tokens"]
 
@@ -74,7 +74,7 @@ class ResponseError(BaseModel):
 
 
 class ResponseObject(BaseModel):
-    """A whole answer in the form of the Responses API. Fields that mean nothing here have the API's neutral values."""
+    """An answer in the form of the Responses API. Fields without a meaning here have neutral values."""
 
     id: str
     object: Literal["response"]
@@ -99,8 +99,10 @@ class ResponseObject(BaseModel):
     top_p: None
     truncation: Literal["disabled"]
     usage: ResponseUsage | None
-    sources: list[SourceObject] | None = Field(None, description="As in a chat answer; absent before the end.")
-    extractive: bool | None = Field(None, description="True where no language model wrote the answer; else absent.")
+    sources: list[SourceObject] | None = Field(None, description="As in a chat completion; absent until the end.")
+    extractive: bool | None = Field(
+        None, description="True if the answer was written without a language model; else absent."
+    )
 
 
 class ResponseStreamEvent(BaseModel):

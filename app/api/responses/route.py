@@ -1,4 +1,4 @@
-"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Nothing is kept."""
+"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Responses aren't stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import Answer, read_body
+from app.api.bodies import json_string, read_body
+from app.api.chat.route import Answer
 from app.api.conversation import from_responses
-from app.api.door.requestlog import info_of
-from app.api.errors import answered
-from app.api.json_response import json_text
+from app.api.errors import api_error
+from app.api.middleware.requestlog import info_of
+from app.api.request_models import ResponsesRequest, read_responses
 from app.api.service import Service
-from app.api.stream import Said
-from app.api.wire import ResponsesRequest, read_responses
+from app.api.stream import CompletedAnswer
 from app.core.turn import Done, Source, Status, Usage
 
 log = logging.getLogger("app.api")
@@ -28,12 +28,12 @@ log = logging.getLogger("app.api")
 
 @dataclass(frozen=True)
 class Responses:
-    """The route's handler."""
+    """The handler of the route."""
 
     service: Service
 
     async def __call__(self, request: Request) -> Response:
-        """An answer to the last question of the input."""
+        """The answer to the last question of the input."""
         self.service.keys.check(request)
         body = read_responses(await read_body(request, self.service.settings.max_body))
         info, stream = info_of(request), bool(body.stream)
@@ -41,13 +41,13 @@ class Responses:
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
-        form = ResponsesForm(info.id, int(time.time()), assistant.id, body)
+        form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)
         return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesForm:
-    """What all events of one answer have in common; `created` in Unix seconds."""
+class ResponsesFormat:
+    """The format of the Responses API. Its fields are the same in all events; `created` is in Unix seconds."""
 
     id: str
     created: int
@@ -55,22 +55,22 @@ class ResponsesForm:
     asked: ResponsesRequest
 
     def encoder(self) -> ResponsesEncoder:
-        """For a stream."""
+        """An encoder for a stream."""
         return ResponsesEncoder(self)
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The response object of a whole answer."""
-        cut = said.done.finish_reason == "length"
-        body = self.response("incomplete" if cut else "completed", [self.item(said.text, said.sources)])
+    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+        """The response object of a complete answer."""
+        cut = answer.done.finish_reason == "length"
+        body = self.response("incomplete" if cut else "completed", [self.item(answer.text, answer.sources)])
         body |= {
-            "usage": _usage(said.usage),
+            "usage": _usage(answer.usage),
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "sources": said.sources,
+            "sources": answer.sources,
         }
-        return body | {"extractive": True} if said.done.extractive else body
+        return body | {"extractive": True} if answer.done.extractive else body
 
     def response(self, status: str, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """The response object as it is at some moment."""
+        """The response object with this status and output."""
         return {
             "id": f"resp_{self.id}",
             "object": "response",
@@ -99,17 +99,17 @@ class ResponsesForm:
 
     @property
     def item_id(self) -> str:
-        """Of the one message."""
+        """The id of the only message."""
         return f"msg_{self.id}"
 
     def item(self, text: str, sources: Sequence[Source]) -> dict[str, Any]:
-        """The message with the whole text."""
+        """The message with this text."""
         content = [part(text, sources)]
         return {"id": self.item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
 def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
-    """The text; each place where it cites a source is an annotation."""
+    """The text with an annotation for each citation `[n]` of a source."""
     by_number = {source.number: source for source in sources}
     places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
     annotations = [
@@ -123,7 +123,7 @@ def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
         for match, source in places
         if source
     ]
-    fragment = orjson.Fragment(json_text(text))
+    fragment = orjson.Fragment(json_string(text))
     return {"type": "output_text", "text": fragment, "annotations": annotations, "logprobs": []}
 
 
@@ -139,29 +139,29 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 @dataclass
 class ResponsesEncoder:
-    """Events in, named server-sent events out, numbered from 0."""
+    """Encodes events as named server-sent events, numbered from 0."""
 
-    form: ResponsesForm
+    form: ResponsesFormat
     _texts: list[str] = field(default_factory=list)
     _number: int = -1
 
     def text(self, text: str) -> bytes:
-        """A piece of the answer, the first one after the events that open the response."""
+        """A piece of the answer; the first one follows the events that open the response."""
         begin = b"" if self._texts else self._begin()
         self._texts.append(text)
         return begin + self._event(
-            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_text(text)), logprobs=[]
+            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_string(text)), logprobs=[]
         )
 
-    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # as every encoding takes it
-        """Nothing: sources come with the whole text, and status lines have no place here."""
+    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # required by `StreamEncoder`
+        """Nothing: sources are part of the complete text, and the API has no status lines."""
         return b""
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The whole text, and the whole response."""
-        said = Said("".join(self._texts), usage, sources, event)
-        written = part(said.text, sources)
-        body = self.form.whole(said)
+        """The events with the complete text and the complete response."""
+        answer = CompletedAnswer("".join(self._texts), usage, sources, event)
+        written = part(answer.text, sources)
+        body = self.form.whole(answer)
         return b"".join(
             (
                 self._event("response.output_text.done", **self._place, text=written["text"], logprobs=[]),
@@ -172,9 +172,9 @@ class ResponsesEncoder:
         )
 
     def failure(self, error: Exception, request_id: str) -> bytes:
-        """The response as failed, with the text so far."""
+        """The failed response with the text so far."""
         begin = b"" if self._texts else self._begin()
-        found = answered(error, request_id).error
+        found = api_error(error, request_id).error
         body = self.form.response("failed", [self.form.item("".join(self._texts), ())] if self._texts else [])
         body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}
         return begin + self._event("response.failed", response=body)

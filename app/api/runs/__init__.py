@@ -1,1 +1,1 @@
-"""Runs of ingestion over HTTP: the routes and the processes behind them."""
+"""Ingestion runs over HTTP: the routes and the processes of the runs."""

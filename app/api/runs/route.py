@@ -1,4 +1,4 @@
-"""POST and GET /v1/ingest: a documentation site that was just deployed asks for its pages to be indexed again."""
+"""POST and GET /v1/ingest: starts and lists ingestion runs, for example after a deployment of the documentation."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.chat.route import read_body
-from app.api.json_response import Json
+from app.api.bodies import JsonResponse, read_body
+from app.api.request_models import read_ingest
 from app.api.runs.processes import Run, Runs
 from app.api.service import Service
-from app.api.wire import read_ingest
 from app.core.errors import RequestError, quoted
 from app.core.masking import masked
 
-SHOWN = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
+FIELDS = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
 
 
 @dataclass(frozen=True)
 class Ingest:
-    """The handlers of the routes; all of them need an admin key."""
+    """The handlers of the routes; all require an admin key."""
 
     service: Service
     runs: Runs
@@ -34,26 +33,28 @@ class Ingest:
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
-        return Json(_object(run), 202, {"location": place})
+        return JsonResponse(_run_object(run), 202, {"location": place})
 
-    async def listed(self, request: Request) -> Response:
+    async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        return Json({"object": "list", "data": [_object(run) for run in self.runs.all()]}, headers=NOT_KEPT)
+        return JsonResponse({"object": "list", "data": [_run_object(run) for run in self.runs.all()]}, headers=NO_STORE)
 
-    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as the OpenAI API calls such things
+    async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        return Json({**_object(run), "report": run.report}, headers=NOT_KEPT)
+        return JsonResponse({**_run_object(run), "report": run.report}, headers=NO_STORE)
 
     def _admin(self, request: Request) -> str:
-        """Who asks, without the key itself."""
+        """Check the admin key; the number of the key and the address of the client."""
         self.service.check_admin(request, "Runs can't be started")
-        return f"key {self.service.admins.shown(request)} from {request.client.host if request.client else 'unknown'}"
+        return (
+            f"key {self.service.admins.key_number(request)} from {request.client.host if request.client else 'unknown'}"
+        )
 
     def _sites(self, wanted: list[str] | None) -> tuple[str, ...]:
-        """Only what is configured is ever fetched, whoever has the key."""
+        """The sites to index. Only configured sites are ever fetched, even with an admin key."""
         configured = (*self.service.settings.sites, *self._files())
         if not configured:
             raise RequestError("No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES.", code="no_sites")
@@ -67,20 +68,20 @@ class Ingest:
         return tuple(site for site in configured if wanted is None or site in wanted)
 
     def _files(self) -> tuple[str, ...]:
-        """The file of sources, which is named as a whole."""
+        """The file of sources, if one is configured."""
         return (self.service.settings.sources,) if self.service.settings.sources else ()
 
     def _environment(self, sites: tuple[str, ...]) -> dict[str, str]:
-        """The settings by which the command knows these sites."""
+        """The environment variables that pass these sites to the command."""
         files = self._files()
         addresses = " ".join(site for site in sites if site not in files)
         return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}
 
 
-NOT_KEPT = {"cache-control": "no-store"}
+NO_STORE = {"cache-control": "no-store"}
 
 
-def _object(run: Run) -> dict[str, Any]:
+def _run_object(run: Run) -> dict[str, Any]:
     counts = run.report.get("counts") if run.report else None
-    shown = {name: getattr(run, name) for name in SHOWN}
+    shown = {name: getattr(run, name) for name in FIELDS}
     return {"object": "ingest.run", **shown, "sites": [masked(site) for site in run.sites], "counts": counts}

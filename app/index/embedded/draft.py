@@ -1,4 +1,4 @@
-"""The next generation of the embedded store while it is written: only what differs from the live one is."""
+"""The next generation of the embedded store; writes only the differences from the live one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.pointer import Entry, Pinned, Pointer
+from app.index.embedded.pointer import Entry, Pointer, TableVersion
 from app.index.embedded.rows import (
     ChunkRow,
     SummaryRow,
@@ -38,12 +38,12 @@ from app.index.embedded.tables import Tables, index_chunks, lance_errors
 
 log = logging.getLogger(__name__)
 
-BATCH = 1000  # rows kept back, because every write is a file and a version more
+BATCH = 1000  # rows per write, because every write adds a file and a version
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a draft starts from: the pointer, the live generation where it can be shared, and the write lock."""
+    """What a draft starts from: the pointer, the live generation if it can be shared, and the write lock."""
 
     pointer: Pointer
     base: EmbeddedGeneration | None
@@ -53,7 +53,7 @@ class Start:
 
 
 class EmbeddedDraft:
-    """A draft that holds the write lock until its context is left."""
+    """See `app.index.base.Draft`. Holds the write lock until its context is left."""
 
     def __init__(self, tables: Tables, recipe: Recipe, start: Start) -> None:
         self._tables = tables
@@ -66,7 +66,7 @@ class EmbeddedDraft:
         self._pages: dict[str, Page] = {}
         self._base_chunks: frozenset[str] = frozenset()
         self._changed = self._touched = False
-        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[Pinned]())
+        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
         self._chunks = DraftTable(
             tables, "chunks", chunk_schema(recipe.dimension), live.chunks if live else None, named
         )
@@ -75,7 +75,7 @@ class EmbeddedDraft:
         self._summaries = DraftTable(tables, "summaries", summary_schema(recipe.dimension), summaries, named)
 
     async def load(self) -> Self:
-        """Read what the draft starts from."""
+        """Read the pages and digests that the draft starts from."""
         base = self._start.base
         if base is not None:
             self._base_pages = {page.url: page for page in await base.pages()}
@@ -88,19 +88,19 @@ class EmbeddedDraft:
 
     @property
     def rebuilds(self) -> bool:
-        """True when nothing can be shared with the live generation (other recipe, or none is live)."""
+        """True if nothing can be shared with the live generation (another recipe, or none is live)."""
         return self._start.base is None
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that the draft starts from, by address, without Markdown; empty when it rebuilds."""
+        """The pages that the draft starts from, by address, without Markdown; empty for a rebuild."""
         return dict(self._base_pages)
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """Those whose id the draft's base lacks: the ones that `put` needs vectors for."""
+        """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
         return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Make these the page's chunks, in this order; `vectors` by chunk id, for those `missing` named."""
+        """Add the page, or replace its chunks with these; `vectors` are by chunk id, for the `missing` chunks."""
         self._check_open()
         rows = [ChunkRow(chunk, self._vector(chunk, vectors)) for chunk in chunks]
         summary = self._summary(page, vectors)
@@ -122,7 +122,7 @@ class EmbeddedDraft:
                 await self._flush()
 
     async def remove(self, url: str) -> None:
-        """The page and its chunks leave the draft; an unknown address is no error."""
+        """Remove the page and its chunks; an unknown address is no error."""
         self._check_open()
         async with self._writing:
             for id_ in self._chunk_ids(url):
@@ -132,7 +132,7 @@ class EmbeddedDraft:
             self._changed |= self._pages.pop(url, None) is not None
 
     async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages and write no chunk; unknown pages are left out."""
+        """Replace the records of these pages without writing chunks; unknown pages are ignored."""
         self._check_open()
         for page in pages:
             known = self._pages.get(page.url)
@@ -147,10 +147,10 @@ class EmbeddedDraft:
             pointer = await (self._next_generation() if self._changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
-                await self._tables.settle(self._began)
+                await self._tables.sync_to_disk(self._began)
                 embedded_pointer.confirm(self._tables.directory, self._start.lock)
                 embedded_pointer.write(self._tables.directory, pointer)
-                await self._tidy(pointer)
+                await self._clean_up(pointer)
             self._close()
         return pointer.live.info
 
@@ -162,16 +162,16 @@ class EmbeddedDraft:
     ) -> None:
         self._close()
 
-    async def _tidy(self, pointer: Pointer) -> None:
-        """Clean up while the lock is still held; what is published stays so, whatever happens here."""
+    async def _clean_up(self, pointer: Pointer) -> None:
+        """Clean up while the lock is still held. A failure doesn't affect the published generation."""
         try:
-            await self._tables.tidy(pointer.forgetting(time.time() - self._start.grace).tables)
+            await self._tables.clean_up(pointer.without_retired(time.time() - self._start.grace).tables)
         except StoreError as error:
             log.warning("index published, but not cleaned up: %s", error)
 
     @asynccontextmanager
     async def _in_place(self) -> AsyncIterator[None]:
-        """Name the cause where the directory went away under the run: what LanceDB says then doesn't."""
+        """Context that reports a directory that was moved or deleted, because LanceDB's error doesn't."""
         try:
             yield
         except StoreError:
@@ -190,7 +190,7 @@ class EmbeddedDraft:
         return set(self._pages[url].chunk_ids) if url in self._pages else set()
 
     def _vector(self, chunk: Chunk, vectors: Mapping[str, Vector]) -> Sequence[float]:
-        """A chunk's own vector, or an empty one: the base's is read when the row is written."""
+        """The vector of a new chunk. Empty for a known chunk, whose vector is read when the row is written."""
         if chunk.id in self._base_chunks:
             return ()
         if chunk.id not in vectors:
@@ -216,7 +216,7 @@ class EmbeddedDraft:
         await self._summaries.flush(summary_table(summaries, self._recipe.dimension))
 
     async def _same_generation(self) -> Pointer:
-        """The pointer as it is, but for touched records."""
+        """The pointer with the live generation unchanged except for touched records."""
         live = self._start.pointer.live
         if not self._touched:
             return self._start.pointer
@@ -240,8 +240,8 @@ class EmbeddedDraft:
         entry = Entry(info, chunks, texts, await self._write_pages(), summaries)
         return self._start.pointer.with_generation(entry, self._start.keep, time.time())
 
-    async def _write_pages(self) -> Pinned:
-        """Page records are small and change with every fetch: each publish writes them anew."""
+    async def _write_pages(self) -> TableVersion:
+        """Write all page records to a new table; they are small and change with every fetch."""
         name, table = await self._tables.create("pages", page_table(list(self._pages.values())))
         with lance_errors("write the page records"):
-            return Pinned(name, await table.version())
+            return TableVersion(name, await table.version())

@@ -1,4 +1,4 @@
-"""One table of an embedded draft: rows are put over each other in memory, and written in batches."""
+"""One table of an embedded draft: collects changes in memory and writes them in batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from app.index.embedded.pointer import Pinned
+from app.index.embedded.pointer import TableVersion
 from app.index.embedded.rows import quoted
 from app.index.embedded.tables import Tables, lance_errors, merge
 
@@ -15,17 +15,19 @@ KEYS = {"chunks": "id", "texts": "url", "summaries": "url"}
 
 
 class DraftTable:
-    """A table that starts from a published version, or from nothing.
+    """A table that starts from a published version, or empty.
 
-    `rows` are the digests of what is on disk, by key; `pending` is what is to be written.
+    `rows` are the digests of the rows on disk, by key; `pending` are the rows to write.
     """
 
-    def __init__(self, tables: Tables, kind: str, schema: Any, pinned: Pinned | None, named: Iterable[Pinned]) -> None:
+    def __init__(
+        self, tables: Tables, kind: str, schema: Any, pinned: TableVersion | None, named: Iterable[TableVersion]
+    ) -> None:
         self._tables = tables
         self._kind, self._key = kind, KEYS[kind]
         self._schema = schema
         self._pinned = pinned
-        # of a new table nothing is named yet: its own first version is the oldest that matters
+        # the oldest version of this table that a generation uses; 1 for a new table
         self._oldest = min((n.version for n in named if pinned and n.name == pinned.name), default=1)
         self._name = ""
         self._table: Any = None
@@ -36,11 +38,11 @@ class DraftTable:
 
     @property
     def waiting(self) -> int:
-        """Rows that the next flush writes or deletes."""
+        """The number of rows that the next flush writes or deletes."""
         return len(self.pending) + len(self._gone)
 
     def set(self, key: str, digest: bytes, content: Any) -> None:
-        """Have this row in the table; nothing is written when it is there already."""
+        """Insert or replace the row; an unchanged row isn't written again."""
         self._gone.discard(key)
         self.pending.pop(key, None)
         if self.rows.get(key) != digest:
@@ -48,13 +50,13 @@ class DraftTable:
             self._digests[key] = digest
 
     def drop(self, key: str) -> None:
-        """Have no such row in the table."""
+        """Delete the row, if it exists."""
         self.pending.pop(key, None)
         if key in self.rows:
             self._gone.add(key)
 
     async def flush(self, data: Any) -> None:
-        """Delete what is gone or replaced and write `data`, the Arrow form of `pending`."""
+        """Delete removed and replaced rows, and write `data`, the Arrow form of `pending`."""
         stale = [key for key in (*self._gone, *self.pending) if key in self.rows]
         if not stale and not self.pending:
             return
@@ -70,8 +72,8 @@ class DraftTable:
         self.pending.clear()
         self._gone.clear()
 
-    async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> Pinned:
-        """The version to publish: the one it started from when nothing was written."""
+    async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
+        """The version to publish; the original version if nothing was written."""
         if self._table is None and self._pinned is not None:
             return self._pinned
         table = await self._opened()
@@ -79,11 +81,11 @@ class DraftTable:
         if index is not None:
             await index(table)
         with lance_errors(f"read the version of {self._name}"):
-            return Pinned(self._name, await table.version())
+            return TableVersion(self._name, await table.version())
 
     async def _opened(self) -> Any:
         if self._table is None and self._pinned is not None:
-            self._name, self._table = self._pinned.name, await self._tables.restored(self._pinned)
+            self._name, self._table = self._pinned.name, await self._tables.open_for_writing(self._pinned)
         elif self._table is None:
             self._name, self._table = await self._tables.create(self._kind, self._schema)
         return self._table

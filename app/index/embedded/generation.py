@@ -1,4 +1,4 @@
-"""One published state of the embedded store, read at fixed table versions."""
+"""A published generation of the embedded store, read at fixed versions of its tables."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from app.index.embedded.pointer import Entry
 from app.index.embedded.rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.index.embedded.shared import Shared
 from app.index.embedded.tables import ANY, Tables, lance_errors
-from app.index.ranking.summaries import PAGES, Summarised, absent, best_of_each, lifted
+from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
 from app.text.analysis import analyse
 
-MAX_TERMS = 900  # a question's tokens beyond these cost time and say nothing new
-ROWS_OF_PAGES = 2000  # chunks looked at for the best one of each page that only its summary found
+MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
+ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
 CANDIDATE = ["id", "url", "language", "modified"]
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """A pinned generation; its tables don't change under it. `with_versions` is False of those of earlier releases."""
+    """See `app.index.base.Generation`. `with_versions` is False for tables of earlier releases, which lack that column."""
 
     info: GenerationInfo
     chunks: Any
@@ -38,20 +38,20 @@ class EmbeddedGeneration:
 
     @classmethod
     async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
-        """The generation of this entry."""
-        opened = [await tables.at(table) for table in entry.tables]
+        """Open the generation of this entry."""
+        opened = [await tables.open_version(table) for table in entry.tables]
         with lance_errors(f"read the columns of {entry.chunks.name}"):
             with_versions = VERSIONS in (await opened[0].schema()).names
         return replace(cls(entry.info, *opened), clusters=tables.clusters, with_versions=with_versions)
 
     async def search(self, query: Query) -> Legs:
-        """Both legs apart, best first, at most `query.depth` each, with raw scores; filters apply to both."""
+        """The lexical and the vector leg, each best first, with raw scores."""
         where = condition(query.filters, versions=self.with_versions)
         lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
         return Legs(lexical, vector)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks of these ids in their order; an id that this generation lacks is left out."""
+        """The chunks with these ids, in the order of the ids; unknown ids are left out."""
         if not ids:
             return ()
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})", ["id", "record"])
@@ -60,7 +60,7 @@ class EmbeddedGeneration:
             return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these tokens. The first call reads all of them: a second for 10,000 chunks."""
+        """The number of chunks with each of these tokens. The first call reads all chunks: 1 s for 10,000."""
         counts = await self._counts.get(self._counted)
         return {token: counts[token] for token in tokens}
 
@@ -70,14 +70,6 @@ class EmbeddedGeneration:
             async for batch in await self.chunks.query().select(["tokens"]).to_batches():
                 counts.update(await asyncio.to_thread(_count, batch.column("tokens").to_pylist()))
         return counts
-
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order, without the chunk itself."""
-        page = await self._record(chunk.url)
-        if page is None or chunk.id not in page.chunk_ids:
-            return ()
-        at = page.chunk_ids.index(chunk.id)
-        return await self.fetch((*page.chunk_ids[max(0, at - n) : at], *page.chunk_ids[at + 1 : at + 1 + n]))
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
@@ -94,12 +86,12 @@ class EmbeddedGeneration:
             return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
 
     async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
-        """One column of the chunks by id; of all of them when no ids are given."""
+        """One column of the chunks by id; of all chunks if no ids are given."""
         rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", name])
         return {row["id"]: row[name] for row in rows}
 
     async def summary_digests(self) -> dict[str, bytes]:
-        """What tells summaries apart, by the page's address."""
+        """The digests of the summaries, by the address of the page."""
         rows = await self._rows(self.summaries, "", ["url", "digest"]) if self.summaries else []
         return {row["url"]: row["digest"] for row in rows}
 
@@ -136,12 +128,12 @@ class EmbeddedGeneration:
         if self.summaries is None:
             return leg
         rows = await _fetched(_near(self.summaries, vector, ["url"], where).limit(PAGES))
-        pages = [Summarised(row["url"], 1.0 - float(row["_distance"])) for row in rows]
-        if urls := absent(leg, pages, query.depth):
+        pages = [SummaryHit(row["url"], 1.0 - float(row["_distance"])) for row in rows]
+        if urls := pages_without_chunks(leg, pages, query.depth):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
             search = _near(self.chunks, vector, self._candidate, within).limit(ROWS_OF_PAGES).bypass_vector_index()
-            leg = (*leg, *best_of_each(await _cosines(search)))
-        return lifted(leg, pages, query.depth)
+            leg = (*leg, *best_of_each_page(await _cosines(search)))
+        return raised_to_summaries(leg, pages, query.depth)
 
 
 def _count(texts: Sequence[str]) -> Counter[str]:
@@ -149,7 +141,7 @@ def _count(texts: Sequence[str]) -> Counter[str]:
 
 
 def _near(table: Any, vector: Sequence[float], columns: list[str], where: str) -> Any:
-    """A search by vector. All have length 1, so LanceDB's "dot" distance is 1 - cosine, also where one is all zeros."""
+    """A vector search. Vectors have length 1 or 0, so LanceDB's "dot" distance is 1 - cosine."""
     search = table.query().nearest_to(vector).distance_type("dot").select([*columns, "_distance"])
     return search.where(where) if where else search
 
@@ -175,7 +167,7 @@ def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tupl
 
 
 def _words(texts: Sequence[LexicalText]) -> Any:
-    """LanceDB's query for these texts: each analysed in its own language, scores summed."""
+    """A query of LanceDB for these texts: each is analysed in its own language, and scores are added."""
     from lancedb.query import BooleanQuery, MatchQuery, Occur
 
     clauses = []
@@ -187,6 +179,6 @@ def _words(texts: Sequence[LexicalText]) -> Any:
 
 
 async def _fetched(search: Any) -> list[dict[str, Any]]:
-    with lance_errors("search the index", IndexDamaged):  # a pinned version never changes, so nothing else is at fault
+    with lance_errors("search the index", IndexDamaged):  # a fixed version never changes, so only damage makes it fail
         rows: list[dict[str, Any]] = (await search.to_arrow()).to_pylist()
     return rows

@@ -1,6 +1,6 @@
-"""The embedded store's pointer: one small file that says which tables, at which versions, are which generation.
+"""The pointer of the embedded store: a small file that lists the tables and versions of each generation.
 
-It is replaced as a whole or not at all, so whatever a killed run left beside it doesn't count.
+It is replaced atomically, so files that a killed run left behind have no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class TableVersion:
     """A table at one version."""
 
     name: str
@@ -34,31 +34,31 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A generation and where its rows are; no summaries where its recipe has none."""
+    """A generation and its tables; `summaries` is None if its recipe has none."""
 
     info: GenerationInfo
-    chunks: Pinned
-    texts: Pinned
-    pages: Pinned
-    summaries: Pinned | None = None
+    chunks: TableVersion
+    texts: TableVersion
+    pages: TableVersion
+    summaries: TableVersion | None = None
 
     @property
-    def tables(self) -> tuple[Pinned, ...]:
-        """All that must not be cleaned up while this generation may be read."""
+    def tables(self) -> tuple[TableVersion, ...]:
+        """The tables that must be kept while this generation may be read."""
         return (self.chunks, self.texts, self.pages, *((self.summaries,) if self.summaries else ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """Tables of a generation that is no longer kept, but may still be read by requests under way."""
+    """Tables of a dropped generation, which requests in progress may still read."""
 
-    tables: tuple[Pinned, ...]
+    tables: tuple[TableVersion, ...]
     since: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """All generations, newest first: the first is live. `last_id` also counts those rolled back."""
+    """All generations, newest first; the first is live. `last_id` includes generations that were rolled back."""
 
     last_id: int = 0
     generations: tuple[Entry, ...] = ()
@@ -66,51 +66,51 @@ class Pointer:
 
     @property
     def live(self) -> Entry:
-        """The published generation. Raises `NoIndex` when there is none."""
+        """The live generation. Raises `NoIndex` if there is none."""
         if not self.generations:
             raise NoIndex("Nothing has been indexed yet: run `docs-assistant ingest` first.")
         return self.generations[0]
 
     @property
-    def tables(self) -> frozenset[Pinned]:
-        """Everything that a reader may hold."""
+    def tables(self) -> frozenset[TableVersion]:
+        """All tables that a reader may use."""
         holders: Iterable[Entry | Retired] = (*self.generations, *self.retired)
         return frozenset(table for holder in holders for table in holder.tables)
 
     def with_generation(self, entry: Entry, keep: int, now: float) -> Pointer:
-        """This one with a new live generation, and only `keep` in all."""
+        """A copy with a new live generation, and at most `keep` generations."""
         kept = (entry, *self.generations)
-        return replace(self, last_id=entry.info.id, generations=kept[:keep]).retiring(kept[keep:], now)
+        return replace(self, last_id=entry.info.id, generations=kept[:keep]).with_retired(kept[keep:], now)
 
     def with_live(self, entry: Entry, now: float) -> Pointer:
-        """This one with other tables for the live generation."""
-        return replace(self, generations=(entry, *self.generations[1:])).retiring((self.live,), now)
+        """A copy with different tables for the live generation."""
+        return replace(self, generations=(entry, *self.generations[1:])).with_retired((self.live,), now)
 
     def without_live(self, now: float) -> Pointer:
-        """This one with the generation before the live one. Raises `NoIndex` when none is kept."""
+        """A copy in which the previous generation is live. Raises `NoIndex` if none is kept."""
         live, *earlier = (self.live, *self.generations[1:])
         if not earlier:
             raise NoIndex(
                 "There is no earlier generation to go back to: only the live one is kept. DOCS_GENERATIONS says how "
                 "many are; ingest the sites again instead."
             )
-        return replace(self, generations=tuple(earlier)).retiring((live,), now)
+        return replace(self, generations=tuple(earlier)).with_retired((live,), now)
 
-    def forsaken(self, now: float) -> Pointer:
-        """This one without any generation; all stay readable for a while."""
-        return replace(self, generations=()).retiring(self.generations, now)
+    def without_generations(self, now: float) -> Pointer:
+        """A copy without generations; their tables stay readable for the grace period."""
+        return replace(self, generations=()).with_retired(self.generations, now)
 
-    def retiring(self, entries: Iterable[Entry], now: float) -> Pointer:
-        """This one with the tables of these generations readable for a while."""
+    def with_retired(self, entries: Iterable[Entry], now: float) -> Pointer:
+        """A copy that keeps the tables of these generations readable for the grace period."""
         return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
 
-    def forgetting(self, before: float) -> Pointer:
-        """This one without what was retired before that time."""
+    def without_retired(self, before: float) -> Pointer:
+        """A copy without the tables that were retired before this time."""
         return replace(self, retired=tuple(r for r in self.retired if r.since >= before))
 
 
 def stamp(directory: Path) -> tuple[int, int, int] | None:
-    """What changes whenever the pointer does; None before the first publish."""
+    """A value that changes with every write of the pointer; None before the first publish."""
     try:
         stat = (directory / FILE).stat()
     except FileNotFoundError:
@@ -121,7 +121,7 @@ def stamp(directory: Path) -> tuple[int, int, int] | None:
 
 
 def read(directory: Path) -> Pointer:
-    """The pointer as it is now; an empty one before the first publish."""
+    """The current pointer; empty before the first publish."""
     file = directory / FILE
     try:
         content = file.read_bytes()
@@ -142,7 +142,7 @@ def read(directory: Path) -> Pointer:
 
 
 def write(directory: Path, pointer: Pointer) -> None:
-    """Make this the pointer in one step that a crash can't split."""
+    """Replace the pointer atomically, even in a crash."""
     content = orjson.dumps({"format": FORMAT, **asdict(pointer)}, option=orjson.OPT_INDENT_2)
     file, draft = directory / FILE, directory / f"{FILE}.new"
     try:
@@ -157,10 +157,10 @@ def write(directory: Path, pointer: Pointer) -> None:
 
 
 def lock(directory: Path) -> BufferedWriter:
-    """The right to write, until the file is closed or the process ends. Raises `StoreBusy` when another has it."""
+    """The write lock, held until the file is closed or the process ends. Raises `StoreBusy` if another writer has it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        stream = (directory / LOCK).open("ab")  # a run that changes nothing leaves its time as it is
+        stream = (directory / LOCK).open("ab")  # append mode keeps the file's time if the run changes nothing
     except OSError as error:
         raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
     try:
@@ -175,7 +175,7 @@ def lock(directory: Path) -> BufferedWriter:
 
 
 def confirm(directory: Path, held: BufferedWriter) -> None:
-    """Make sure that the directory is the one that was locked. Raises `StoreUnavailable` when it went away since."""
+    """Check that the directory is still the locked one. Raises `StoreUnavailable` if it was moved or deleted."""
     try:
         there, ours = (directory / LOCK).stat(), os.fstat(held.fileno())
         same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
@@ -191,7 +191,7 @@ def confirm(directory: Path, held: BufferedWriter) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file or directory on the disk itself; file systems that can't are left alone."""
+    """Flush a file or directory to disk, if the file system supports it."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -205,7 +205,7 @@ def _pointer(values: dict[str, Any]) -> Pointer:
         last_id=int(values["last_id"]),
         generations=tuple(_entry(entry) for entry in values["generations"]),
         retired=tuple(
-            Retired(tuple(Pinned(**table) for table in retired["tables"]), float(retired["since"]))
+            Retired(tuple(TableVersion(**table) for table in retired["tables"]), float(retired["since"]))
             for retired in values["retired"]
         ),
     )
@@ -217,8 +217,8 @@ def _entry(values: dict[str, Any]) -> Entry:
         info=GenerationInfo(
             **(info | {"recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
         ),
-        chunks=Pinned(**values["chunks"]),
-        texts=Pinned(**values["texts"]),
-        pages=Pinned(**values["pages"]),
-        summaries=Pinned(**values["summaries"]) if values.get("summaries") else None,
+        chunks=TableVersion(**values["chunks"]),
+        texts=TableVersion(**values["texts"]),
+        pages=TableVersion(**values["pages"]),
+        summaries=TableVersion(**values["summaries"]) if values.get("summaries") else None,
     )

@@ -1,4 +1,4 @@
-"""Chunks and pages as rows: what is searched and filtered has a column, the rest is one JSON record."""
+"""Chunks and pages as rows: fields for search and filters are columns, the rest is one JSON record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.core.types import Chunk, Page, Section, Vector
 from app.text.analysis import analyse
 
 VERSIONS = "versions"
-"""The column of what pages say of their versions; tables of earlier releases lack it."""
+"""The column with the versions that pages state; tables of earlier releases lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class ChunkRow:
 
 
 def digest(chunk: Chunk) -> bytes:
-    """Equal for chunks that show the same; the position counts only when a chunk is written anyway."""
+    """A digest of everything but the position, which alone is no reason to write a chunk."""
     return hashlib.blake2b(orjson.dumps(replace(chunk, position=0)), digest_size=16).digest()
 
 
 def unit(vector: Vector, dimension: int, of: str) -> list[float]:
-    """The vector at length 1, so that a product of two is their cosine; zeros stay zeros."""
+    """The vector scaled to length 1, so that the dot product of two is their cosine; a zero vector stays zero."""
     values = np.asarray(vector, dtype=np.float32)
     if values.shape != (dimension,):
         raise IndexMismatch(
@@ -65,7 +65,7 @@ def chunk_schema(dimension: int) -> Any:
 
 
 def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
-    """Arrow data of these chunks, analysed; takes about a millisecond each, so call it in a thread."""
+    """Arrow data of these chunks. Analysis takes about 1 ms per chunk, so call it in a thread."""
     import pyarrow as pa
 
     def row(item: ChunkRow) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class SummaryRow:
 
     @property
     def digest(self) -> bytes:
-        """Equal where the page is found by the same."""
+        """A digest of the fields that a summary is found by."""
         page = self.page
         return hashlib.blake2b(
             orjson.dumps((page.summary_text, page.collection, page.language, page.versions)), digest_size=16
@@ -167,7 +167,7 @@ def to_page(record: bytes) -> Page:
 
 
 def condition(filters: Filters, *, versions: bool = True) -> str:
-    """The filters in SQL; empty when they don't restrict. `versions` is False of tables without that column."""
+    """The filters in SQL; empty if they don't restrict. `versions` is False for tables without that column."""
     parts = [
         f"{column} IN ({quoted(values)})"
         for column, values in (("collection", filters.collections), ("language", filters.languages))
@@ -184,5 +184,5 @@ def condition(filters: Filters, *, versions: bool = True) -> str:
 
 
 def quoted(values: Sequence[str]) -> str:
-    """Texts as SQL literals, with commas between."""
+    """The texts as SQL literals, separated by commas."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)

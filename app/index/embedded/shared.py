@@ -1,4 +1,4 @@
-"""A computation that those who need its result at the same time share."""
+"""A computation that concurrent callers share."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """Computes once and keeps the result. Cancelling one who waits ends nothing for the others; a failure isn't kept."""
+    """Computes a value once and keeps it. Cancelling one caller doesn't affect the others; a failure isn't kept."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[T] | None = None
 
     async def get(self, compute: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result; begun by the first caller, and anew after a failure. Raises what `compute` raises."""
+        """The result. The first caller starts the computation; a call after a failure starts it again."""
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())) or _foreign(task):
             task = self._task = asyncio.create_task(compute())
-            # whoever waits gets the error; when all were cancelled, nobody is to be told
+            # callers receive the error; without callers, mark it as retrieved
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
 

@@ -1,6 +1,6 @@
-"""The embedded store: LanceDB in a directory, no server.
+"""The embedded store: LanceDB in a directory, without a server.
 
-A generation is a set of tables at fixed versions; `index.json` names them and is replaced atomically.
+A generation is a set of tables at fixed versions. `index.json` names them and is replaced atomically.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
-    """An index in a directory, for one writer and any number of readers, in any processes of one machine.
+    """An index in a directory, for one writer and any number of readers in any processes of one machine.
 
-    `keep` is the number of generations kept. `grace` is how many seconds a generation that was dropped
-    can still be read by requests under way. `clusters` says how vectors are searched in two stages.
+    `keep` is the number of generations kept. A dropped generation stays readable for `grace` seconds, for requests in
+    progress. `clusters` configures the two-stage vector search.
     """
 
     def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0, clusters: Clusters = ANY) -> None:
@@ -40,7 +40,7 @@ class EmbeddedStore:
         self._live: EmbeddedGeneration | None = None
 
     async def live(self) -> EmbeddedGeneration:
-        """The published generation, pinned. Raises `NoIndex` when nothing was published yet."""
+        """The live generation. Raises `NoIndex` if nothing was published yet."""
         stamp = embedded_pointer.stamp(self._directory)
         if self._live is None or stamp != self._stamp:
             async with self._opening:
@@ -50,10 +50,10 @@ class EmbeddedStore:
         return self._live
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> EmbeddedDraft:
-        """Begin the next generation, first clearing what an aborted run left. Raises `StoreBusy` while another is open."""
+        """Clean up after an aborted run and begin the next generation. Raises `StoreBusy` while another draft is open."""
         lock = embedded_pointer.lock(self._directory)
         try:
-            pointer = await self._begun(rebuild=rebuild)
+            pointer = await self._prepared(rebuild=rebuild)
             base = None
             if pointer.generations and pointer.live.info.recipe == recipe:
                 base = await EmbeddedGeneration.open(self._tables, pointer.live)
@@ -65,35 +65,35 @@ class EmbeddedStore:
             raise
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
-        """Those kept, newest first: the live one is the first."""
+        """The kept generations, newest first; the first is live."""
         return tuple(entry.info for entry in embedded_pointer.read(self._directory).generations)
 
     async def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again. Raises `NoIndex` when none is kept."""
+        """Make the previous generation live again. Raises `NoIndex` if none is kept."""
         with embedded_pointer.lock(self._directory):
             pointer = embedded_pointer.read(self._directory).without_live(time.time())
             embedded_pointer.write(self._directory, pointer)
         return pointer.live.info
 
     async def close(self) -> None:
-        """Let go of the tables; safe to call twice."""
+        """Close the tables; safe to call twice."""
         self._live = self._stamp = None
         self._tables.close()
 
-    async def _begun(self, *, rebuild: bool) -> Pointer:
-        """What is there, tidied up; nothing is deleted where the pointer is damaged, until another is published."""
+    async def _prepared(self, *, rebuild: bool) -> Pointer:
+        """The pointer after cleaning up. If it is damaged, nothing is deleted before a rebuild is published."""
         now = time.time()
         try:
-            pointer = embedded_pointer.read(self._directory).forgetting(now - self._grace)
+            pointer = embedded_pointer.read(self._directory).without_retired(now - self._grace)
         except IndexDamaged:
             if not rebuild:
                 raise
             return Pointer()
         try:
-            await self._tables.tidy(pointer.tables)
+            await self._tables.clean_up(pointer.tables)
         except StoreError as error:
             log.warning("what an earlier run left can't be cleaned up: %s", error)
-        return pointer.forsaken(now) if rebuild else pointer
+        return pointer.without_generations(now) if rebuild else pointer
 
     async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
         entry = embedded_pointer.read(self._directory).live

@@ -1,4 +1,4 @@
-"""The door to LanceDB: tables, their columns and indices, and its errors as ours."""
+"""Access to LanceDB: tables, their versions and indices, and its errors as `StoreError`s."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import Any
 
 from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
 from app.index.embedded.clusters import Clusters
-from app.index.embedded.pointer import Pinned, sync
+from app.index.embedded.pointer import TableVersion, sync
 
-# Each write makes one file (fragment) and version more, and rows that the word index doesn't hold yet
-# are searched one by one. Merging copies rows, so it waits until there is enough of any of them.
+# Each write adds a file (fragment) and a version, and rows outside the full-text index are scanned
+# one by one. Merging copies rows, so it waits until one of these limits is exceeded.
 FRAGMENTS = 12
 VERSIONS = 40
 UNINDEXED_SHARE = 0.1
 NEVER = timedelta(days=36500)
-SLACK = timedelta(seconds=1)  # LanceDB counts from its own, later, now
+SLACK = timedelta(seconds=1)  # LanceDB takes the current time later
 
 log = logging.getLogger(__name__)
 
@@ -37,19 +37,19 @@ _OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
 
 @contextmanager
 def lance_errors(what: str, kind: type[StoreError] = StoreError) -> Iterator[None]:
-    """Turn what LanceDB raises into our errors, of that kind; `what` completes "can't"."""
+    """Context that converts exceptions of LanceDB to `kind`; `what` completes "can't"."""
     try:
         yield
     except AssistantError:
         raise
-    except Exception as error:  # damaged files make it panic, too, and that has no type to name
+    except Exception as error:  # on damaged files it panics, with an exception of no public type
         full = any(f"os error {number}" in str(error) for number in FULL)
-        told = ". Make room on its disk and start again; what was published stays as it was." if full else ""
-        raise kind(f"The embedded store can't {what}: {error}{told}") from error
+        advice = ". Make room on its disk and start again; what was published stays as it was." if full else ""
+        raise kind(f"The embedded store can't {what}: {error}{advice}") from error
 
 
 class Tables:
-    """The tables of one directory. Names are never used twice, so a leftover is never mistaken for a table."""
+    """The tables of one directory. Names are never reused, so a leftover is never mistaken for a table."""
 
     def __init__(self, directory: Path, clusters: Clusters = ANY) -> None:
         self.directory = directory
@@ -57,15 +57,15 @@ class Tables:
         self._connection: Any = None
 
     async def connection(self) -> Any:
-        """LanceDB's connection, made at the first call."""
+        """The connection to LanceDB, opened by the first call."""
         if self._connection is None:
             lancedb = load_lancedb()
             with lance_errors(f"open {self.directory}"):
                 self._connection = await lancedb.connect_async(str(self.directory))
         return self._connection
 
-    async def at(self, pinned: Pinned) -> Any:
-        """A table at one version, whatever is written to it later."""
+    async def open_version(self, pinned: TableVersion) -> Any:
+        """A table at a fixed version; later writes don't change it."""
         connection = await self.connection()
         with lance_errors(f"read {pinned.name} version {pinned.version} in {self.directory}", IndexDamaged):
             table = await connection.open_table(pinned.name)
@@ -73,7 +73,7 @@ class Tables:
         return table
 
     async def create(self, kind: str, content: Any) -> tuple[str, Any]:
-        """A new table of that kind from Arrow data or a schema; its name and the table."""
+        """Create a table of this kind from Arrow data or a schema; returns its name and the table."""
         import pyarrow as pa
 
         connection = await self.connection()
@@ -82,8 +82,8 @@ class Tables:
         with lance_errors(f"create a table in {self.directory}"):
             return name, await connection.create_table(name, **values)
 
-    async def restored(self, pinned: Pinned) -> Any:
-        """The table to write on from that version, leaving behind what a failed run wrote after it."""
+    async def open_for_writing(self, pinned: TableVersion) -> Any:
+        """The table, opened for writing and reset to this version, without later writes of a failed run."""
         connection = await self.connection()
         with lance_errors(f"write to {pinned.name} in {self.directory}"):
             table = await connection.open_table(pinned.name)
@@ -92,8 +92,8 @@ class Tables:
                 await table.restore()
         return table
 
-    async def protect(self, tables: Iterable[Pinned]) -> None:
-        """Tag these versions, so that no cleaning takes them."""
+    async def protect(self, tables: Iterable[TableVersion]) -> None:
+        """Tag these versions, so that no cleanup deletes them."""
         connection = await self.connection()
         for pinned in tables:
             with lance_errors(f"tag {pinned.name} version {pinned.version}"):
@@ -101,18 +101,18 @@ class Tables:
                 if _tag(pinned) not in await table.tags.list():
                     await table.tags.create(_tag(pinned), pinned.version)
 
-    async def settle(self, since: float) -> None:
-        """Have all files written since that time on the disk itself: the pointer must not outlive them in a power cut."""
+    async def sync_to_disk(self, since: float) -> None:
+        """Flush all files written since this time to disk, so that the pointer doesn't outlive them in a power cut."""
         with lance_errors(f"write to {self.directory}"):
-            await asyncio.to_thread(self._settle, since)
+            await asyncio.to_thread(self._sync_to_disk, since)
 
-    def _settle(self, since: float) -> None:
+    def _sync_to_disk(self, since: float) -> None:
         for path in self.directory.glob("*.lance/**/*"):
             if path.stat().st_mtime >= since - SLACK.total_seconds():
                 sync(path)
 
-    async def tidy(self, named: frozenset[Pinned]) -> None:
-        """Delete tables that nothing names any more, and free the versions that nothing names."""
+    async def clean_up(self, named: frozenset[TableVersion]) -> None:
+        """Delete tables and untag versions that aren't in `named`."""
         names = {pinned.name for pinned in named}
         await asyncio.to_thread(self._delete_others, names)
         connection = await self.connection()
@@ -120,7 +120,7 @@ class Tables:
             with lance_errors(f"clean up {name} in {self.directory}"):
                 tags = (await connection.open_table(name)).tags
                 for tag, value in (await tags.list()).items():
-                    if Pinned(name, value["version"]) not in named:
+                    if TableVersion(name, value["version"]) not in named:
                         await tags.delete(tag)
 
     def _delete_others(self, names: set[str]) -> None:
@@ -129,25 +129,25 @@ class Tables:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
-def _tag(pinned: Pinned) -> str:
+def _tag(pinned: TableVersion) -> str:
     return f"v{pinned.version}"
 
 
 async def merge(table: Any, oldest: int) -> None:
-    """Join a table's small files and update its indices where that pays, then delete versions before the oldest needed.
+    """Merge small files and update indices if it pays off, then delete versions before `oldest`.
 
-    LanceDB refuses a cleaning that would take any tagged version, so those in between stay until then.
+    LanceDB refuses a cleanup that includes any tagged version; then older versions stay for now.
     """
     with lance_errors("merge the files of a table"):
         if not await _worth_merging(table, oldest):
             return
-        await table.optimize(cleanup_older_than=NEVER)  # apart, as an age is counted from the end of the merging
+        await table.optimize(cleanup_older_than=NEVER)  # a separate call, because ages count from the end of the merge
         committed = {v["version"]: v["timestamp"] for v in await table.list_versions()}
         age = datetime.now(committed[oldest].tzinfo) - committed[oldest] + SLACK
         try:
@@ -159,7 +159,7 @@ async def merge(table: Any, oldest: int) -> None:
 
 
 async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
-    """Make the indices that the table lacks."""
+    """Create the missing indices of the table."""
     with lance_errors("index the chunks"):
         present = {index.columns[0] for index in await table.list_indices()}
         await _index_words(table, present)
@@ -170,7 +170,7 @@ async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
 async def _index_words(table: Any, present: set[str]) -> None:
     from lancedb.index import FTS
 
-    # The text comes analysed: only its spaces mean something.
+    # The text is already analysed; only spaces separate tokens.
     words = FTS(
         with_position=False,
         base_tokenizer="whitespace",
@@ -198,7 +198,7 @@ async def _worth_merging(table: Any, oldest: int) -> bool:
 
 
 def load_lancedb() -> Any:
-    """The library, without its warnings on every query. Raises `SettingsError` when it isn't installed."""
+    """Import lancedb, without its warnings on every query. Raises `SettingsError` if it isn't installed."""
     os.environ.setdefault("LANCE_LOG", "error")
     try:
         import lancedb

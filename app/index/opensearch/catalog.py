@@ -1,4 +1,4 @@
-"""Which generations there are and which one is live: the alias is the pointer, one document lists the rest."""
+"""The catalog of generations: an alias points to the live one, a document lists them all."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.index.opensearch.mapping import meta_index
 from app.index.opensearch.rows import alive
 
 OLDEST = (3, 0)
-"""The server must have filters inside k-NN for engine lucene, and cosines as (1 + cos) / 2 in scripts."""
+"""The oldest supported version: filters inside k-NN for the engine lucene, and (1 + cosine) / 2 in scripts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A generation and where its rows are; `layout` is the version of the mapping its index was made with."""
+    """A generation and its indices; `layout` is the version of their mapping."""
 
     info: GenerationInfo
     chunks: str
@@ -27,20 +27,19 @@ class Published:
 
     @property
     def pages(self) -> str:
-        """The index of its page records."""
+        """The name of the index of its page records."""
         return pages_of(self.chunks)
 
     @property
     def filter(self) -> dict[str, Any]:
-        """The alias's filter, by which readers know the generation."""
+        """The filter of the alias, which identifies the generation."""
         return {"bool": {"filter": alive(self.info.id)}}
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The catalog's document. `kept` can be rolled back to, newest first; rows of `fading` stay for open readers.
-
-    `last_id` and `last_index` are the highest numbers ever given out.
+    """The document of the catalog. `kept` are the generations for a rollback, newest first; `fading` are dropped ones whose
+    rows are kept for current readers. `last_id` and `last_index` are the highest numbers ever used.
     """
 
     last_id: int = 0
@@ -49,34 +48,34 @@ class State:
     fading: tuple[Published, ...] = ()
 
     def find(self, generation: int) -> Published | None:
-        """The generation of this id."""
+        """The generation with this id."""
         return next((p for p in (*self.kept, *self.fading) if p.info.id == generation), None)
 
-    def numbered(self) -> State:
-        """With the next generation's number given out."""
+    def with_next_id(self) -> State:
+        """A copy with the next generation number in use."""
         return replace(self, last_id=self.last_id + 1)
 
     def upto(self, generation: int) -> State:
-        """Without what was published after this generation: drafts that came to nothing, and what was rolled back."""
+        """A copy without later generations: aborted drafts, and generations that were rolled back."""
         return replace(
             self,
             kept=tuple(p for p in self.kept if p.info.id <= generation),
             fading=tuple(p for p in self.fading if p.info.id <= generation),
         )
 
-    def adding(self, newest: Published, keep: int) -> State:
-        """With a newer generation; the one that falls out of the kept ones fades."""
+    def with_generation(self, newest: Published, keep: int) -> State:
+        """A copy with a newer generation; the oldest kept one may become `fading`."""
         listed = (newest, *self.kept, *self.fading)
         return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
 
 
 def pages_of(chunks: str) -> str:
-    """Name of the index of page records beside an index of chunks."""
+    """The name of the index of page records that belongs to an index of chunks."""
     return f"{chunks}-pages"
 
 
 class Catalog:
-    """Reads and moves the pointer of the index of this name."""
+    """Reads and writes the catalog and the alias of this name."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self.name = name
@@ -84,7 +83,7 @@ class Catalog:
         self._connection = connection
 
     async def pointer(self) -> tuple[str, int] | None:
-        """The index that is live and its generation; None when nothing was published."""
+        """The live index and the number of its generation; None if nothing was published."""
         aliases = await self._connection.call("GET", f"/_alias/{self.name}", allow=(404,))
         if not aliases:
             return None
@@ -99,7 +98,7 @@ class Catalog:
             ) from error
 
     async def state(self) -> State:
-        """The catalog's document; empty when there is none."""
+        """The document of the catalog; an empty state if there is none."""
         answer = await self._connection.call("GET", f"/{self.meta}/_doc/state", allow=(404,))
         try:
             return _to_state(answer["_source"]) if answer else State()
@@ -109,7 +108,7 @@ class Catalog:
             ) from error
 
     async def live(self) -> tuple[Published, State] | None:
-        """The live generation and the state up to it; None when nothing was published."""
+        """The live generation and the state up to it; None if nothing was published."""
         pointer = await self.pointer()
         for _ in range(3):
             if pointer is None:
@@ -125,7 +124,7 @@ class Catalog:
         )
 
     async def write(self, state: State) -> None:
-        """Store the document; call it under the writer's lock only."""
+        """Write the document. Requires the writer's lock."""
         await self._connection.call("PUT", f"/{self.meta}/_doc/state", _from_state(state))
 
     async def point(self, to: Published) -> None:
@@ -138,7 +137,7 @@ class Catalog:
         await self._connection.call("POST", "/_aliases", {"actions": actions}, timeout=60)
 
     async def prepare(self) -> None:
-        """Check the server, and make the catalog's index where it lacks: writing to a missing one would invent it."""
+        """Check the server, and create the index of the catalog if it is missing, so that no write creates it implicitly."""
         server = await self._connection.call("GET", "/")
         version = str(server.get("version", {}).get("number", "unknown"))
         if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
@@ -155,7 +154,7 @@ class Catalog:
             await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
 
     async def delete_others(self, state: State) -> None:
-        """Delete the indices of ours that no generation in the state uses."""
+        """Delete the indices of this store that no generation in the state uses."""
         used = {name for p in (*state.kept, *state.fading) for name in (p.chunks, p.pages)}
         for index in await self._numbers_of_indices():
             if index not in used:
@@ -167,14 +166,14 @@ class Catalog:
             await self._delete(index)
 
     async def highest(self) -> int:
-        """The highest number that an index of ours has; 0 where there is none."""
+        """The highest number of an index of this store; 0 if there is none."""
         return max((await self._numbers_of_indices()).values(), default=0)
 
     async def _delete(self, index: str) -> None:
         await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
 
     async def _numbers_of_indices(self) -> dict[str, int]:
-        """The indices of chunks and pages that are ours, by name."""
+        """The numbers of the indices of this store, by name."""
         ours = re.compile(re.escape(self.name) + r"-(\d+)(-pages)?")
         found: Mapping[str, Any] = await self._connection.call("GET", f"/{self.name}-*/_alias")
         return {index: int(match[1]) for index in found if (match := ours.fullmatch(index))}

@@ -1,4 +1,4 @@
-"""The door to an OpenSearch server: one HTTP client per event loop, fast JSON, every failure as a named error."""
+"""The connection to an OpenSearch server: one HTTP client per event loop; failures are `StoreError`s."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from opensearchpy.exceptions import OpenSearchException
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
 
 SLOW = 300.0
-"""Seconds that a writer waits for refreshes and deletions by query: they build the vector graph."""
+"""Timeout in seconds for refreshes and deletions by query, which build the vector graph."""
 
 CONNECTIONS = 64
 
 
 def to_json(value: Any) -> bytes:
-    """JSON bytes; arrays of numpy are taken as they are, halves of surrogate pairs are replaced."""
+    """JSON bytes. Accepts numpy arrays; replaces lone surrogates."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError:
@@ -32,12 +32,12 @@ def to_json(value: Any) -> bytes:
 
 
 def to_lines(*values: Any) -> bytes:
-    """JSON lines, as _bulk and _msearch take them."""
+    """JSON lines for _bulk and _msearch."""
     return b"".join(to_json(value) + b"\n" for value in values)
 
 
 class _Json:
-    """What opensearch-py serializes with; bytes go out as they are."""
+    """The serializer for opensearch-py; bytes are sent unchanged."""
 
     mimetype = "application/json"
 
@@ -49,7 +49,7 @@ class _Json:
 
 
 class Connection:
-    """Calls one server. `timeout` in seconds is for each call; `ca` is a file with its certificate authority."""
+    """Calls one server. `timeout` in seconds applies to each call; `ca` is a file with its certificate authority."""
 
     def __init__(self, url: str, *, ca: str = "", timeout: float = 10.0, auth: tuple[str, str] | None = None) -> None:
         parts = urlsplit(url)
@@ -62,7 +62,7 @@ class Connection:
             "hosts": [{"host": parts.hostname, "port": parts.port or (443 if tls else 9200), "use_ssl": tls}],
             "http_auth": auth,
             "timeout": timeout,
-            "max_retries": 1,  # a connection that the server closed while idle
+            "max_retries": 1,  # for an idle connection that the server has closed
             "retry_on_status": (),
             "pool_maxsize": CONNECTIONS,
             "serializer": _Json(),
@@ -82,7 +82,7 @@ class Connection:
         allow: tuple[int, ...] = (),
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the client, which names what timed out
     ) -> Any:
-        """The parsed answer; None when the server answered with a status in `allow`."""
+        """The parsed response; None if its status is in `allow`."""
         client = await self._ready()
         try:
             answer = await client.transport.perform_request(
@@ -94,26 +94,26 @@ class Connection:
                 ignore=allow,
             )
         except (OpenSearchException, ValueError) as error:
-            raise self._named(error, f"{method} {path}") from error
+            raise self._error_from(error, f"{method} {path}") from error
         if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
             return None
         return answer
 
     async def bulk(self, lines: bytes) -> None:
-        """Send these operations; raises for the first one that failed, telling how many did."""
+        """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""
         answer = await self.call("POST", "/_bulk", lines, timeout=60)
         if answer["errors"]:
             results = [result for item in answer["items"] for result in item.values()]
             failed = [result for result in results if "error" in result]
             cause = failed[0]
-            raise self.refusal(
+            raise self.rejection(
                 int(cause["status"]),
                 cause["error"],
                 f"{len(failed)} of {len(results)} rows, the first {cause['_id']} of {cause['_index']}",
             )
 
-    def refusal(self, status: int, cause: Any, doing: str) -> StoreError:
-        """The named error for what the server answered: its status and its error object or text."""
+    def rejection(self, status: int, cause: Any, doing: str) -> StoreError:
+        """The exception for a status and an error object or text from the server."""
         kind, reason = _reason(cause)
         where = f"OpenSearch at {self.url} refused {doing}"
         if kind == "cluster_block_exception":
@@ -143,12 +143,12 @@ class Connection:
             await self.close()
             self._loop = loop
         if self._client is None:
-            # failures are raised by name here: the library would log each with a traceback as well
+            # failures are raised; the library would also log each with a traceback
             logging.getLogger("opensearch").setLevel(logging.ERROR)
             self._client = AsyncOpenSearch(**self._arguments)
         return self._client
 
-    def _named(self, error: Exception, doing: str) -> StoreError:
+    def _error_from(self, error: Exception, doing: str) -> StoreError:
         if isinstance(error, ConnectionTimeout):
             return StoreUnavailable(
                 f"OpenSearch at {self.url} did not answer {doing} in time (DOCS_STORE_TIMEOUT is {self.timeout:g} s). "
@@ -157,7 +157,7 @@ class Connection:
         if isinstance(error, ConnectionError):
             return self._unreachable(error.info, doing)
         if isinstance(error, TransportError):
-            return self.refusal(int(error.status_code), error.info or error.error, doing)
+            return self.rejection(int(error.status_code), error.info or error.error, doing)
         return StoreError(f"{self.url} did not answer {doing} as OpenSearch does: {error}. Check DOCS_STORE.")
 
     def _unreachable(self, cause: Any, doing: str) -> StoreUnavailable:
@@ -183,7 +183,7 @@ def _tls(ca: str) -> ssl.SSLContext:
 
 
 def _reason(cause: Any) -> tuple[str, str]:
-    """Type and reason of an error object, or of the JSON text that opensearch-py keeps of it."""
+    """Type and reason of an error object, or of its JSON text from opensearch-py."""
     if isinstance(cause, str):
         try:
             cause = orjson.loads(cause)

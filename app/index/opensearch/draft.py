@@ -1,4 +1,4 @@
-"""The next generation while it is written: rows of a coming generation, that readers of the live one don't see."""
+"""The next generation, written as rows that readers of the live generation don't see."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a draft is to make. `base` is the generation it starts from; `target` is where its rows go.
+    """What a draft writes. `base` is the generation it starts from; `target` has the indices it writes to.
 
-    `alone`: no earlier generation is kept beside it, and none of them may be readable.
+    `replaces_all`: drops all earlier generations when it is published; they may be unreadable.
     """
 
     live: Published | None
@@ -33,21 +33,21 @@ class Plan:
     target: Published
     state: State
     keep: int
-    alone: bool = False
+    replaces_all: bool = False
 
     @property
     def id(self) -> int:
-        """Number of the generation to come."""
+        """The number of the new generation."""
         return self.target.info.id
 
     @property
     def recipe(self) -> Recipe:
-        """How it is made."""
+        """The recipe of the new generation."""
         return self.target.info.recipe
 
 
 class OpenSearchDraft:
-    """See `app.index.base.Draft`. `published` is called as soon as the pointer was moved."""
+    """See `app.index.base.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class OpenSearchDraft:
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
         self._done = ""
-        self._numbered = plan.base is None
+        self._id_claimed = plan.base is None
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
@@ -82,7 +82,7 @@ class OpenSearchDraft:
 
     @property
     def rebuilds(self) -> bool:
-        """True when nothing can be shared with the live generation."""
+        """True if nothing can be shared with the live generation."""
         return self._plan.base is None
 
     async def page_states(self) -> Mapping[str, Page]:
@@ -90,18 +90,18 @@ class OpenSearchDraft:
         return {url: page for url, (_, page) in self._base.items()}
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """Those whose id the draft's base lacks."""
+        """The chunks that the draft doesn't have yet."""
         return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Make these the page's chunks, in this order."""
+        """Add the page, or replace its chunks with these."""
         async with self._turn:
             self._check_open()
             self._check_vectors(chunks, vectors)
             summary = self._summary(page, vectors)
-            await self._number()
+            await self._claim_id()
             if page.url in self._put or page.url in self._removed:
-                await self._take_back(page.url)
+                await self._revert(page.url)
             known = await self._known(page.url)
             changed = [
                 chunk
@@ -125,21 +125,21 @@ class OpenSearchDraft:
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
 
     async def remove(self, url: str) -> None:
-        """The page and its chunks leave the draft."""
+        """Remove the page and its chunks."""
         async with self._turn:
             self._check_open()
             if url in self._put:
-                await self._take_back(url)
+                await self._revert(url)
             self._touched.pop(url, None)
             if url in self._base and url not in self._removed:
-                await self._number()
+                await self._claim_id()
                 self._removed.add(url)
                 for row_id, _ in (await self._known(url)).values():
                     await self._end(self._plan.target.chunks, row_id)
                 await self._end(self._plan.target.pages, self._base[url][0])
 
     async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages, at publishing."""
+        """Replace the records of these pages when the draft is published."""
         self._check_open()
         self._touched |= {page.url: page for page in pages}
 
@@ -155,14 +155,14 @@ class OpenSearchDraft:
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             published = replace(target, info=await self._describe())
-            before = replace(self._plan.state, kept=(), fading=()) if self._plan.alone else self._plan.state
-            state = before.adding(published, self._plan.keep)
+            before = replace(self._plan.state, kept=(), fading=()) if self._plan.replaces_all else self._plan.state
+            state = before.with_generation(published, self._plan.keep)
             await self._lock.confirm()
             await self._catalog.write(state)
             await self._catalog.point(published)
             self._done = "published"
             self._published()
-            await self._clear_away(state)
+            await self._clean_up(state)
             return published.info
 
     async def __aenter__(self) -> Self:
@@ -174,9 +174,9 @@ class OpenSearchDraft:
         try:
             if not self._done:
                 self._done = "left"
-                # a server that refuses writes is asked for no more: with a full disk it tries a deletion for minutes
+                # don't send deletions to a server that refuses writes: with a full disk, it tries for minutes
                 if not isinstance(error, StoreError):
-                    await self._clear_away(self._plan.state)
+                    await self._clean_up(self._plan.state)
         finally:
             await self._lock.release()
 
@@ -186,20 +186,20 @@ class OpenSearchDraft:
         if self._done:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
 
-    async def _number(self) -> None:
-        """Give out the generation's number before its first row: a draft that changes nothing writes nothing."""
-        if not self._numbered:
-            await self._own()
+    async def _claim_id(self) -> None:
+        """Store the number of the generation before its first row; a draft without changes writes nothing."""
+        if not self._id_claimed:
+            await self._acquire_lock()
             await self._catalog.write(self._plan.state)
-            self._numbered = True
+            self._id_claimed = True
 
-    async def _own(self) -> None:
-        """Become the one writer, if nobody else wrote since this draft began. Raises `StoreBusy`."""
+    async def _acquire_lock(self) -> None:
+        """Acquire the writer's lock. Raises `StoreBusy` if another run has written since this draft began."""
         if self._lock.held:
             return
         await self._lock.acquire()
         found = await self._catalog.live()
-        if found is None or (found[0], found[1].numbered()) != (self._plan.live, self._plan.state):
+        if found is None or (found[0], found[1].with_next_id()) != (self._plan.live, self._plan.state):
             await self._lock.release()
             raise StoreBusy(
                 f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
@@ -232,7 +232,7 @@ class OpenSearchDraft:
         return vectors[page.url]
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
-        """Row and chunk by chunk id, as the base has this page."""
+        """The rows and chunks of this page in the base, by chunk id."""
         base = self._plan.base
         if base is None or url not in self._base or not self._base[url][1].chunk_ids:
             return {}
@@ -250,8 +250,8 @@ class OpenSearchDraft:
     async def _end(self, index: str, row_id: str) -> None:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})
 
-    async def _take_back(self, url: str) -> None:
-        """Bring the page to what the base has, so that it can be put again."""
+    async def _revert(self, url: str) -> None:
+        """Undo the changes to this page, so that it can be put again."""
         target = self._plan.target
         await self._batch.flush()
         this = {"term": {"metadata.url": url}}
@@ -272,11 +272,11 @@ class OpenSearchDraft:
         if self._plan.live is None:
             raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
         if self._plan.base is not None and self._touched:
-            await self._own()
+            await self._acquire_lock()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
         self._done = "published"
-        await self._clear_away(self._plan.state)
+        await self._clean_up(self._plan.state)
         return self._plan.live.info
 
     async def _describe(self) -> GenerationInfo:
@@ -286,13 +286,13 @@ class OpenSearchDraft:
         built_at = datetime.now(UTC).isoformat(timespec="seconds")
         return replace(target.info, built_at=built_at, languages=languages, pages=pages, chunks=chunks)
 
-    async def _clear_away(self, state: State) -> None:
-        """Drop the rows that no generation of the state has. What fails here, the next draft does."""
-        if not self._numbered:
+    async def _clean_up(self, state: State) -> None:
+        """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""
+        if not self._id_claimed:
             return
         try:
-            await self._lock.confirm()  # what is above our base may be another writer's by now
-            if self._plan.alone and state is self._plan.state:  # nobody knows which of the others are needed
+            await self._lock.confirm()  # newer rows may belong to another writer by now
+            if self._plan.replaces_all and state is self._plan.state:  # unknown which of the other indices are in use
                 await self._catalog.delete(self._plan.target)
             else:
                 await discard(self._connection, self._catalog, state)

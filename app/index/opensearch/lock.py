@@ -1,4 +1,4 @@
-"""One writer at a time, in any process: a document that its owner renews, and that others take over once it expired."""
+"""The writer's lock across processes: a document that its owner renews, and others take over after it expires."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from app.index.opensearch.connection import Connection
 log = logging.getLogger(__name__)
 
 _held: set[str] = set()
-"""Tokens of this process's writers: a lock of ours without one was left when the server could not be reached."""
+"""Tokens of active writers in this process. A lock of this process with another token was left over by a failed release."""
 
 
 class WriterLock:
-    """The lock of an index. A writer that was killed holds it for `seconds` more; on its own machine, no longer."""
+    """The lock of an index. After a writer is killed, it lasts `seconds` longer, but not on the same machine."""
 
     def __init__(self, connection: Connection, meta: str, seconds: float) -> None:
         self._connection = connection
@@ -38,18 +38,18 @@ class WriterLock:
 
     @property
     def held(self) -> bool:
-        """Whether it was acquired and not released since."""
+        """Whether this writer holds the lock."""
         return self._heart is not None
 
     async def is_free(self) -> bool:
-        """True when nobody has it, False when a dead writer left it; writes nothing. Raises `StoreBusy` while one has it."""
+        """True if no lock exists, False if a dead writer left one; writes nothing. Raises `StoreBusy` while a writer holds it."""
         found = await self._connection.call("GET", self._path, allow=(404,))
         if found:
-            self._refuse_living(found["_source"])
+            self._refuse_live_owner(found["_source"])
         return not found
 
     async def acquire(self) -> None:
-        """Take the lock and keep renewing it. Raises `StoreBusy` while another writer has it."""
+        """Acquire the lock and keep renewing it. Raises `StoreBusy` while another writer holds it."""
         _held.add(self._token)
         try:
             if not await self._write({"op_type": "create"}):
@@ -60,7 +60,7 @@ class WriterLock:
         self._heart = asyncio.create_task(self._beat())
 
     async def confirm(self) -> None:
-        """Make sure that the lock is still ours: a writer that slept too long must not write any more."""
+        """Check that the lock is still held. Raises `StoreBusy` if it expired and another writer has taken it."""
         async with self._renewing:
             if time.time() - self._renewed > self._seconds / 2 and not await self._write(self._version):
                 raise StoreBusy(
@@ -69,7 +69,7 @@ class WriterLock:
                 )
 
     async def release(self) -> None:
-        """Let the next writer in; a server that can't be reached just lets the lock expire."""
+        """Release the lock. If the server can't be reached, the lock expires by itself."""
         if self._heart is not None:
             self._heart.cancel()
             with suppress(asyncio.CancelledError):
@@ -89,12 +89,12 @@ class WriterLock:
             try:
                 async with self._renewing:
                     if not await self._write(self._version):
-                        return  # lost: `confirm` tells the writer
+                        return  # lost; `confirm` raises
             except StoreError as error:
                 log.warning("The writer's lock could not be renewed: %s", error)
 
     async def _write(self, condition: dict[str, Any]) -> bool:
-        """Write the document with a new expiry, if it is as the condition says."""
+        """Write the document with a new expiry if the condition holds."""
         now = time.time()
         body = {
             "token": self._token,
@@ -112,7 +112,7 @@ class WriterLock:
         return True
 
     async def _is_ours(self) -> bool:
-        """Whether a write that was refused was in fact done: the answer to a first attempt can get lost."""
+        """Whether a rejected write had succeeded before: the response to a first attempt may be lost."""
         found = await self._connection.call("GET", self._path, allow=(404,))
         if not found or found["_source"]["token"] != self._token:
             return False
@@ -125,12 +125,12 @@ class WriterLock:
         if found is None:
             condition: dict[str, Any] = {"op_type": "create"}
         else:
-            self._refuse_living(found["_source"])
+            self._refuse_live_owner(found["_source"])
             condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         if not await self._write(condition):
             raise self._busy(found["_source"] if found else {})
 
-    def _refuse_living(self, owner: dict[str, Any]) -> None:
+    def _refuse_live_owner(self, owner: dict[str, Any]) -> None:
         if owner["expires"] > time.time() and not _is_dead(owner):
             raise self._busy(owner)
 
@@ -143,7 +143,7 @@ class WriterLock:
 
 
 def _machine() -> str:
-    """Names this boot of this machine and, on Linux, this container: process ids mean something only within."""
+    """Identifies this boot of this machine and, on Linux, this container: process ids are unique only within it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -152,7 +152,7 @@ def _machine() -> str:
 
 
 def _is_dead(owner: dict[str, Any]) -> bool:
-    """True when the owner ran on this machine, or in this process, and is gone."""
+    """True if the owner ran on this machine, or in this process, and no longer exists."""
     if owner["machine"] != _machine():
         return False
     if owner["pid"] == os.getpid():

@@ -1,14 +1,14 @@
-"""How an index is laid out: the strict mapping of chunks, and that of page records."""
+"""The mappings of the indices of chunks and page records."""
 
 from __future__ import annotations
 
 from typing import Any
 
 OPEN = 2**31 - 1
-"""`gen_to` of a row that no generation has ended."""
+"""`gen_to` of a row that is still valid."""
 
 VERSION = 3
-"""Raised with every change below that old indexes can't follow: the next run then rebuilds."""
+"""Increase it with every incompatible change below; the next run then rebuilds the index."""
 
 KEYWORDS = (
     "url",
@@ -28,11 +28,11 @@ KEYWORDS = (
 
 
 FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}
-"""How other readers of the index search the text; we search `tokens`."""
+"""The analyzer for other clients of the index; this product searches `tokens`."""
 
 
 def chunk_index(dimension: int) -> dict[str, Any]:
-    """Settings and mapping of an index of chunks; readable by LlamaIndex's OpensearchVectorStore as it comes."""
+    """Settings and mapping of an index of chunks, compatible with LlamaIndex's OpensearchVectorStore."""
     return {
         "settings": {"index": {"knn": True, **_size()}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -40,11 +40,11 @@ def chunk_index(dimension: int) -> dict[str, Any]:
             "properties": {
                 "chunk": {"type": "keyword"},
                 "content": {"type": "text", "analyzer": "folded"},
-                # our own analysis, the same as in every store: only the spaces between its tokens mean something
+                # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
                 "embedding": _vector(dimension),
                 "sections": {"type": "object", "enabled": False},
-                # shown only; as text without an index they have no limit
+                # stored only; text without an index has no length limit
                 "before": {"type": "text", "index": False},
                 "after": {"type": "text", "index": False},
                 "metadata": {
@@ -52,7 +52,7 @@ def chunk_index(dimension: int) -> dict[str, Any]:
                     "properties": {
                         **{name: _keyword() for name in KEYWORDS},
                         "position": {"type": "integer"},
-                        # here, so that other readers can filter by them too
+                        # in metadata, so that other clients can filter by them too
                         "gen_from": {"type": "integer"},
                         "gen_to": {"type": "integer"},
                     },
@@ -63,7 +63,7 @@ def chunk_index(dimension: int) -> dict[str, Any]:
 
 
 def page_index(dimension: int = 0) -> dict[str, Any]:
-    """Settings and mapping of an index of page records; with a dimension, their summaries can be searched."""
+    """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
     searched = {"summary_embedding": _vector(dimension)} if dimension else {}
     return {
         "settings": {"index": {**({"knn": True} if searched else {}), **_size()}},
@@ -90,17 +90,17 @@ def page_index(dimension: int = 0) -> dict[str, Any]:
 
 
 def meta_index() -> dict[str, Any]:
-    """Settings and mapping of the index with the writer's lock and the list of generations; read by id only."""
+    """Settings and mapping of the index with the writer's lock and the list of generations, which are read by id."""
     return {"settings": {"index": _size()}, "mappings": {"enabled": False}}
 
 
 def _size() -> dict[str, Any]:
-    # refreshed by the writer alone: readers filter by generation, so nothing is to be seen before it publishes
+    # only the writer refreshes: readers filter by generation, so they see nothing before the publish anyway
     return {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
 
 
 def _vector(dimension: int) -> dict[str, Any]:
-    # faiss needs native libraries that not every server has, and kills those without
+    # faiss needs native libraries; a server without them crashes
     method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 

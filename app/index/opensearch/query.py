@@ -1,4 +1,4 @@
-"""A `Query` as one `_msearch` of two legs, and its answer as candidates with raw scores."""
+"""Converts a `Query` to one `_msearch` with both legs, and the response to candidates with raw scores."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from app.core.filters import Filters
 from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.connection import to_lines
 from app.index.opensearch.rows import alive
-from app.index.ranking.summaries import PAGES, Summarised
+from app.index.ranking.summaries import PAGES, SummaryHit
 from app.text.analysis import analyse
 
 FACTS = ("url", "language", "dated", "versions")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
-"""The parts of the answer that are read; the rest isn't sent."""
+"""The parts of the response that are read; the server leaves out the rest."""
 
 RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
-"""Characters that mean something in Lucene's regular expressions, which have no escaping of their own."""
+"""Special characters of Lucene's regular expressions; opensearch-py has no function to escape them."""
 
 MAX_TERMS = 900
-"""Tokens of all texts in one search; the server refuses 1,024 clauses."""
+"""Limit of tokens in one search; the server accepts fewer than 1,024 clauses."""
 
 
 def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[str], bytes]:
-    """The names of the legs that the query asks for, and the body of `_msearch` with one search for each.
+    """The names of the legs that the query needs, and the body of `_msearch` with one search for each.
 
-    `pages` is the index of page records where their summaries are searched along with the vector leg; else empty.
+    `pages` is the index of page records if their summaries are searched along with the vector leg; else empty.
     """
     restrict = [*alive(generation), *restrictions(query.filters)]
     searches: dict[str, dict[str, Any]] = {}
     should = _lexical(query.texts)
     if should:
         searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
-    # a vector of zeros has no angle to anything
+    # a zero vector has no cosine
     if query.vector is not None and any(query.vector):
         searches["vector"] = _vector(query, restrict)
-    # one copy of the shard for all: copies differ in their dead rows, so in their scores
+    # always the same copy of the shard: copies differ in deleted rows, and so in scores
     header = {"index": index, "preference": "docs-assistant"}
     lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
     names = list(searches)
@@ -50,21 +50,21 @@ def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[st
     return names, lines
 
 
-def summarised(answer: Mapping[str, Any]) -> tuple[Summarised, ...]:
-    """The pages that the search of summaries found, best first, with cosines."""
+def summary_hits(answer: Mapping[str, Any]) -> tuple[SummaryHit, ...]:
+    """The pages in the response to the search of summaries, best first, with cosines."""
     hits = answer.get("hits", {}).get("hits", ())
-    return tuple(Summarised(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
+    return tuple(SummaryHit(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
 
 
 def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:
-    """A search for the chunk of each of these pages that is nearest to the query's vector."""
+    """A search for the chunk of each of these pages that is nearest to the vector of the query."""
     within = [*alive(generation), *restrictions(query.filters), {"terms": {"metadata.url": urls}}]
     search = _vector(replace(query, exact=True), within)
     return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
 
 
 def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """What one search of the answer found; lexical scores are BM25, the others cosines."""
+    """The candidates in the response to one search; lexical scores are BM25, vector scores are cosines."""
     # Lucene's score is (1 + cosine) / 2
     slope, offset = (2.0, -1.0) if leg == "vector" else (1.0, 0.0)
     return tuple(
@@ -82,7 +82,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
 
 
 def restrictions(filters: Filters) -> list[dict[str, Any]]:
-    """Filter clauses of what a search may return."""
+    """The filters as clauses of a query."""
     clauses: list[dict[str, Any]] = []
     if filters.collections:
         clauses.append({"terms": {"metadata.collection": filters.collections}})
@@ -91,13 +91,13 @@ def restrictions(filters: Filters) -> list[dict[str, Any]]:
     if filters.url_prefixes:
         prefixes = [{"prefix": {"metadata.url": prefix}} for prefix in filters.url_prefixes]
         clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
-    # a path begins after the site's name, whatever that is
+    # the path begins after the host, whatever that is
     if filters.sections and all(section.strip("/") for section in filters.sections):
         clauses.append(_matches("", [section.strip("/") for section in filters.sections], "([/.?].*)?"))
     if filters.versions:
-        told = _matches("(.*/)?v?", filters.versions, "(/.*)?")
-        said = {"terms": {"metadata.versions": filters.said_versions}}
-        clauses.append({"bool": {"should": [told, said], "minimum_should_match": 1}})
+        in_path = _matches("(.*/)?v?", filters.versions, "(/.*)?")
+        stated = {"terms": {"metadata.versions": filters.said_versions}}
+        clauses.append({"bool": {"should": [in_path, stated], "minimum_should_match": 1}})
     return clauses
 
 
@@ -111,7 +111,7 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
         "size": depth,
         "query": search,
         "track_total_hits": False,
-        "stored_fields": "_none_",  # reading a row's stored text costs more than finding it
+        "stored_fields": "_none_",  # reading the stored text of a row costs more than finding the row
         "docvalue_fields": SHOWN,
     }
 

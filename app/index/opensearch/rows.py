@@ -1,4 +1,4 @@
-"""Chunks and page records as rows of an index, and back. A row lives in the generations `gen_from` <= g < `gen_to`."""
+"""Converts chunks and page records to rows and back. A row is part of the generations `gen_from` <= g < `gen_to`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ RECORD = (
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
     "same_as", "reading", "translated_from", "summary", "summary_of",
 )  # fmt: skip
-"""Fields of a page that a touch replaces; `alternates`, `translations` and `versions` too."""
+"""Fields of a page that `touch` replaces, in addition to `alternates`, `translations` and `versions`."""
 
 
 def alive(generation: int) -> list[dict[str, Any]]:
-    """Filters that leave the rows of this generation."""
+    """Filters that select the rows of this generation."""
     return [{"range": {"metadata.gen_from": {"lte": generation}}}, {"range": {"metadata.gen_to": {"gt": generation}}}]
 
 
 def chunk_row_id(chunk_id: str, generation: int) -> str:
-    """Name of the row that this generation wrote for a chunk."""
+    """The id of the row that this generation wrote for a chunk."""
     return f"{chunk_id}-{generation}"
 
 
 def page_row_id(url: str, generation: int) -> str:
-    """Name of the row that this generation wrote for a page; of one length, whatever the address."""
+    """The id of the row that this generation wrote for a page; its length is fixed."""
     return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
 
 
 def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str, Any]:
-    """The row of a chunk that begins with this generation."""
+    """The row of a chunk, valid from this generation."""
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
@@ -53,7 +53,7 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
             "file": chunk.file,
             "published": chunk.published,
             "modified": chunk.modified,
-            # searches bring it for each candidate, so not where there is nothing to bring
+            # searches return it for each candidate, so leave out an empty one
             **({"dated": chunk.dated} if chunk.dated else {}),
             "translated_from": chunk.translated_from,
             "versions": chunk.versions,
@@ -62,14 +62,14 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
             "gen_to": OPEN,
         },
     }
-    # no angle can be taken of a vector of zeros: such a chunk is found by its words alone
+    # a zero vector has no cosine: such a chunk is found only by its words
     if vector is not None and any(vector):
         row["embedding"] = vector
     return row
 
 
 def to_chunk(source: Mapping[str, Any]) -> Chunk:
-    """The chunk of a row."""
+    """The chunk in a row."""
     known = source["metadata"]
     return Chunk(
         id=source["chunk"],
@@ -91,7 +91,7 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
 
 
 def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
-    """The row of a page that begins with this generation; `summary` is the vector of its summary."""
+    """The row of a page, valid from this generation; `summary` is the vector of its summary."""
     row: dict[str, Any] = {
         "metadata": {"url": page.url, "language": page.language, "gen_from": generation, "gen_to": OPEN},
         "chunk_ids": chunk_ids,
@@ -105,8 +105,8 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
 
 
 def page_record(page: Page) -> dict[str, Any]:
-    """What a touch replaces of a page's row."""
-    # a list of pairs: a partial update would merge an object and keep languages that are gone
+    """The part of a page's row that `touch` replaces."""
+    # a list of pairs: a partial update would merge objects and keep removed languages
     return {name: getattr(page, name) for name in RECORD} | {
         "alternates": list(page.alternates.items()),
         "translations": list(page.translations),
@@ -115,7 +115,7 @@ def page_record(page: Page) -> dict[str, Any]:
 
 
 def to_page(source: Mapping[str, Any]) -> Page:
-    """The page of a row; without Markdown where the row was read without."""
+    """The page in a row; without Markdown if the row was read without it."""
     record = source["record"]
     return Page(
         url=source["metadata"]["url"],
@@ -124,6 +124,6 @@ def to_page(source: Mapping[str, Any]) -> Page:
         alternates=dict(record["alternates"]),
         translations=tuple(record.get("translations", ())),
         versions=tuple(record.get("versions", ())),
-        # an index of an earlier release lacks what came later
+        # an index of an earlier release lacks newer fields
         **{name: record[name] for name in RECORD if name in record},
     )

@@ -1,4 +1,4 @@
-"""The store on an OpenSearch server: one index of chunks for all generations that share a recipe, behind an alias."""
+"""The store on an OpenSearch server: all generations with the same recipe share one index of chunks, behind an alias."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import VERSION, chunk_index, page_index
-from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summarised
+from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import discard, rows
-from app.index.ranking.summaries import Summarised, absent, lifted
+from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -33,11 +33,11 @@ class OpenSearchGeneration:
 
     @property
     def info(self) -> GenerationInfo:
-        """What is known of this generation."""
+        """The facts about this generation."""
         return self._published.info
 
     async def search(self, query: Query) -> Legs:
-        """Both legs apart, best first, with raw scores."""
+        """The lexical and the vector leg, each best first, with raw scores."""
         dimension = self.info.recipe.dimension
         if query.vector is not None and len(query.vector) != dimension:
             raise IndexMismatch(
@@ -50,29 +50,29 @@ class OpenSearchGeneration:
             return Legs()
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
         found: dict[str, Any] = {}
-        summaries: tuple[Summarised, ...] = ()
+        summaries: tuple[SummaryHit, ...] = ()
         for name, response in zip(names, answer["responses"], strict=True):
             if "error" in response:
-                raise self._connection.refusal(int(response["status"]), response["error"], f"the {name} search")
+                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
             if name == "summaries":
-                summaries = summarised(response)
+                summaries = summary_hits(response)
             else:
                 found[name] = candidates(name, response)
         if summaries:
-            found["vector"] = await self._lifted(found["vector"], summaries, query)
+            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
         return Legs(**found)
 
-    async def _lifted(
-        self, leg: tuple[Candidate, ...], summaries: tuple[Summarised, ...], query: Query
+    async def _with_summaries(
+        self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
     ) -> tuple[Candidate, ...]:
-        if urls := absent(leg, summaries, query.depth):
+        if urls := pages_without_chunks(leg, summaries, query.depth):
             body, params = best_of_pages(urls, query, self.info.id), {"preference": "docs-assistant"}
             answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
             leg = (*leg, *candidates("vector", answer))
-        return lifted(leg, summaries, query.depth)
+        return raised_to_summaries(leg, summaries, query.depth)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks of these ids in their order."""
+        """The chunks with these ids, in the order of the ids."""
         if not ids:
             return ()
         body = {
@@ -87,7 +87,7 @@ class OpenSearchGeneration:
         return tuple(chunks[id_] for id_ in ids if id_ in chunks)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these tokens."""
+        """The number of chunks with each of these tokens."""
         if not tokens:
             return {}
         filters = {str(number): {"term": {"tokens": token}} for number, token in enumerate(tokens)}
@@ -100,14 +100,6 @@ class OpenSearchGeneration:
         answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
         buckets = answer["aggregations"]["tokens"]["buckets"]
         return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
-
-    async def neighbours(self, chunk: Chunk, n: int) -> tuple[Chunk, ...]:
-        """Up to n chunks before and n after on the same page, in page order."""
-        page = await self._page(chunk.url, leave_out=("markdown",))
-        if page is None or chunk.id not in page.chunk_ids or n < 1:
-            return ()
-        at = page.chunk_ids.index(chunk.id)
-        return await self.fetch(page.chunk_ids[max(0, at - n) : at] + page.chunk_ids[at + 1 : at + 1 + n])
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
@@ -125,10 +117,10 @@ class OpenSearchGeneration:
 
 
 class OpenSearchStore:
-    """See `app.index.base.Store`. Opens no connection before it is first used.
+    """See `app.index.base.Store`. Opens its connections with the first call.
 
-    Times are in seconds: `timeout` for one call, `lock_seconds` until a killed writer's lock ends,
-    `notice_seconds` that a reader may go on with what it knows to be live (0 asks each time: .3 ms).
+    Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
+    reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms).
     """
 
     def __init__(  # noqa: PLR0913 - settings, all by name
@@ -158,19 +150,19 @@ class OpenSearchStore:
         self._looking: asyncio.Task[OpenSearchGeneration] | None = None
 
     async def live(self) -> OpenSearchGeneration:
-        """The published generation, pinned. Raises `NoIndex` when nothing was published yet."""
+        """The live generation. Raises `NoIndex` if nothing was published yet."""
         if self._pinned is not None and time.monotonic() < self._until:
             return self._pinned
         if self._looking is None or self._looking.done() or self._looking.get_loop() is not asyncio.get_running_loop():
             self._looking = asyncio.create_task(self._look())
-            # whoever waits gets the error; when all were cancelled, nobody is to be told
+            # callers receive the error; without callers, mark it as retrieved
             self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._looking)
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> OpenSearchDraft:
-        """Begin the next generation. Raises `StoreBusy` while another draft is written, in any process.
+        """Begin the next generation. Raises `StoreBusy` while any process writes another draft.
 
-        Where it can, the draft takes the writer's lock with its first write only: a run without a change writes nothing.
+        If possible, the draft acquires the writer's lock with its first write, so that a run without changes writes nothing.
         """
         await self._catalog.prepare()
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
@@ -178,9 +170,9 @@ class OpenSearchStore:
         try:
             if found is not None and found[0].info.id == found[1].last_id and _shares(found[0], recipe):
                 plan = self._plan(*found, recipe)
-            else:  # something is to be made or cleared first
+            else:  # an index must be created or cleaned up first
                 await lock.acquire()
-                plan = await (self._rebuilt(recipe) if rebuild else self._begun(recipe))
+                plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
             draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
         except BaseException:
@@ -189,12 +181,12 @@ class OpenSearchStore:
         return draft
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
-        """Those kept, newest first; the live one is among them."""
+        """The kept generations, newest first, including the live one."""
         found = await self._catalog.live()
         return tuple(published.info for published in found[1].kept) if found else ()
 
     async def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again. Raises `NoIndex` when none is kept."""
+        """Make the previous generation live again. Raises `NoIndex` if none is kept."""
         if await self._catalog.pointer() is None:
             raise NoIndex(f"Nothing is indexed in {self._catalog.name} yet, so there is nothing to go back to.")
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
@@ -215,13 +207,13 @@ class OpenSearchStore:
         return kept[1].info
 
     async def close(self) -> None:
-        """Let go of connections; safe to call twice."""
+        """Close all connections; safe to call twice."""
         self._forget()
         await self._connection.close()
 
     def _forget(self) -> None:
         self._until = 0.0
-        self._looking = None  # one that is under way may have read the old pointer
+        self._looking = None  # a running lookup may have read the old pointer
 
     async def _look(self) -> OpenSearchGeneration:
         pointer = await self._catalog.pointer()
@@ -242,8 +234,8 @@ class OpenSearchStore:
             self._until = time.monotonic() + self._notice_seconds
         return self._pinned
 
-    async def _begun(self, recipe: Recipe) -> Plan:
-        """Clear what an aborted run left, and make the indices for a rebuild."""
+    async def _prepared(self, recipe: Recipe) -> Plan:
+        """Clean up after an aborted run, and create the indices for a rebuild."""
         found = await self._catalog.live()
         live, state = found or (None, replace(await self._catalog.state(), kept=(), fading=()))
         plan = self._plan(live, state, recipe)
@@ -254,21 +246,21 @@ class OpenSearchStore:
         return plan
 
     async def _rebuilt(self, recipe: Recipe) -> Plan:
-        """Make indices beside whatever is there, which stays until others are published: it may be unreadable."""
+        """Create new indices beside the existing ones, which may be unreadable and are kept until the publish."""
         try:
             state = await self._catalog.state()
         except IndexDamaged:
             state = State()
         state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
-        plan = replace(self._plan(None, state, recipe), alone=True)
+        plan = replace(self._plan(None, state, recipe), replaces_all=True)
         await self._catalog.write(plan.state)
         await self._make(plan.target.chunks, recipe)
         return plan
 
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
-        """Number the next generation. The number is given out for good as soon as something is written."""
+        """Assign the number of the next generation. It becomes permanent with the first write."""
         base = live if live is not None and _shares(live, recipe) else None
-        state = replace(state.numbered(), last_index=state.last_index + (base is None))
+        state = replace(state.with_next_id(), last_index=state.last_index + (base is None))
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
         info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
@@ -288,5 +280,5 @@ class OpenSearchStore:
 
 
 def _shares(live: Published, recipe: Recipe) -> bool:
-    """Whether a draft of this recipe can start from the live generation."""
+    """Whether a draft with this recipe can start from the live generation."""
     return (live.info.recipe, live.layout) == (recipe, VERSION)

@@ -1,4 +1,4 @@
-"""Writes in small batches, and the few things that are done to rows by query."""
+"""Writes rows in batches, and reads, counts and deletes rows by query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ_ROWS = 500
 
 
 class Batch:
-    """Collects writes to one pair of indices and sends them some hundred at a time, in order."""
+    """Collects writes to a pair of indices and sends them in order, a few hundred at a time."""
 
     def __init__(self, connection: Connection, lock: WriterLock) -> None:
         self._connection = connection
@@ -26,22 +26,22 @@ class Batch:
         self._bytes = 0
 
     async def index(self, index: str, row_id: str, row: dict[str, Any]) -> None:
-        """Write a row, in place of one with this id."""
+        """Insert or replace the row with this id."""
         await self._add(to_lines({"index": {"_index": index, "_id": row_id}}, row))
 
     async def update(self, index: str, row_id: str, fields: dict[str, Any]) -> None:
-        """Change fields of a row that is there."""
+        """Change fields of an existing row."""
         await self._add(to_lines({"update": {"_index": index, "_id": row_id}}, {"doc": fields}))
 
     async def flush(self) -> None:
-        """Send what is collected; raises for the first row that was refused."""
+        """Send the collected writes. Raises `StoreError` with the first failure."""
         lines, self._lines, self._bytes = self._lines, [], 0
         if lines:
             await self._lock.confirm()
             await self._connection.bulk(b"".join(lines))
 
     async def refresh(self, index: str) -> None:
-        """Make all that was sent visible to searches."""
+        """Make the sent writes visible to searches."""
         await self._connection.call("POST", f"/{index}/_refresh", timeout=SLOW)
 
     async def _add(self, lines: bytes) -> None:
@@ -59,7 +59,7 @@ async def rows(
     only: Sequence[dict[str, Any]] = (),
     leave_out: Sequence[str] = (),
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Id and source of each row that the generation has, by id; `only` are further filters."""
+    """Id and source of each row of the generation, by id; `only` are additional filters."""
     body: dict[str, Any] = {
         "size": READ_ROWS,
         "query": {"bool": {"filter": [*alive(generation), *only]}},
@@ -78,7 +78,7 @@ async def rows(
 
 
 async def count(connection: Connection, index: str, generation: int, field: str = "") -> tuple[int, tuple[str, ...]]:
-    """How many rows the generation has, and which values of the field."""
+    """The number of rows of the generation, and the values of the field."""
     body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": alive(generation)}}, "track_total_hits": True}
     if field:
         body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
@@ -88,19 +88,19 @@ async def count(connection: Connection, index: str, generation: int, field: str 
 
 
 async def delete_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:
-    """Delete the rows that pass all filters."""
+    """Delete the rows that match all filters."""
     await _by_query(connection, index, "_delete_by_query", {"query": {"bool": {"filter": filters}}})
 
 
 async def reopen_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:
-    """Take back that the rows which pass all filters have ended."""
+    """Make the rows that match all filters valid again."""
     script = {"source": "ctx._source.metadata.gen_to = params.open", "lang": "painless", "params": {"open": OPEN}}
     body = {"query": {"bool": {"filter": filters}}, "script": script}
     await _by_query(connection, index, "_update_by_query", body)
 
 
 async def discard(connection: Connection, catalog: Catalog, state: State) -> None:
-    """Leave only rows and indices that a generation of the state has."""
+    """Delete all rows and indices that no generation in the state uses."""
     used = (*state.kept, *state.fading)
     for chunks in {published.chunks for published in used}:
         ids = [published.info.id for published in used if published.chunks == chunks]
@@ -118,4 +118,4 @@ async def _by_query(connection: Connection, index: str, what: str, body: dict[st
     answer = await connection.call("POST", f"/{index}/{what}", body, params=params, timeout=SLOW)
     if answer["failures"]:
         first = answer["failures"][0]
-        raise connection.refusal(int(first.get("status", 500)), first.get("cause", first), f"{what} on {index}")
+        raise connection.rejection(int(first.get("status", 500)), first.get("cause", first), f"{what} on {index}")

@@ -1,4 +1,4 @@
-"""What makes a hit count more or less than its text says: the time of its page, and where it lies."""
+"""Factors on the fused score of a hit, by the date and the address of its page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAYS_A_YEAR = 365.25
 
 
 def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, float]:
-    """What to multiply the fused score with, by id; an id that is missing stays as it is."""
+    """The factors for the fused scores, by id; a missing id means 1."""
     if not query.boosts and query.recency is None:
         return {}
     found = dict.fromkeys(candidates, 1.0)
@@ -34,10 +34,10 @@ def _fits(boost: Boost, candidate: Candidate) -> bool:
 
 
 def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:
-    """A page without a date counts like the middle one of those with a date."""
+    """Factors by age. A page without a date gets the median of the pages with a date."""
     today = dt.date.fromisoformat(recency.today)
     days = {id_: candidate.dated[:10] for id_, candidate in candidates.items() if candidate.dated}
-    if len(set(days.values())) < 2:  # one day for all is the day of a build, and says nothing
+    if len(set(days.values())) < 2:  # a single day is probably the day of a build, which means nothing
         return {}
     aged = {id_: _aged(today, day, recency) for id_, day in days.items()}
     middle = median(aged.values())

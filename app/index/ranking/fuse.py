@@ -1,23 +1,24 @@
-"""Two legs become one ranking. Pure, and the same code for every store, so that raw scores stay comparable."""
+"""Fuses the lexical and the vector leg into one ranking. All stores use this code, so that scores stay comparable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.types import Candidate, Legs, Query
+from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
+from app.index.base import Generation
 from app.index.ranking.boosts import factors
 
-MOST_SOFTENED = 2.0  # times the best of the reader's language; beyond, one leg would drown the other
-RRF_K = 60  # the constant of the method's paper (Cormack et al. 2009); it damps the first ranks
+MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
+RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate's place: its raw score in each leg (None: that leg didn't bring it) and the fused one.
+    """A ranked candidate: its raw score in each leg (None if the leg lacks it) and the fused score.
 
-    That is in 0..1 but for the `boost` it was multiplied with.
+    The fused score is 0 to 1 times `boost`.
     """
 
     id: str
@@ -29,11 +30,32 @@ class Ranked:
     boost: float = 1.0
 
 
-def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
-    """The best candidates of both legs, best first.
+async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, ...]:
+    """The hits that `fuse` chooses from the legs, with the texts of their chunks."""
+    ranked = fuse(legs, query)
+    chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
+    return tuple(
+        Hit(chunk=chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost)
+        for r in ranked
+        if r.id in chunks
+    )
 
-    Never more than `query.limit`, and never more than `query.per_page` of one page, even where that
-    leaves fewer. Equal scores are ordered by id.
+
+def joined(*searches: Legs | None) -> Legs:
+    """The legs of several searches as one: each candidate once, with its best score, best first. None is skipped."""
+    made = [legs for legs in searches if legs is not None]
+    if len(made) == 1:
+        return made[0]
+    return Legs(
+        _best(candidate for legs in made for candidate in legs.lexical),
+        _best(candidate for legs in made for candidate in legs.vector),
+    )
+
+
+def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
+    """The best candidates of both legs, best first: at most `query.limit`, and at most `query.per_page` of one page.
+
+    Equal scores are ordered by id.
     """
     lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
@@ -63,6 +85,14 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     )
 
 
+def _best(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    best: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if candidate.id not in best or candidate.score > best[candidate.id].score:
+            best[candidate.id] = candidate
+    return tuple(sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.id)))
+
+
 def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
     return {candidate.id: candidate.score for candidate in leg}
 
@@ -76,9 +106,9 @@ def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: 
 
 
 def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
-    """Scores stretched so that the best of the reader's language is 1; a leg whose candidates are all equal says yes to each.
+    """Scores scaled so that the best candidate in the reader's language is 1; all are 1 if all scores are equal.
 
-    Where that language has little to say, the others go beyond 1, so that its preference weighs less.
+    If that language has only low scores, others exceed 1, so that its preference has less weight.
     """
     scores = _scores(leg)
     if not scores:
@@ -92,7 +122,7 @@ def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
 
 
 def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[str, float]:
-    """Reciprocal ranks, scaled so that first in both legs is 1; the legs count alike, whatever their weights."""
+    """Reciprocal rank fusion, scaled so that the first of both legs is 1. Both legs have the same weight."""
     fused: dict[str, float] = {}
     for leg in (lexical, vector):
         for rank, candidate in enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1):
@@ -105,7 +135,7 @@ def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate
         return order
     said = {split_version(candidate.url): candidate.versions for candidate in order}
     if len({page for page, _ in said}) == len(said):
-        return order  # no page in two versions
+        return order  # no page exists in two versions
     chosen: dict[str, str] = {}
 
     def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:

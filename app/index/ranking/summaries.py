@@ -1,4 +1,4 @@
-"""Summaries of pages in the vector leg: they find pages, and the pages' own chunks answer. Pure, for every store."""
+"""Summaries of pages in the vector leg: a summary finds a page, and the page's chunks become candidates."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass, replace
 from app.core.types import Candidate
 
 PAGES = 20
-"""Summaries that one search brings: pages beyond the first few don't reach the hits."""
+"""The number of summaries per search: later pages wouldn't reach the hits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
-    """A page as its summary sees it; `score` is a cosine."""
+class SummaryHit:
+    """A page found by its summary; `score` is a cosine."""
 
     url: str
     score: float
 
 
-def absent(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) -> list[str]:
-    """The pages that the leg has no chunk of, where one would have a place in it."""
+def pages_without_chunks(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> list[str]:
+    """The pages without a chunk in the leg whose score is high enough for the leg."""
     there = {candidate.url for candidate in leg}
     least = leg[-1].score if len(leg) >= depth else -1.0
     return [page.url for page in pages if page.url not in there and page.score > least]
 
 
-def lifted(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) -> tuple[Candidate, ...]:
-    """The leg with each page's chunks so much higher that its best one has the score of its summary, best first.
+def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> tuple[Candidate, ...]:
+    """The leg with the scores of each page raised by the same amount, so that its best chunk has the summary's score.
 
-    A page moves as a whole: which of its chunks is the best is for their own vectors to say, never for the summary.
+    The order of the chunks within a page stays that of their own vectors.
     """
     best: dict[str, float] = {}
     for candidate in leg:
@@ -39,7 +39,7 @@ def lifted(leg: Sequence[Candidate], pages: Sequence[Summarised], depth: int) ->
     return tuple(sorted(moved, key=lambda candidate: (-candidate.score, candidate.id))[:depth])
 
 
-def best_of_each(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The first candidate of each page."""
     found: dict[str, Candidate] = {}
     for candidate in candidates:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.citing.citations import Citations
-from app.citing.links import Addresses, markdown_link, related_list, untagged
+from app.citing.link_reasons import cited_links, offered_links
+from app.citing.links import Addresses, markdown_link, related_list, related_pages, untagged
+from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
 from app.citing.sections import asked_stems, best_section
 from app.citing.translations import Counterpart, counterparts
@@ -22,6 +24,7 @@ from app.text.analysis import fold
 from app.text.sentences import hurried_sentences
 
 SNIPPET = 300
+REFUSED = "offered: the model finds no answer in the passages"
 LONGEST_REFUSAL = 300  # characters; who says more says something
 
 
@@ -53,7 +56,7 @@ class Cite:
             async with aclosing(turn.events) as events:
                 async for event in events:
                     if answer is None:
-                        answer = _Answer(turn, self.prompts, passages_of(turn, await looked_up), self.images)
+                        answer = _Answer(turn, self.prompts, await looked_up, self.images)
                     for cited in answer.mapped(event):
                         yield cited
         finally:
@@ -63,15 +66,18 @@ class Cite:
 class _Answer:
     """One answer on its way to the reader."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, passages: tuple[Source, ...], images: str) -> None:
-        self._turn, self._language = turn, prompts.language(turn.language)
+    def __init__(self, turn: Turn, prompts: Prompts, others: Mapping[str, Counterpart], images: str) -> None:
+        self._turn, self._language, self._others = turn, prompts.language(turn.language), others
         self._abbreviations = prompts.vocabulary.abbreviations
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        self._citations = Citations(passages, turn.request.first_number, words, prompts.vocabulary.and_or)
+        passages, and_or = passages_of(turn, others), prompts.vocabulary.and_or
+        self._citations = Citations(passages, turn.request.first_number, words, and_or)
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
-        self._text = Rewriter(Addresses(_shown(turn), self._pages), self._citations, headings)
+        addresses = Addresses(_shown(turn), self._pages)
+        removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
+        self._text = Rewriter(addresses, self._citations, headings, removals)
         self._said = ""  # no longer than tells whether it is a refusal
 
     def mapped(self, event: Event) -> list[Event]:
@@ -93,8 +99,12 @@ class _Answer:
         sources: tuple[Source, ...] = ()
         if isinstance(event, Done) and not event.extractive and self._refuses():
             rest += related_list(self._turn.hits, self._language)
+            if self._turn.citing:
+                self._turn.citing.links += offered_links(related_pages(self._turn.hits), REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._citations.sources()
+        if self._turn.citing:
+            self._turn.citing.links += cited_links(self._turn, self._citations, sources, self._others)
         if sources and self._turn.request.links:
             rest += source_list(sources, self._language)
         return [*([Text(rest)] if rest else []), *sources]

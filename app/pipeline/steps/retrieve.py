@@ -15,8 +15,7 @@ from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.index.base import Generation
-from app.index.ranking.join import joined
-from app.index.ranking.rank import rank
+from app.index.ranking.fuse import joined, rank
 from app.models.base import Embedder
 from app.pipeline.conversation import spelled_out
 from app.pipeline.runner import Changes

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.citing.extract import extract
-from app.citing.links import markdown_link, related_list
+from app.citing.link_reasons import offered_links
+from app.citing.links import markdown_link, related_list, related_pages
 from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
 from app.core.types import Hit
 from app.models.base import CallOptions, Model
 from app.pipeline.answer_check import WrongLanguage, checked, whole
@@ -28,6 +29,7 @@ log = logging.getLogger("app.pipeline")
 CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
 LONGEST_QUESTION_TOKENS = 2000
 LONGEST_STYLE = 2000
+OTHER_LANGUAGE = "it isn't in the question's language: the model was asked again"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Synthesize:
 
     async def _answer(self, turn: Turn) -> Events:
         if turn.choices:
+            if turn.citing:
+                turn.citing.links += offered_links(turn.choices, "offered: one of several readings of the question")
             choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
             yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()
@@ -96,6 +100,8 @@ class Synthesize:
                 return
         except WrongLanguage as wrong:
             refused = wrong.events
+            if turn.citing:
+                turn.citing.removed.append(Removal("answer", wrong.text, OTHER_LANGUAGE))
         assert check is not None  # nobody else raises it
         log.info("answer in another language id=%s language=%s: asked again", turn.request.id, turn.language)
         async with aclosing(self._again(model, turn, check, refused)) as events:
@@ -117,6 +123,8 @@ class Synthesize:
             if said or not refused:
                 raise
             log.warning("language model failed on correcting id=%s error=%s", turn.request.id, error)
+            if turn.citing:
+                turn.citing.removed.clear()  # nothing else was said yet
             for event in refused:  # better than none
                 yield event
 
@@ -125,6 +133,8 @@ class Synthesize:
         said = [Text(self.prompts.render(turn.language, "nothing_found"))]
         if related := related_list(turn.related, self.prompts.language(turn.language)):
             said.append(Text(related, quoted=True))
+            if turn.citing:
+                turn.citing.links += offered_links(related_pages(turn.related), "offered: too weak to answer from")
         return [*said, Done()]
 
     async def _extracted(self, turn: Turn) -> list[Event]:

@@ -1,4 +1,4 @@
-"""Assistants that say what a test tells them to, and a real server to ask them over a socket."""
+"""Assistants that follow a script of the test, and a real server to reach them over a socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.door.connections import Connections, Limits
+from app.api.middleware.connections import ConnectionLimits, Connections
 from app.core.errors import RequestError, quoted
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
@@ -115,7 +115,7 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 @contextmanager
 def serving(app: FastAPI, **options: Any) -> Iterator[str]:
     """The application behind uvicorn on a free port, in a thread, with the limits of `serve`: its base address."""
-    options = {"http": Connections(Limits()).protocol, "ws": "none"} | options
+    options = {"http": Connections(ConnectionLimits()).protocol, "ws": "none"} | options
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", **options))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -7,8 +7,8 @@ import orjson
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api.door.admission import Limits, until_hung_up
-from app.api.inbox import Inbox
+from app.api.event_queue import EventQueue
+from app.api.middleware.admission import AnswerLimits, cancel_on_disconnect
 from app.api.server import create_app
 from app.core.errors import AnswerTimeout, Overloaded
 from app.core.gate import Gate
@@ -71,13 +71,13 @@ async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog
             assert (await client.post("/v1/chat/completions", json=ASKED)).status_code == 503
         for path in ("/health", "/v1/models", "/docs/en/start", "/openapi.json"):
             assert (await client.get(path, follow_redirects=True)).status_code == 200
-    told = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert [record.name for record in told] == ["app.gate"]
-    assert "requests are refused: 2 answers are under way" in told[0].getMessage()
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.name for record in warnings] == ["app.gate"]
+    assert "requests are refused: 2 answers are under way" in warnings[0].getMessage()
 
 
 async def take_all(events, limits):
-    async with Inbox(events, never, limits=limits) as inbox:
+    async with EventQueue(events, never, limits=limits) as inbox:
         taken = []
         while not (taken and isinstance(taken[-1], Failure)):
             taken += await inbox.take()
@@ -94,16 +94,16 @@ async def test_an_answer_must_begin_in_time_and_end_in_time():
             yield Text("a")
             await asyncio.sleep(0.01)
 
-    (failure,) = await take_all(silent(), Limits(first_text=0.02))
+    (failure,) = await take_all(silent(), AnswerLimits(first_text=0.02))
     assert isinstance(failure.error, AnswerTimeout)
-    *texts, failure = await take_all(endless(), Limits(first_text=0.02, whole=0.2))
+    *texts, failure = await take_all(endless(), AnswerLimits(first_text=0.02, whole=0.2))
     assert len(texts) > 2
     assert isinstance(failure.error, AnswerTimeout)
 
 
 async def test_a_client_that_hangs_up_while_it_waits_leaves_the_queue_and_nothing_is_searched():
     gate, began = Gate(10, at_once=1), []
-    limits, gone = Limits(gate), asyncio.Event()
+    limits, gone = AnswerLimits(gate), asyncio.Event()
 
     async def receive():
         await gone.wait()
@@ -118,11 +118,11 @@ async def test_a_client_that_hangs_up_while_it_waits_leaves_the_queue_and_nothin
             began.append("search")
 
     async def hangs_up_in_an_answer():
-        async with Inbox(answer(), receive, limits=limits) as inbox:
+        async with EventQueue(answer(), receive, limits=limits) as inbox:
             await inbox.take()
 
     async with gate.place():
-        for waiting in (hangs_up_in_an_answer, lambda: until_hung_up(receive, search())):
+        for waiting in (hangs_up_in_an_answer, lambda: cancel_on_disconnect(receive, search())):
             gone.clear()
             task = asyncio.create_task(waiting())
             await settled()
@@ -141,6 +141,6 @@ async def test_a_search_gives_its_result_and_its_own_error():
     async def fails():
         raise Overloaded("full")
 
-    assert await until_hung_up(never, found()) == 3
+    assert await cancel_on_disconnect(never, found()) == 3
     with pytest.raises(Overloaded):
-        await until_hung_up(never, fails())
+        await cancel_on_disconnect(never, fails())

@@ -183,9 +183,9 @@ async def test_a_stream_that_ends_without_an_end_says_that_it_broke_off():
     assert [e["error"]["code"] for e in events(response)[:-1] if "error" in e] == ["model_error"]
 
 
-async def test_a_stream_opens_when_patience_ends_and_says_it_lives():
+async def test_a_stream_opens_after_a_delay_and_sends_keep_alives():
     script = (0.25, Text("a"), Done())
-    _, response = await post(script, ask(stream=True), patience=0.05, keep_alive=0.05)
+    _, response = await post(script, ask(stream=True), open_after=0.05, keep_alive=0.05)
     comments = response.text[: response.text.index("data:")]
     assert comments.count(": keep-alive\n\n") * len(": keep-alive\n\n") == len(comments)
     assert comments.count(": keep-alive") >= 2
@@ -198,8 +198,8 @@ async def test_thinking_for_long_does_not_silence_the_comments():
     assert 1 <= response.text.count(": keep-alive") <= 4
 
 
-async def test_after_patience_errors_are_events():
-    _, response = await post((0.1, ModelUnavailable("x")), ask(stream=True), patience=0.02)
+async def test_errors_in_an_open_stream_are_events():
+    _, response = await post((0.1, ModelUnavailable("x")), ask(stream=True), open_after=0.02)
     assert response.status_code == 200
     failure, end = events(response)
     assert failure["error"]["type"] == "server_error"
@@ -394,7 +394,7 @@ async def test_an_admin_key_gets_the_trace(stream):
 
 
 async def test_without_an_admin_key_there_is_no_trace():
-    """A reader's key asks questions, an admin's without `trace` doesn't; without admin keys nobody gets a trace."""
+    """A reader's key asks questions, an admin's without `trace` doesn't; without admin keys there are no traces."""
     reader, admin = ({"authorization": f"Bearer {key}"} for key in ("reader", "admin"))
     _, refused = await post(TRACED, ask(trace=True), headers=reader, settings=ADMINS)
     assert (refused.status_code, error(refused)["code"]) == (401, "invalid_api_key")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.api.door.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, Connections, Limits, descriptors
+from app.api.middleware.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, ConnectionLimits, Connections, descriptors
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
@@ -26,7 +26,7 @@ ASKED = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @dataclass
-class Door:
+class RequestCheck:
     """A service on a loopback port, and connections to it that are closed with it."""
 
     base: str
@@ -42,13 +42,16 @@ class Door:
 
 
 @contextmanager
-def door(*script, keep_alive=120, **limits):
+def limited_server(*script, keep_alive=120, **limits):
     assistant = Scripted(script=script or HELLO)
     app = create_app(ScriptedAssistants((assistant,)), Settings.load(None))
-    options = {"http": Connections(Limits(**{"sweep": 0.05} | limits)).protocol, "timeout_keep_alive": keep_alive}
+    options = {
+        "http": Connections(ConnectionLimits(**{"sweep": 0.05} | limits)).protocol,
+        "timeout_keep_alive": keep_alive,
+    }
     with ExitStack() as stack:
         base = stack.enter_context(serving(app, **options))
-        yield Door(base, stack, assistant)
+        yield RequestCheck(base, stack, assistant)
 
 
 def answer(connection: socket.socket) -> bytes:
@@ -79,7 +82,7 @@ def drip(connection: socket.socket, pieces: bytes, pause: float) -> float:
 
 
 def test_who_says_nothing_or_too_slowly_is_closed_while_others_are_served():
-    with door(head=0.3, body=0.3) as service:
+    with limited_server(head=0.3, body=0.3) as service:
         silent, slow_head = service.connect(), service.connect(b"GET / HT")
         slow_body = service.connect(HEAD + b"content-length: 100\r\n\r\n")
         drip(slow_head, b"TP/1.1\r\nhost: localhost\r\nx-a: " + b"a" * 30, 0.04)
@@ -91,14 +94,14 @@ def test_who_says_nothing_or_too_slowly_is_closed_while_others_are_served():
 
 
 def test_a_body_that_comes_at_a_fair_rate_has_its_time():
-    with door(body=0.3, body_rate=1) as service:
+    with limited_server(body=0.3, body_rate=1) as service:
         connection = service.connect(HEAD + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(BODY))
         assert drip(connection, BODY, 0.01) > 0.7
         assert status(connection) == 200
 
 
 def test_a_connection_that_has_asked_may_rest_between_two_requests():
-    with door(head=0.1, body=0.1) as service:
+    with limited_server(head=0.1, body=0.1) as service:
         connection = service.connect(ASKED + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         time.sleep(0.3)
@@ -108,7 +111,7 @@ def test_a_connection_that_has_asked_may_rest_between_two_requests():
         again.recv(65536)
         again.sendall(b"GET / HT")  # the next head has the same limit as the first
         assert status(again) == 408
-    with door(keep_alive=0.2) as service:
+    with limited_server(keep_alive=0.2) as service:
         connection = service.connect(ASKED + b"\r\n")
         assert answer(connection).startswith(b"HTTP/1.1 200")
 
@@ -125,7 +128,7 @@ def test_what_is_too_large_is_refused_before_it_is_kept():
         (b"\r\n" * 10 * MAX_HEAD, 431),
         (b"nonsense\r\n\r\n", 400),
     ]
-    with door() as service:
+    with limited_server() as service:
         for sent, expected in cases:
             connection = service.connect()
             with suppress(OSError):
@@ -136,14 +139,14 @@ def test_what_is_too_large_is_refused_before_it_is_kept():
 
 
 def test_a_body_that_was_refused_is_not_read_for_ever():
-    with door(rest=0.2) as service:
+    with limited_server(rest=0.2) as service:
         connection = service.connect(HEAD + b"content-length: 3000000\r\n\r\n" + b"x" * 1000)
         assert drip(connection, b"x" * 100, 0.05) < 3
         assert status(connection) == 413
 
 
 def test_who_does_not_read_an_answer_is_closed():
-    with door(*(Text("x" * 10_000) for _ in range(2000)), Done(), unread=0.3) as service:
+    with limited_server(*(Text("x" * 10_000) for _ in range(2000)), Done(), unread=0.3) as service:
         body = BODY.replace(b"{", b'{"stream": true, ', 1)
         connection = service.connect(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
         wait_for(lambda: service.assistant.asked)
@@ -152,7 +155,7 @@ def test_who_does_not_read_an_answer_is_closed():
 
 
 def test_when_all_places_are_taken_the_silent_give_way_and_the_answered_stay():
-    with door(0.5, *HELLO, connections=20) as service:
+    with limited_server(0.5, *HELLO, connections=20) as service:
         served = [service.connect(WHOLE) for _ in range(5)]
         wait_for(lambda: len(service.assistant.asked) == 5)
         rested = service.connect(ASKED + b"\r\n")
@@ -169,7 +172,7 @@ def test_when_all_places_are_taken_the_silent_give_way_and_the_answered_stay():
 
 
 def test_when_all_places_are_served_one_more_is_closed():
-    with door(0.5, *HELLO, connections=3) as service:
+    with limited_server(0.5, *HELLO, connections=3) as service:
         served = [service.connect(WHOLE) for _ in range(3)]
         wait_for(lambda: len(service.assistant.asked) == 3)
         assert answer(service.connect(WHOLE)) == b""
@@ -177,13 +180,13 @@ def test_when_all_places_are_served_one_more_is_closed():
 
 
 def test_endless_pipelining_is_refused():
-    with door(0.2, *HELLO) as service:
+    with limited_server(0.2, *HELLO) as service:
         assert answer(service.connect(WHOLE + (ASKED + b"\r\n") * 100)) == b""
         assert httpx.get(f"{service.base}/health").status_code == 200
 
 
 def test_hanging_up_ends_the_work_though_more_requests_wait():
-    with door(30.0, *HELLO) as service:
+    with limited_server(30.0, *HELLO) as service:
         connection = service.connect(WHOLE + ASKED + b"\r\n")
         wait_for(lambda: service.assistant.asked)
         connection.close()
@@ -191,7 +194,7 @@ def test_hanging_up_ends_the_work_though_more_requests_wait():
 
 
 def test_the_soft_limit_of_descriptors_is_raised():
-    code = "from app.api.door.connections import descriptors, limits; print(descriptors(), limits().connections)"
+    code = "from app.api.middleware.connections import connection_limits, descriptors; print(descriptors(), connection_limits().connections)"
     low = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 600)); {code}"
     done = subprocess.run([sys.executable, "-c", low], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["600", "300"]

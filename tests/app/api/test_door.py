@@ -1,4 +1,4 @@
-"""Which hosts, pages and bodies are let in, what a wrong key costs, and what the log tells of who asked."""
+"""Checks of hosts, origins, bodies and API keys, and what the log contains about the client."""
 
 import re
 import socket
@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.door.hosts import Hosts
-from app.api.door.keys import REMEMBERED, SECONDS, TRIES, Guesses
+from app.api.middleware.keys import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
+from app.api.middleware.request_check import AllowedHosts
 from app.api.server import create_app
 from app.core.errors import ECHOED
 from app.core.settings import Settings
@@ -57,7 +57,7 @@ async def test_a_name_that_somebody_let_point_here_is_refused_everywhere():
     ],
 )
 def test_which_hosts_are_known(listening, allowed, known, unknown):
-    hosts = Hosts(allowed.split(), listening)
+    hosts = AllowedHosts(allowed.split(), listening)
     assert [name for name in [*known.split(), socket.gethostname().lower()] if not hosts.known(name)] == []
     assert [name for name in unknown.split() if hosts.known(name)] == []
 
@@ -107,31 +107,31 @@ async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
         codes = [
             await ask(f"wrong{n}", path) for n in range(10) for path in ("/v1/models", "/v1/ingest", "/openapi.json")
         ]
-        assert codes == [401] * TRIES + [429] * (30 - TRIES)
+        assert codes == [401] * MAX_FAILURES + [429] * (30 - MAX_FAILURES)
         response = await client.get("/v1/models", headers={"authorization": "Bearer wrong"})
-        assert response.headers["retry-after"] == f"{SECONDS:.0f}"
-        assert await ask("other") == 429  # a right guess tells nothing
+        assert response.headers["retry-after"] == f"{SECONDS_PER_FAILURE:.0f}"
+        assert await ask("other") == 429  # a correct guess is not revealed
         assert await ask("admin", "/v1/ingest") == 429
         health = await client.get("/health", headers={"authorization": "Bearer other"})
         assert health.json() == {"status": "ok"}
-        assert await ask("good") == 200  # whoever had a key before isn't shut out
+        assert await ask("good") == 200  # a key used before still works
         assert (await client.get("/v1/models")).status_code == 401  # no key is no guess
 
 
 def test_the_memory_of_wrong_keys_is_bounded_and_fades():
     now = 0.0
-    guesses = Guesses(lambda: now)
-    for n in range(TRIES * 3):
-        guesses.wrong("a")
-        guesses.wrong(f"b{n}")
-    assert guesses.waits("a")
-    assert not guesses.waits("b1")
-    now += SECONDS * TRIES * 2 + 1
-    assert not guesses.waits("a")
-    for n in range(REMEMBERED + 10):
-        guesses.wrong(f"c{n}")
-        guesses.right(f"c{n}", b"")
-    assert len(guesses._free_at) == len(guesses._welcome) == REMEMBERED
+    failures = FailedAttempts(lambda: now)
+    for n in range(MAX_FAILURES * 3):
+        failures.record_failure("a")
+        failures.record_failure(f"b{n}")
+    assert failures.blocked("a")
+    assert not failures.blocked("b1")
+    now += SECONDS_PER_FAILURE * MAX_FAILURES * 2 + 1
+    assert not failures.blocked("a")
+    for n in range(MAX_TRACKED + 10):
+        failures.record_failure(f"c{n}")
+        failures.accept(f"c{n}", b"")
+    assert len(failures._unblocked_at) == len(failures._accepted) == MAX_TRACKED
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Errors as HTTP: every error of ours has its status, and nothing that clients shouldn't know gets out."""
+"""HTTP errors: every error has its own status, and responses reveal no internals."""
 
 import inspect
 import logging
@@ -6,7 +6,7 @@ import logging
 import pytest
 from starlette.exceptions import HTTPException
 
-from app.api.errors import answered
+from app.api.errors import api_error
 from app.api.server import create_app
 from app.core import errors
 from app.core.errors import AssistantError, ModelRateLimited
@@ -40,7 +40,7 @@ CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubcla
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
 def test_every_error_of_ours_has_its_status(kind):
-    answer = answered(kind("secret detail"), "r1")
+    answer = api_error(kind("secret detail"), "r1")
     assert answer.status == STATUS[kind.__name__]
     if answer.status >= 429:
         assert "secret" not in answer.error["message"]
@@ -52,22 +52,22 @@ def test_every_error_of_ours_has_its_status(kind):
 
 @pytest.mark.parametrize(("seconds", "header"), [(0.2, "1"), (7, "7"), (7.1, "8")])
 def test_a_rate_limit_says_when_to_come_back(seconds, header):
-    answer = answered(ModelRateLimited("x", retry_after=seconds), "r1")
+    answer = api_error(ModelRateLimited("x", retry_after=seconds), "r1")
     assert answer.headers["retry-after"] == header
     assert f"Try again in {header} s." in answer.error["message"]
 
 
 def test_a_rate_limit_without_a_time_has_no_retry_after():
-    assert "retry-after" not in answered(ModelRateLimited("x"), "r1").headers
+    assert "retry-after" not in api_error(ModelRateLimited("x"), "r1").headers
 
 
 def test_an_http_error_keeps_its_headers():
-    answer = answered(HTTPException(405, headers={"Allow": "POST"}), "r1")
+    answer = api_error(HTTPException(405, headers={"Allow": "POST"}), "r1")
     assert (answer.status, answer.headers) == (405, {"Allow": "POST"})
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_nobody_expected_is_a_500_with_its_traceback_in_the_log(caplog, stream):
+async def test_an_unexpected_error_is_a_500_with_its_traceback_in_the_log(caplog, stream):
     assistants = ScriptedAssistants((Scripted(script=(ZeroDivisionError("password=hunter2"),)),))
     app = create_app(assistants, Settings.load(None))
     body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream}

@@ -1,4 +1,4 @@
-"""POST and GET /v1/ingest: who may start a run, over which sites, and what becomes of it."""
+"""POST and GET /v1/ingest: keys, sites, and the states of a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def service(*, sites: str = SITES, admin_keys: str = "admin-1 admin-2", command:
     return create_app(ScriptedAssistants((Scripted(),)), settings, ingest_command=command)
 
 
-# ---- the door ----------------------------------------------------------------------------------
+# ---- access ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
@@ -60,7 +60,7 @@ async def test_without_admin_keys_the_door_is_closed(method: str, path: str):
 
 
 async def test_an_admin_key_asks_no_questions():
-    """Each kind of key opens its own door only."""
+    """Each kind of key is valid for its own routes only."""
     question = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
     async with client_of(service()) as client:
         assert (await client.post("/v1/chat/completions", json=question, headers=ADMIN)).status_code == 401
@@ -150,7 +150,7 @@ async def ended(client: httpx.AsyncClient, run: str) -> dict:
     ],
 )  # fmt: skip
 async def test_a_run_that_publishes_nothing_has_failed(script: str, reason: str):
-    """Whatever the process does: the state is failed, the reason is told, and the next run may begin."""
+    """If the process fails in any way, the state is failed with a reason, and the next run may begin."""
     async with client_of(service(command=(sys.executable, "-c", script))) as client:
         for _ in range(2):
             run = (await client.post("/v1/ingest", headers=ADMIN)).json()["id"]

@@ -1,4 +1,4 @@
-"""POST /v1/ingest: what a run is told besides its sites."""
+"""POST /v1/ingest: the options of a run besides its sites."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from app.api.conversation import LONGEST_MESSAGE, MOST_ATTACHED, MOST_EARLIER, MOST_MESSAGES, to_request
-from app.api.openwebui.display import unwrapped
+from app.api.conversation import MAX_ATTACHED_CHARS, MAX_HISTORY_CHARS, MAX_MESSAGE_CHARS, MAX_MESSAGES, from_chat
+from app.api.openwebui.display import unwrap_question
 from app.api.openwebui.tasks import Task
-from app.api.wire import ChatRequest
+from app.api.request_models import ChatRequest
 from app.core.prompts import load_prompts
 from app.core.turn import Message
 from app.core.types import Chunk, Section
@@ -34,39 +34,39 @@ LOG = "2026-11-22T00:48:57 ERROR at a.b.c(D.java:10), x=1, retrying;"
 
 def request(*messages: tuple[str, str]):
     given = [{"role": role, "content": content} for role, content in messages]
-    return to_request(ChatRequest.model_validate({"model": "m", "messages": given}), "id", max_question=20_000)
+    return from_chat(ChatRequest.model_validate({"model": "m", "messages": given}), "id", max_question=20_000)
 
 
 def test_a_conversation_is_cut_at_the_door_and_the_question_is_not() -> None:
     """Of a long message beginning and end are read, of a long conversation the messages nearest to the question."""
     long = "b" + "x" * 500_000 + "e"
     asked = request(("system", "Be kind."), ("user", long), ("assistant", long), ("user", "q" * 20_000))
-    assert [len(message.content) for message in asked.messages[1:3]] == [LONGEST_MESSAGE + 3] * 2
+    assert [len(message.content) for message in asked.messages[1:3]] == [MAX_MESSAGE_CHARS + 3] * 2
     assert all(message.content[0] + message.content[-1] == "be" for message in asked.messages[1:3])
     assert len(asked.question) == 20_000
     many = request(("system", "Be kind."), *[("user", f"{n} {long}") for n in range(300)], ("user", "Q?"))
-    assert sum(len(message.content) for message in many.messages) <= MOST_EARLIER + 2
+    assert sum(len(message.content) for message in many.messages) <= MAX_HISTORY_CHARS + 2
     assert [message.content.split()[0] for message in many.messages[-3:]] == ["298", "299", "Q?"]
     short = request(("system", "Be kind."), *[("user", str(n)) for n in range(300)], ("user", "Q?"))
     assert [message.content for message in short.messages] == ["Be kind.", *map(str, range(250, 300)), "Q?"]
-    assert len(short.messages) == MOST_MESSAGES + 2
+    assert len(short.messages) == MAX_MESSAGES + 2
 
 
 def test_material_of_open_webui_is_found_in_a_long_message_and_cut() -> None:
     material = f'<source id="1">{"x" * 300_000}</source>\n<source id="2">y</source>'
     asked = request(("user", WRAPPED.format(material, "How large is it?")))
     assert asked.question == "How large is it?"
-    assert sum(map(len, asked.attached)) == MOST_ATTACHED
-    assert unwrapped(WRAPPED.format("<sources>a</sources>", "Q?")) == ("Q?", ("<sources>a</sources>",))
+    assert sum(map(len, asked.attached)) == MAX_ATTACHED_CHARS
+    assert unwrap_question(WRAPPED.format("<sources>a</sources>", "Q?")) == ("Q?", ("<sources>a</sources>",))
 
 
 @pytest.mark.parametrize("text", ["<source" * 250_000, "<context>\n" * 150_000, "\n" * 1_500_000, "<source>" * 200_000])
 def test_what_open_webui_may_send_is_read_in_linear_time(text: str) -> None:
     with at_most(10):
-        assert unwrapped(WRAPPED.format(text, "Q?"))[0] == "Q?"
-        assert unwrapped(text) == (text, ())
+        assert unwrap_question(WRAPPED.format(text, "Q?"))[0] == "Q?"
+        assert unwrap_question(text) == (text, ())
         assert not Task("title", "<chat_history>\n" * 100_000 + text, trusted=True).questions
-        assert Task("title", text, trusted=True).checked("{" * 1_000_000) is None
+        assert Task("title", text, trusted=True).parse_reply("{" * 1_000_000) is None
 
 
 def test_earlier_answers_are_read_in_linear_time() -> None:

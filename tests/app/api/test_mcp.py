@@ -69,14 +69,14 @@ async def test_passages_and_pages_are_given_as_text_and_as_data(serve):
         ("delete_docs", {}, "There is no tool"),
     ],
 )
-async def test_a_wrong_call_is_told_to_the_agent(serve, tool, arguments, said):
+async def test_an_invalid_call_is_reported_to_the_agent(serve, tool, arguments, said):
     async with Client(serve() + "/mcp") as client:
         result = await client.call_tool(tool, arguments)
     assert result.is_error
     assert said in result.content[0].text
 
 
-async def test_a_failure_tells_no_addresses(serve):
+async def test_a_failure_reveals_no_addresses(serve):
     async with Client(serve(Broken(id="")) + "/mcp") as client:
         result = await client.call_tool("search_docs", {"query": "x"})
     assert result.is_error

@@ -54,7 +54,7 @@ def wanted(key):
 
 
 @pytest.mark.parametrize("name", TASKS)
-async def test_a_task_that_the_header_tells_goes_to_the_model_without_retrieval(service, name):
+async def test_a_task_named_in_the_header_goes_to_the_model_without_retrieval(service, name):
     key = TASKS[name]
     service.llm.reply = lambda _: Reply(f"Here:\n```json\n{json.dumps(wanted(key) | {'more': 1})}\n```")
     task = {
@@ -208,7 +208,7 @@ async def test_a_failure_before_the_first_text_is_an_error_that_open_webui_shows
 
 
 async def test_what_the_user_attached_reaches_the_model_and_the_question_is_searched(service):
-    """The template around it is no task; retrieval gets the user's own words alone."""
+    """The template around it is no task; retrieval uses only the user's own words."""
     response = await post(service, "rag_template_question")
     assert content(response).startswith("The answer [1].")
     assert service.searches >= 1

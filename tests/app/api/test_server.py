@@ -66,7 +66,7 @@ async def test_an_unknown_model_is_a_404():
     assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_health_tells_what_is_indexed():
+async def test_health_reports_what_is_indexed():
     hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     info = type(INFO)(**{name: getattr(INFO, name) for name in INFO.__slots__} | {"built_at": hour_ago})
     response = await get(service(state=State(index=info)), "/health")

@@ -116,8 +116,8 @@ def test_hanging_up_cancels_the_work_at_once(serve, stream, script, caplog):
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
-def test_hanging_up_after_patience_cancels_too(serve):
-    assistant, base = serve(30.0, Done(), patience=0.05, keep_alive=0.1)
+def test_a_disconnect_from_an_open_stream_cancels_the_answer(serve):
+    assistant, base = serve(30.0, Done(), open_after=0.05, keep_alive=0.1)
     with connect(base) as connection:
         connection.sendall(request(stream=True))
         assert b": keep-alive" in connection.recv(4096) + connection.recv(4096)
@@ -202,7 +202,7 @@ def test_the_official_client_reads_a_stream(serve, official):
 
 
 def test_the_official_client_reads_keep_alive_comments_over(serve, official):
-    _, base = serve(0.2, Text("a"), Done(), patience=0.02, keep_alive=0.05)
+    _, base = serve(0.2, Text("a"), Done(), open_after=0.02, keep_alive=0.05)
     chunks = official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES, stream=True)
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == "a"
 

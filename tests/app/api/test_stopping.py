@@ -1,4 +1,4 @@
-"""A service that is told to stop while it answers: nobody is left with half an answer that looks whole."""
+"""Shutdown during answers: no client receives a partial answer that looks complete."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_what_is_under_way_ends_with_an_error_and_what_is_new_is_refused():
     """Streams of both APIs end with their error event, whole answers and new requests with a 503 that says when to come."""
     slow = Scripted(script=(Text("Half an answer"), 60.0, Done()))
     silent = Scripted("silent", script=(60.0, Done()))
-    app = create_app(ScriptedAssistants((slow, silent)), Settings.load(None), patience=30)
+    app = create_app(ScriptedAssistants((slow, silent)), Settings.load(None), open_after=30)
     listener = serve.bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = Server(app, uvicorn.Config(app, log_level="critical", lifespan="on"), patience=1)
+    server = Server(app, uvicorn.Config(app, log_level="critical", lifespan="on"), drain_timeout=1)
     running = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     running.start()
     got: dict[str, httpx.Response] = {}

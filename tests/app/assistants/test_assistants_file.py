@@ -46,7 +46,7 @@ def read(tmp_path: Path, text: str) -> AssistantsFile:
         ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index."),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_error_names_table_key_and_value(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError) as raised:
         read(tmp_path, text)
     assert str(raised.value).startswith(f"{tmp_path}/own.toml: ")
@@ -81,7 +81,7 @@ def test_every_key_is_of_its_type(tmp_path: Path, table: type, key: str, value: 
     assert key in fits.get(value, ())
 
 
-def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_bytes(b"id = \xff")
     with pytest.raises(SettingsError, match="isn't written in UTF-8"):
         read_assistants(Settings.load(None, assistants=str(tmp_path / "own.toml")))

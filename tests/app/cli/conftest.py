@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.cli.ingest import How
+from app.cli.ingest import IngestOptions
 from app.cli.ingest import index as index_sites
 from app.core.settings import Settings
 from tests.app.cli.stored_index import Index, stored
@@ -84,7 +84,7 @@ def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
     data = tmp_path_factory.mktemp("gauges") / "data"
     with gauges() as running:
         settings = Settings.load(None, store=str(data))
-        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"], How()))
+        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"], IngestOptions()))
         yield running, data
 
 

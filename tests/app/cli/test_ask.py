@@ -120,5 +120,9 @@ def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
     for step in ("detect", "probe", "retrieve", "relevance", "synthesize", "cite"):
         assert f"\n{step}: " in done.err
     assert "legs: lexical {" in done.err
-    trace = json.loads(cli("ask", QUESTION, "--trace", "--json").out)["trace"]
-    assert trace[-1]["step"] == "cite"
+    assert f"\n  links:\n    [1] {indexed.url}/gauge-1\n        passage 1, chunk " in done.err
+    assert "\n        why: " in done.err
+    assert "\n  removed: none\n" in done.err
+    answer = json.loads(cli("ask", QUESTION, "--trace", "--json").out)
+    assert answer["trace"][-1]["step"] == "cite"
+    assert answer["trace"][-1]["output"]["links"][0]["url"] == answer["sources"][0]["url"]

@@ -9,7 +9,7 @@ import pytest
 
 from app.assistants.assembly import build
 from app.cli import main
-from app.cli.serve import tell
+from app.cli.serve import log_left_out
 from app.core.settings import Settings
 
 FILE = """
@@ -87,18 +87,20 @@ def test_too_few_helper_calls_are_a_warning(
     assert main(["assistants"]) == 0
     said = "steps may make up to 2 helper calls a question, but DOCS_HELPER_CALLS is 1"
     assert f"  WARNING: {said}" in capsys.readouterr().out
-    tell(build(Settings.load(None)))
+    log_left_out(build(Settings.load(None)))
     (line,) = caplog.messages
     assert line.startswith(f"assistant=docs {said}")
 
 
 def test_what_is_left_out_is_logged_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    tell(build(Settings.load(None, store=str(tmp_path / "data"))))
+    log_left_out(build(Settings.load(None, store=str(tmp_path / "data"))))
     assert caplog.messages == ["steps left out, no language model: assistant=docs-assistant steps=refine,keywords"]
 
 
-def test_what_is_left_out_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_that_are_left_out_are_logged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The shipped assistant without a language model."""
     assert main(["assistants"]) == 0
     assert "left out, no language model: refine, keywords" in capsys.readouterr().out

@@ -52,7 +52,9 @@ def test_retrieval_is_measured_and_compared(cli, indexed: LocalSite, questions: 
     ],
     ids=" ".join,
 )
-def test_wrong_input_is_told_and_ends_with_2(cli, indexed: LocalSite, questions: str, arguments: tuple[str, ...]):
+def test_invalid_input_is_reported_with_exit_code_2(
+    cli, indexed: LocalSite, questions: str, arguments: tuple[str, ...]
+):
     """A message, no table, no traceback."""
     Path("broken.jsonl").write_text("{", "utf-8")
     done = cli("eval", *arguments)

@@ -65,7 +65,7 @@ def test_other_sites_stay_unless_only_these_are_wanted(cli, indexed: LocalSite):
         assert alone["counts"]["removed"] == 3
 
 
-def test_a_password_in_an_address_is_not_told(cli, site: LocalSite):
+def test_a_password_in_an_address_is_not_printed(cli, site: LocalSite):
     """The address is, so that one knows which site failed."""
     address = f"{site.url}/missing.xml".replace("://", "://reader:sesame@")
     done = cli("ingest", address)

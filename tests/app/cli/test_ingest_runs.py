@@ -22,7 +22,7 @@ collections = ["handbook"]
 """
 
 
-def test_a_refused_run_tells_why_and_force_publishes_it(cli, site: LocalSite):
+def test_a_refused_run_says_why_and_force_publishes_it(cli, site: LocalSite):
     """Exit code 3, the reason on standard error, the report on standard output, the page as well."""
     sitemap = f"{site.url}/sitemap.xml"
     cli("ingest", sitemap)

@@ -51,7 +51,7 @@ def test_an_unknown_one_is_an_error(cli, named: FakeLLM, command: str) -> None:
     assert "own.toml: there is no [[index]] 'gone'. There is: other." in done.err
 
 
-def test_check_tells_each_that_an_assistant_uses(cli, named: FakeLLM, site: LocalSite) -> None:
+def test_check_reports_each_index_in_use(cli, named: FakeLLM, site: LocalSite) -> None:
     """Each with its own problem, and collections are looked for in the index of their assistant."""
     cli("ingest", f"{site.url}/sitemap.xml")
     findings = json.loads((done := cli("check", "--json")).out)
@@ -67,8 +67,8 @@ def test_check_tells_each_that_an_assistant_uses(cli, named: FakeLLM, site: Loca
     assert "embedder        other-e: answers" in done.out
 
 
-async def test_health_tells_them(named: FakeLLM, site: LocalSite) -> None:
-    """The first assistant's decides; the others are told to operators."""
+async def test_health_reports_each_index_in_use(named: FakeLLM, site: LocalSite) -> None:
+    """The first assistant's decides; the others are in the details for operators."""
     from ingestion.run import ingest
 
     settings = Settings.load(None)

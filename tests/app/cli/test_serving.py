@@ -1,4 +1,4 @@
-"""What `serve` and `run` do before they serve: the address, the log, and what they tell a newcomer."""
+"""What `serve` and `run` do before they serve: the address, the log, and the next steps for a new user."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_address_of_another_machine_is_refused():
 )
 def test_the_address_that_is_printed_can_be_opened(host: str, base: str):
     """An address to listen on is turned into one to connect to."""
-    assert run._base(settings(host=host)) == base
+    assert run._base_url(settings(host=host)) == base
 
 
 def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
@@ -60,8 +60,8 @@ def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
     echo.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "$a"; done\n')
     echo.chmod(0o755)
     for values, language in (({}, "How do I"), ({"default_language": "cs", "api_keys": "a b"}, "Jak ")):
-        told = run.next_steps(settings(**values), "http://127.0.0.1:8000")
-        line = told[told.index("  curl") : told.index("\n\nIndex another")]
+        text = run.next_steps(settings(**values), "http://127.0.0.1:8000")
+        line = text[text.index("  curl") : text.index("\n\nIndex another")]
         words = subprocess.run(
             ["sh", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
         ).stdout.splitlines()
@@ -72,7 +72,7 @@ def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
 
 
 def test_the_hint_at_a_language_model_is_for_those_without():
-    """Who has one isn't told."""
+    """Not printed if a language model is configured."""
     base = "http://127.0.0.1:8000"
     assert "DOCS_LLM_URL" in run.next_steps(settings(), base)
     assert "DOCS_LLM_URL" not in run.next_steps(settings(llm_url="http://127.0.0.1:1/v1", llm_model="m"), base)

@@ -48,7 +48,7 @@ def test_places_are_boosted_by_the_beginning_of_their_address():
 
 
 def test_without_a_time_newer_pages_count_more():
-    """1 / (1 + 0.5 a year), two years at most; a page without a date counts like the middle one of the others."""
+    """1 / (1 + 0.5 a year), two years at most; a page without a date gets the median of the others."""
     ranked = fused(recency=Recency("2025-03-01"))
     assert ranked["new"] == pytest.approx(PLAIN["new"])
     assert ranked["old"] == pytest.approx(PLAIN["old"] / 2)
@@ -63,8 +63,8 @@ def test_without_real_dates_nothing_changes(dates: dict[str, str]):
     assert fused(dates, recency=Recency("2025-03-01")) == PLAIN
 
 
-def test_a_hit_tells_what_it_was_boosted_with():
-    """So that what a page says can be told from when it is of; 1 where nothing boosts."""
+def test_a_hit_has_the_factor_of_its_boost():
+    """So that the relevance of a page can be separated from its date; 1 without a boost."""
     leg = (Candidate("new", "https://x/new/", "en", 2.0, "2025-03-01"), Candidate("old", "https://x/old/", "en", 1.0))
     query = Query(texts=(), lexical_weight=1.0)
     assert [one.boost for one in fuse(Legs(leg), query)] == [1.0, 1.0]

@@ -12,7 +12,7 @@ from app.core.turn import Done, Message, Reasoning, Text
 from app.core.types import Query
 from app.index.guarded import GuardedStore
 from app.models.base import CallOptions
-from app.models.guarded import LONGEST_THINKING, GuardedEmbedder, GuardedModel, GuardedReranker
+from app.models.guarded import THINKING_FACTOR, GuardedEmbedder, GuardedModel, GuardedReranker
 from app.models.openai import Endpoint, OpenAIModel
 from app.models.rerank import Reranker
 from tests.fake_llm import Reply, fake_llm
@@ -78,7 +78,7 @@ async def test_a_model_that_stalls_in_mid_answer_is_ended_and_closed():
 async def test_thinking_counts_as_text_for_some_time_only():
     heard, took = await until_it_stalls(GuardedModel(Endless(Reasoning("hm"))))
     assert len(heard) > 1
-    assert took > LONGEST_THINKING * QUICK.timeout
+    assert took > THINKING_FACTOR * QUICK.timeout
 
 
 async def test_text_that_keeps_coming_and_a_slow_reader_are_no_stall():

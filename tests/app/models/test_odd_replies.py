@@ -19,7 +19,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
-from app.models import wire
+from app.models import responses
 from app.models.base import CallOptions
 from app.models.llamaindex import LlamaIndexEmbedder
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
@@ -143,15 +143,15 @@ async def test_an_answer_in_parts_is_read_and_counts_that_cant_be_are_nought():
         assert (await completed(http(said(b'"Eight"', b', "usage": ' + usage)))).usage == Usage(), usage
 
 
-async def test_a_rate_limit_tells_only_a_time_that_can_be_waited():
+async def test_a_rate_limit_has_only_a_usable_retry_time():
     soon, ago = formatdate(time.time() + 60, usegmt=True), formatdate(0, usegmt=True)
     odd = ("nan", "inf", "-inf", "-5", "+9999999999999", "soon", "", "Mon, 99 Nov 99999 99:99:99 GMT", "\xff")
     expected = {"7": 7.0, "1.5": 1.5, ago: 0.0, **dict.fromkeys(odd)}
     for header, seconds in expected.items():
-        with pytest.raises(ModelRateLimited) as told:
+        with pytest.raises(ModelRateLimited) as limited:
             await completed(http(b"slow down", "429 Too Many", f"Retry-After: {header}"))
-        assert told.value.retry_after == seconds, header
-    assert wire.retry_after(soon) == pytest.approx(60, abs=5)
+        assert limited.value.retry_after == seconds, header
+    assert responses.retry_after(soon) == pytest.approx(60, abs=5)
 
 
 async def test_odd_vectors_are_model_errors():

@@ -27,7 +27,7 @@ async def test_near_meanings_have_near_vectors(embedder):
     assert cosine(disk, storage) > cosine(disk, cat) + 0.1
 
 
-async def test_vectors_have_the_told_length_and_length_one(embedder):
+async def test_vectors_have_the_stated_dimension_and_length_one(embedder):
     texts = ["one", "two words", "x " * 5000]
     for vectors in (await embedder.embed_queries(texts), await embedder.embed_passages(texts)):
         assert [len(v) for v in vectors] == [await embedder.dimension()] * 3
@@ -71,5 +71,5 @@ def test_its_library_leaves_the_program_s_logging_alone():
     assert logging.getLogger().level == logging.WARNING
 
 
-def test_the_name_tells_the_model_and_its_size(embedder):
+def test_the_name_contains_the_model_and_its_size(embedder):
     assert embedder.name == "wordllama-256"

@@ -97,4 +97,6 @@ async def test_a_step_reads_and_writes_what_it_declares(
         if "events" in changes:
             assert [event async for event in changes["events"]]
         assert set(changes) <= set(step.writes)
-    assert Watched.read <= {*step.reads, *step.uses, *GIVEN, "calls"} | (UNUSED if name in SEARCHING else set())
+    assert Watched.read <= {*step.reads, *step.uses, *GIVEN, "calls", "citing"} | (
+        UNUSED if name in SEARCHING else set()
+    )

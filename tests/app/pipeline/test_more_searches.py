@@ -13,7 +13,7 @@ from app.core.filters import Filters
 from app.core.prompts import load_prompts
 from app.core.turn import Message
 from app.core.types import Boost, Candidate, Legs, Page, Query
-from app.index.ranking.join import joined
+from app.index.ranking.fuse import joined
 from app.models.openai import OpenAIModel
 from app.pipeline.steps.optional.associate import Associate, sections
 from app.pipeline.steps.optional.associate import parse as picked

@@ -7,8 +7,8 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
-from app.pipeline.registry import STEPS as BOXES
-from app.pipeline.registry import Tools, make_plan, prove_order, unasked, upto
+from app.pipeline.registry import STEPS as FACTORIES
+from app.pipeline.registry import Tools, helper_call_warning, make_plan, prove_order, upto
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 
@@ -125,13 +125,13 @@ def test_no_step_is_before_detect() -> None:
 def test_too_few_helper_calls_are_told(steps: str, most: int, says: str) -> None:
     """Calls are counted in the order of the steps; steps that have no model to ask count nothing."""
     written = ["detect", *(group.split("+") for group in steps.split())]
-    told = unasked(make_plan(written, tools()), most)
+    told = helper_call_warning(make_plan(written, tools()), most)
     assert re.search(says, told)
     assert bool(told) == bool(says)
-    assert unasked(make_plan(written, tools(model=False)), most) == ""
+    assert helper_call_warning(make_plan(written, tools(model=False)), most) == ""
 
 
 def test_who_asks_a_model_says_how_often() -> None:
     """All but the one that writes the answer, which is no helper call."""
-    asking = {name for name, box in BOXES.items() if box.asks_model}
-    assert {name for name, box in BOXES.items() if box.step.helper_calls} == asking - {"synthesize"}
+    asking = {name for name, box in FACTORIES.items() if box.asks_model}
+    assert {name for name, box in FACTORIES.items() if box.step.helper_calls} == asking - {"synthesize"}

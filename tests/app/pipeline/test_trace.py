@@ -14,8 +14,9 @@ from app.assistants import assistant
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.settings import Settings
-from app.core.turn import Done, Failure, Message, Request
+from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.pipeline import trace as tracing
+from app.pipeline.steps import cite
 from tests.app.cli.stored_index import page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 
@@ -25,7 +26,9 @@ QUESTION = "How do I resize a volume?"
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[str]:
     with stored("embedded", tmp_path) as made:
-        made.publish(page_with("/volumes", "To resize a volume, detach the volume from its server first."))
+        made.publish(
+            page_with("/volumes", "Introduction.", "To resize a volume, detach the volume from its server first.")
+        )
         yield made.address
 
 
@@ -69,6 +72,44 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
     assert written["calls"] == 1
 
 
+async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
+    assistants: Assistants, llm: FakeLLM
+) -> None:
+    """The section is the one that is linked, and an answer that was asked for again is among the removals; it is JSON."""
+    czech = "Nejprve je potřeba svazek odpojit od serveru a potom ho můžete zvětšit [1]."
+    english = (
+        "You detach it from its [server](https://evil.io/a) first [7], and then the volume can be resized [1]."
+        " ![p](https://evil.io/p.png)\n\n## Sources\n\n1. [Evil](https://evil.io/s)"
+    )
+    said = iter([czech, english])
+    llm.reply = lambda body: Reply(next(said)) if body.get("stream") else Reply("en: volume, resize")
+    request = Request((Message("user", QUESTION),), id="t1", trace=True)
+    events = [event async for event in assistants.get("").answer(request)]
+    written = "".join(event.text for event in events if isinstance(event, Text))
+    (source,) = (event for event in events if isinstance(event, Source))
+    assert isinstance(events[-1], Done)
+    steps = by_name(events[-1].trace)
+    output = steps["cite"]["output"]
+    assert json.loads(json.dumps(output)) == output
+    hit = steps["retrieve"]["output"]["hits"][0]
+    (link,) = output["links"]
+    assert link["url"].endswith("/volumes#part-1")
+    assert {**link, "reason": ""} == {
+        "number": 1, "passage": 1, "chunk": hit["chunk"], "url": source.url, "section": source.section,
+        "score": round(source.score, 4), "reason": "",
+    }  # fmt: skip
+    assert f"]({link['url']})" in written
+    assert hit["url"] == link["url"].partition("#")[0]
+    assert link["reason"] == "the passage's only section; text: resize, volume"
+    assert sorted((one["kind"], one["text"]) for one in output["removed"]) == [
+        ("address", "https://evil.io/a"), ("answer", "Nejprve je potřeba svazek odpojit od serveru a potom "),
+        ("citation", "[7]"), ("image", "https://evil.io/p.png"),
+        ("source list", "## Sources\n\n1. [Evil](https://evil.io/s)"),
+    ]  # fmt: skip
+    assert all(one["reason"] for one in output["removed"])
+    assert "evil" not in written
+
+
 async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -> None:
     """Of helpers, of an answer in the wrong language, and of one that broke off."""
     czech = Reply("Nejprve je potřeba svazek odpojit od serveru a potom ho můžete zvětšit [1].")
@@ -91,12 +132,15 @@ async def test_nothing_is_told_where_nobody_asks(assistants: Assistants) -> None
 async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, monkeypatch: pytest.MonkeyPatch) -> None:
     """No event passes through the trace, no clock is made and no value rendered; asked for, all of that is done."""
     counted: Counter[str] = Counter()
-    for module, name in ((tracing, "_shown"), (tracing, "_steps"), (tracing, "_Clock"), (assistant, "traced")):
+    for module, name in (
+        (tracing, "_shown"), (tracing, "_steps"), (tracing, "_Clock"), (assistant, "traced"), (cite, "Removals"),
+        (cite, "cited_links"), (assistant, "CitingTrace"),
+    ):  # fmt: skip
         monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
     await end(assistants, trace=False)
     assert counted == Counter()
     await end(assistants, trace=True)
-    assert counted.keys() == {"_shown", "_steps", "_Clock", "traced"}
+    assert counted.keys() == {"_shown", "_steps", "_Clock", "traced", "Removals", "cited_links", "CitingTrace"}
     assert counted["_shown"] > 50
 
 

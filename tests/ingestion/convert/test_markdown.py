@@ -153,6 +153,11 @@ def test_entities_become_letters_unless_they_keep_markup_apart() -> None:
     assert "A b → ř &lt;c&gt; &amp; &#124; &nosuch; `&nbsp;`\n\n```\n&rarr;\n```" in made
 
 
+def test_brackets_that_are_no_link_stay() -> None:
+    """Each was made an address, and a page five times as long."""
+    assert markdown("# T\n\n" + "](" * 100).markdown == "# T\n\n" + "](" * 100 + "\n"
+
+
 def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     """Readers aren't sent to raw text; code and other sites' links stay as they are."""
     made = markdown(

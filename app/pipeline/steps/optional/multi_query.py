@@ -15,7 +15,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Vector
 from app.index.base import Generation
-from app.index.ranking.join import joined
+from app.index.ranking.fuse import joined
 from app.models.base import Embedder, Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import prompted

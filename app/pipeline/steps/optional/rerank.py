@@ -11,7 +11,7 @@ from app.core.errors import ModelError, SettingsError
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Hit, Query
-from app.index.ranking.rank import rank
+from app.index.ranking.fuse import rank
 from app.models.rerank import Reranker
 from app.pipeline.conversation import standalone
 from app.pipeline.retry import patiently

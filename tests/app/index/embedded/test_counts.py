@@ -1,4 +1,4 @@
-"""The counts of words, which the first question makes for all."""
+"""Word counts, which the first question computes for all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.app.index.embedded.pages import publish
 
 
 async def test_a_cancelled_first_question_leaves_the_counts_of_words_right(store, monkeypatch):
-    """Whenever it goes away: nobody counts twice, and a failure isn't kept."""
+    """Cancelled at any moment: the words are counted only once, and a failure isn't kept."""
     words = " ".join(f"word{n}" for n in range(3000))
     monkeypatch.setattr("app.index.embedded.draft.BATCH", 4)  # several files, so several moments to be cancelled at
     await publish(store, dict.fromkeys(range(16), (words,)))

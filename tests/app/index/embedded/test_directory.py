@@ -41,7 +41,7 @@ async def test_a_dropped_generation_stays_readable_for_a_while(tmp_path):
     await hasty.close()
 
 
-async def test_what_the_pointer_names_survives_somebody_else_s_cleaning(store, tmp_path):
+async def test_tables_in_the_pointer_survive_a_cleanup_by_another_program(store, tmp_path):
     import lancedb
 
     for version in range(3):

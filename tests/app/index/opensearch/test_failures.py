@@ -117,9 +117,9 @@ class TestFailures:
                 await store.draft(RECIPE)
             await store.close()
 
-    async def test_a_server_without_vectors_is_told_what_it_lacks(self):
+    async def test_a_server_without_vectors_is_an_error_that_names_the_plugin(self):
         cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [knn_vector] declared on [e]"}
-        error = Connection("http://127.0.0.1:1").refusal(400, {"error": cause}, "PUT /docs-1")
+        error = Connection("http://127.0.0.1:1").rejection(400, {"error": cause}, "PUT /docs-1")
         assert "k-NN plugin is missing" in str(error)
 
     @pytest.mark.parametrize("url", ["127.0.0.1:9200", "ftp://host", "http://"])
@@ -186,7 +186,7 @@ class TestRealFailures:
         await publish(store, "text again")
         assert await found(store, "text") == ["text again"]
 
-    async def test_an_index_of_somebody_else_is_left_alone(self, store, http):
+    async def test_an_index_of_another_program_is_left_alone(self, store, http):
         await http.put(f"/{name_of(store)}")
         with pytest.raises(StoreError, match="index of something else"):
             await store.draft(RECIPE)

@@ -15,7 +15,7 @@ from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, page, 
 @pytest.mark.opensearch
 @pytest.mark.server
 class TestIndex:
-    async def test_a_field_that_nobody_planned_is_refused(self, store, http):
+    async def test_an_unknown_field_is_refused(self, store, http):
         """The mapping is strict, so that a stranger's write fails instead of changing how the index is read."""
         await publish(store, "text")
         for document in ({"surprise": 1}, {"metadata": {"surprise": "x"}}):

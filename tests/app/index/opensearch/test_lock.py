@@ -41,7 +41,7 @@ class TestLock:
         async with await open_store().draft(RECIPE):
             pass
 
-    async def test_nobody_rolls_back_under_a_writer(self, store, open_store):
+    async def test_a_rollback_is_refused_while_a_writer_is_active(self, store, open_store):
         await publish(store, "one")
         await publish(store, "two")
         async with await store.draft(RECIPE) as draft:

@@ -1,6 +1,6 @@
-"""Which requests are answered when more come than can be, and for how long one may be answered.
+"""Limits the number of concurrent answers and the duration of each.
 
-A refusal costs next to nothing: it comes before the body is read. Addresses that ask no question never wait.
+An overloaded service rejects a request before it reads the body. Paths that don't ask a question are never limited.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from app.core.settings import Settings
 
 T = TypeVar("T")
 
-ANSWERED = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"})
+ANSWER_PATHS = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"})
 UNTIL_FIRST_TEXT = 4
-"""Times a language model's timeout until the first text: helper calls, thinking for three of them, and the extract."""
+"""Time limit for the first text, in timeouts of the language model: helper calls, thinking (three), and the extract."""
 
 WHOLE = 10
-"""Times a language model's timeout for an answer that goes on: 1,500 tokens of a slow one."""
+"""Time limit for a whole answer, in timeouts of the language model: 1,500 tokens of a slow one."""
 
 
 class Admission:
-    """ASGI middleware: refuses questions while the gate is full."""
+    """ASGI middleware: rejects questions while the gate is full."""
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app = app
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the request. Raises `Overloaded`, with the body unread."""
-        if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWERED:
+        """Serve the request. Raises `Overloaded` without reading the body."""
+        if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWER_PATHS:
             raise self._gate.refusal()
         await self._app(scope, receive, send)
 
 
 class Deadline:
-    """When an answer must have begun, and once it has, when it must be over."""
+    """The time limit of an answer: first for its first text, then for its end."""
 
     def __init__(self, limit: asyncio.Timeout, whole: float) -> None:
         self._limit = limit
         self._until = asyncio.get_running_loop().time() + whole
 
     def began(self) -> None:
-        """The first text is there."""
+        """Switch to the limit of the whole answer, once its first text has arrived."""
         self._limit.reschedule(self._until)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What all answers share. Times in seconds."""
+class AnswerLimits:
+    """Limits that all answers share. Times are in seconds."""
 
     gate: Gate = field(default_factory=lambda: Gate(1))
     first_text: float = 240.0
@@ -64,12 +64,12 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings, llm_timeout: float) -> Self:
-        """Those of a service."""
+        """The limits for these settings and the longest timeout of a language model."""
         return cls(Gate(settings.max_answers), UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout)
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[Deadline]:
-        """Around the work of one answer, which begins when its turn comes. Raises `Overloaded` and `AnswerTimeout`."""
+        """Context of one answer: waits for a free place, then limits the time. Raises `Overloaded` or `AnswerTimeout`."""
         try:
             async with asyncio.timeout(self.first_text) as limit:
                 deadline = Deadline(limit, self.whole)
@@ -84,9 +84,9 @@ class Limits:
             ) from error
 
 
-async def until_hung_up(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives. Raises `ClientDisconnect` when the client leaves before, and then the work is cancelled."""
-    working, watching = asyncio.create_task(work), asyncio.create_task(_hang_up(receive))
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`. If the client disconnects first, cancels it and raises `ClientDisconnect`."""
+    working, watching = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -98,6 +98,6 @@ async def until_hung_up(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(working, watching, return_exceptions=True)
 
 
-async def _hang_up(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

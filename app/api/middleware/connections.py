@@ -1,7 +1,7 @@
-"""Limits on what connections cost before anybody is known: their number, heads, bodies and times, over uvicorn's protocol.
+"""Limits connections before authentication: their number, the size of headers, and times, on top of uvicorn's protocol.
 
-uvicorn itself bounds none of these with httptools (h11 bounds the size of a head): a connection that says nothing, or
-says it byte by byte, stays open for ever.
+With httptools, uvicorn limits none of these (h11 limits the size of headers): a connection that sends nothing, or one
+byte at a time, would stay open forever.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.api.errors import answered
+from app.api.errors import api_error
 from app.core.errors import RequestError
 
 log = logging.getLogger("app.api")
@@ -29,20 +29,20 @@ MAX_PIPELINED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How many connections may be open, and for how many seconds each may keep us waiting."""
+class ConnectionLimits:
+    """The number of open connections, and the times in seconds after which one is closed."""
 
     connections: int = 4096
     head: float = 10.0
-    body: float = 15.0  # and one more for each `body_rate` bytes that came
+    body: float = 15.0  # plus one second for each `body_rate` bytes received
     body_rate: float = 16_384
-    unread: float = 60.0  # an answer that the client doesn't read
-    rest: float = 2.0  # the rest of a body that was answered already
-    sweep: float = 0.5  # how often all are looked at
+    unread: float = 60.0  # for a client that doesn't read the response
+    rest: float = 2.0  # for the rest of a body after the response
+    sweep: float = 0.5  # interval between checks of all connections
 
 
 class Phase(IntEnum):
-    """What a connection is doing; where room is needed, the lower ones are closed first."""
+    """The state of a connection. At the limit, connections in lower states are closed first."""
 
     CLOSING = 0
     HEAD = 1
@@ -52,7 +52,7 @@ class Phase(IntEnum):
 
 
 def descriptors(most: int = 65_536) -> int:
-    """How many descriptors this process may have, after raising the soft limit to the hard one or to `most`."""
+    """The number of file descriptors this process may open, after raising the soft limit to the hard limit or `most`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -61,26 +61,26 @@ def descriptors(most: int = 65_536) -> int:
     return wanted
 
 
-def limits() -> Limits:
-    """Those of a service: each connection may need a second descriptor, towards a model or the store."""
-    return Limits(connections=min(Limits().connections, descriptors() // 2))
+def connection_limits() -> ConnectionLimits:
+    """The limits of a service. Each connection may need a second descriptor for a model or the store."""
+    return ConnectionLimits(connections=min(ConnectionLimits().connections, descriptors() // 2))
 
 
 class Connections:
-    """The open connections of a server by phase, the longest in it first; closes those whose time is over."""
+    """The open connections of a server by phase, oldest first; closes those that exceed their time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._by_phase: dict[Phase, dict[BoundedProtocol, None]] = {phase: {} for phase in Phase}
         self._timer: TimerHandle | None = None
         self._closed: Counter[str] = Counter()
 
     def protocol(self, **arguments: Any) -> BoundedProtocol:
-        """A connection of this server; for `http` of uvicorn's configuration."""
+        """Create a connection of this server; pass it to uvicorn's configuration as `http`."""
         return BoundedProtocol(self, **arguments)
 
     def opened(self, connection: BoundedProtocol) -> bool:
-        """False when there is no room for it, though others that only keep us waiting are closed."""
+        """Register a new connection, closing a waiting one at the limit. False if none could be closed."""
         if sum(map(len, self._by_phase.values())) >= self.limits.connections and not self._make_room():
             self._closed["refused"] += 1
             return False
@@ -90,13 +90,13 @@ class Connections:
         return True
 
     def put(self, connection: BoundedProtocol, phase: Phase) -> None:
-        """The connection is in this phase from now on."""
+        """Move the connection to this phase."""
         self.forget(connection)
         connection.phase = phase
         self._by_phase[phase][connection] = None
 
     def forget(self, connection: BoundedProtocol) -> None:
-        """The connection is closed."""
+        """Remove a closed connection."""
         self._by_phase[connection.phase].pop(connection, None)
 
     def _make_room(self) -> bool:
@@ -117,7 +117,7 @@ class Connections:
             over = [connection for connection in connections if now >= connection.deadline]
             for connection in over:
                 self._closed[phase.name.lower()] += connection.end()
-        if self._closed:  # one line for all: an attacker must not fill the disk
+        if self._closed:  # one line for all, so that an attacker can't fill the disk
             log.info("connections closed %s", " ".join(f"{name}={n}" for name, n in sorted(self._closed.items())))
             self._closed.clear()
         self._timer = None
@@ -126,7 +126,7 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. What goes beyond a limit is answered with 408, 414 or 431 where that can still be read, and closed."""
+    """One connection. Responds with 408, 414 or 431 when a limit is exceeded, if the client can still read it, and closes."""
 
     def __init__(self, all_: Connections, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -135,7 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = all_.limits
         self._due = self.loop.time() + self._limits.head
         self._unread_due = math.inf
-        self._unparsed = 0  # bytes since the parser last told something
+        self._unparsed = 0  # bytes since the last callback of the parser
         self._head_size = 0
         self._body_size = 0
         self._in_head = self._in_body = False
@@ -144,23 +144,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def deadline(self) -> float:
-        """When to look at it, in seconds of the loop."""
+        """When to check it next, in the time of the event loop."""
         return min(self._due, self._unread_due)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Closes it at once when there is no room."""
+        """Closes the connection at once if the limit is reached."""
         super().connection_made(transport)
         if not self._all.opened(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets it, and ends the work on its request: uvicorn tells only the last one of several."""
+        """Removes the connection and cancels its running request; uvicorn notifies only the last of several."""
         self._all.forget(self)
         self._disconnect()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Feeds the parser, which may hold no more of one field than a head may have."""
+        """Feeds the parser; a single field may not exceed the size limit of all headers."""
         if self.phase is Phase.IDLE:
             self._wait(Phase.HEAD, self._limits.head)
         self._unparsed += len(data)
@@ -169,21 +169,21 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(_too_large())
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Starts the headers of a request."""
         super().on_message_begin()
         self._unparsed = self._head_size = 0
         self._in_head = True
 
     def on_url(self, url: bytes) -> None:
-        """Raises `RequestError` for a long address."""
+        """Raises `RequestError` if the URL is too long."""
         super().on_url(url)
         if len(self.url) > MAX_URL:
             self._raise(
-                RequestError(f"The address is longer than {MAX_URL} bytes, which is the limit.", code="url_too_long")
+                RequestError(f"The URL is longer than {MAX_URL} bytes, which is the limit.", code="url_too_long")
             )
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Raises `RequestError` for too many or too large ones; those behind a body are counted as well."""
+        """Raises `RequestError` if the headers, including trailers, are too many or too large."""
         self._unparsed = 0
         self._head_size += len(name) + len(value)
         if self._head_size > MAX_HEAD or len(self.headers) >= MAX_FIELDS:
@@ -191,7 +191,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The request is handed on."""
+        """Passes the request on to the application."""
         self._unparsed = self._body_size = 0
         self._in_head, self._in_body = False, True
         if len(self.pipeline) >= MAX_PIPELINED:
@@ -202,13 +202,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._running = self.cycle
 
     def on_body(self, body: bytes) -> None:
-        """Counts it."""
+        """Counts the received bytes."""
         self._unparsed = 0
         self._body_size += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """From now on the client waits for us."""
+        """The request is complete: waits for the response."""
         self._unparsed = 0
         self._in_body = False
         answered_already = self.cycle.response_complete
@@ -219,7 +219,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait(Phase.SERVED, math.inf)
 
     def on_response_complete(self) -> None:
-        """The next request may come; one that was answered before its body was read has little time to end it."""
+        """Waits for the next request, or briefly for the rest of a body that the response didn't need."""
         another = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
         self._running = another
@@ -231,20 +231,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait(*((Phase.HEAD, self._limits.head) if self._in_head else (Phase.IDLE, self.timeout_keep_alive)))
 
     def pause_writing(self) -> None:
-        """The client doesn't read."""
+        """Starts the timeout for a client that doesn't read."""
         super().pause_writing()
         self._unread_due = self.loop.time() + self._limits.unread
 
     def resume_writing(self) -> None:
-        """It reads."""
+        """Stops the timeout for a client that doesn't read."""
         super().resume_writing()
         self._unread_due = math.inf
 
     def timeout_keep_alive_handler(self) -> None:
-        """Leaves the end of an idle connection to the sweep: closing would wait for a client that doesn't read."""
+        """Does nothing: the sweep closes idle connections without waiting for a client that doesn't read."""
 
     def end(self) -> bool:
-        """Close it, as its time is over; False when it got more time, since it isn't the client that it waits for."""
+        """Close the connection after a timeout. False if it gets more time, because the client isn't the cause."""
         now = self.loop.time()
         if now < self._unread_due and self.phase is Phase.BODY:
             if self.flow.read_paused or self.cycle.waiting_for_100_continue:
@@ -266,12 +266,12 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def abort(self) -> None:
-        """Close it without waiting for anything."""
+        """Close the connection immediately."""
         self._disconnect()
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what the parser, or a limit in it, refused."""
+        """Responds to a request that the parser or a limit rejected."""
         self._refuse(self._refusal or RequestError(msg))
 
     def _wait(self, phase: Phase, seconds: float) -> None:
@@ -288,14 +288,14 @@ class BoundedProtocol(HttpToolsProtocol):
         raise error
 
     def _refuse(self, error: RequestError) -> None:
-        """The last answer on this connection; none where another one is due first or has begun."""
+        """Send an error as the last response; just close if another response is pending or has started."""
         cycle = self.cycle
         if cycle and not cycle.response_complete:
             if not self._in_body or cycle.response_started or self.pipeline:
                 self.abort()
                 return
             self._disconnect()
-        answer = answered(error, "")
+        answer = api_error(error, "")
         fields = [*self.server_state.default_headers, (b"content-type", b"application/json"), (b"connection", b"close")]
         fields.append((b"content-length", b"%d" % len(answer.body)))
         head = b"".join(b"%b: %b\r\n" % field for field in fields)
@@ -306,6 +306,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def _too_large() -> RequestError:
     return RequestError(
-        f"The headers are too large: at most {MAX_FIELDS} with {MAX_HEAD} bytes together are taken.",
+        f"The headers are too large: at most {MAX_FIELDS} headers with {MAX_HEAD} bytes in total are allowed.",
         code="head_too_large",
     )

@@ -1,6 +1,6 @@
-"""What model servers reply, read in one place: so many bytes and no more, values of their kind, else a `ModelError`.
+"""Reads the responses of model servers: limits their size and checks their types, or raises `ModelError`.
 
-Bytes are counted as they are after decompression, which aiohttp does piece by piece, as fast as they are read.
+Sizes are those after decompression, which aiohttp does piece by piece as the body is read.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from app.core.turn import Completion, Usage
 from app.core.types import Vector
 
 ERROR_BYTES = 65_536
-ERROR_SECONDS = 5.0  # that the body of an error is waited for: its status is known
+ERROR_SECONDS = 5.0  # time to wait for the body of an error
 WHOLE_BYTES = 16_000_000
-ROW_BYTES = 500_000  # of one vector: 16,000 numbers
-LINE_BYTES = 1_000_000  # of a stream
+ROW_BYTES = 500_000  # for one vector: 16,000 numbers
+LINE_BYTES = 1_000_000  # for one line of a stream
 STREAM_BYTES = 32_000_000
 TEXT_LENGTH = 2_000_000  # characters of a streamed answer
-MOST_TOKENS = 2**31 - 1
-LARGEST = 1e30  # of a vector's numbers: its length must fit into 32 bits
-LONGEST_WAIT = 86_400.0
+MAX_TOKENS = 2**31 - 1
+MAX_COMPONENT = 1e30  # largest number in a vector: its norm must fit into 32 bits
+MAX_RETRY_AFTER = 86_400.0
 NUMBERS = (int, float, np.number)
-NOT_TOLD = Usage()
+NO_USAGE = Usage()
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one event of a stream says; empty where it says nothing of it."""
+    """The content of one event of a stream; missing parts are empty."""
 
     text: str
     reasoning: str
@@ -48,8 +48,8 @@ class Piece:
     usage: Usage
 
 
-async def whole(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
-    """The body. Raises `ModelError` as soon as it has more bytes."""
+async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
+    """The body. Raises `ModelError` as soon as it exceeds `most` bytes."""
     body = bytearray()
     async for data in response.content.iter_any():
         body += data
@@ -58,8 +58,8 @@ async def whole(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> by
     return bytes(body)
 
 
-async def beginning(response: aiohttp.ClientResponse) -> str:
-    """The first `ERROR_BYTES` of an error's body, or what of them could be read."""
+async def read_error(response: aiohttp.ClientResponse) -> str:
+    """The first `ERROR_BYTES` of an error's body, as far as it could be read."""
     body = bytearray()
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(ERROR_SECONDS):
@@ -71,7 +71,7 @@ async def beginning(response: aiohttp.ClientResponse) -> str:
 
 
 def retry_after(header: str) -> float | None:
-    """The seconds in a Retry-After, also where it is a date; None where it isn't a time that a client could wait."""
+    """The seconds in a Retry-After header, which may be a date; None if it is invalid or longer than a day."""
     try:
         seconds = float(header)
     except ValueError:
@@ -80,11 +80,11 @@ def retry_after(header: str) -> float | None:
         except (ValueError, OverflowError):
             return None
         seconds = max(0.0, (then - datetime.now(UTC)).total_seconds())
-    return seconds if 0 <= seconds <= LONGEST_WAIT else None
+    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None
 
 
 def completion(body: bytes, url: str) -> Completion:
-    """A whole answer as it was written, thinking included. Raises `ModelError`."""
+    """The completion in this body, including reasoning. Raises `ModelError`."""
     try:
         parsed = _as(dict, orjson.loads(body), "reply")
         choice = _as(dict, _as(list, parsed["choices"], "choices")[0], "choice")
@@ -106,24 +106,24 @@ def piece(payload: bytes, url: str) -> Piece:
         raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
     text = reasoning = finish = ""
     try:
-        for choice in _as(list, _told(event.get("choices"), []), "choices"):
-            delta = _as(dict, _told(_as(dict, choice, "choice").get("delta"), {}), "delta")
+        for choice in _as(list, _or_default(event.get("choices"), []), "choices"):
+            delta = _as(dict, _or_default(_as(dict, choice, "choice").get("delta"), {}), "delta")
             text += _text(delta.get("content"))
             reasoning += str(delta.get("reasoning_content") or delta.get("reasoning") or "")
             finish = _as(str, choice.get("finish_reason") or finish, "finish_reason")
     except ValueError as error:
         raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
-    return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NOT_TOLD)
+    return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NO_USAGE)
 
 
-def usage_of(told: Any) -> Usage:
-    """The counts in a mapping or object; one that can't be a count is 0, as it takes nothing from the answer."""
-    read = told.get if isinstance(told, dict) else lambda name: getattr(told, name, 0)
+def usage_of(usage: Any) -> Usage:
+    """The token counts in a mapping or object. An invalid count is 0, because the answer doesn't depend on it."""
+    read = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, 0)
     return Usage(_count(read("prompt_tokens")), _count(read("completion_tokens")))
 
 
 def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
-    """The vectors for so many texts, in the order of the texts. Raises `ModelError`."""
+    """The vectors in this body, in the order of the texts. Raises `ModelError`."""
     try:
         rows = _in_order(_as(dict, orjson.loads(body), "reply")["data"], count)
         return vectors([row["embedding"] for row in rows], count, url)
@@ -132,15 +132,15 @@ def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
 
 
 def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
-    """The rows, if they are so many vectors of one length and of finite numbers. Raises `ModelError`."""
+    """The rows, if they are `count` vectors of equal length with finite numbers. Raises `ModelError`."""
     lengths = {len(row) for row in rows if isinstance(row, Sized)}
     if len(rows) != count or len(lengths) != 1 or lengths == {0}:
         raise ModelError(f"{of} sent {len(rows)} vectors of lengths {sorted(lengths)[:10]} for {count} texts.")
     try:
-        # first of all the types: numpy would make room for the longest text in each place
+        # check types first: numpy would convert strings to an array as wide as the longest one
         kinds = {type(number) for row in rows for number in row}
         good = all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
-        if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < LARGEST).all()):
+        if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < MAX_COMPONENT).all()):
             return list(rows)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -148,7 +148,7 @@ def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
 
 
 def scores(body: bytes, count: int, url: str) -> list[float]:
-    """The scores of so many passages in their order, from any of the forms. Raises `ModelError`."""
+    """The scores in this body, in the order of the passages; reads all supported APIs. Raises `ModelError`."""
     try:
         parsed = orjson.loads(body)
         rows = parsed.get("results", parsed.get("data")) if isinstance(parsed, dict) else parsed
@@ -158,7 +158,7 @@ def scores(body: bytes, count: int, url: str) -> list[float]:
 
 
 def _in_order(rows: Any, count: int) -> list[dict[str, Any]]:
-    """The rows, each with another index from 0 on, by that. Raises `ValueError`."""
+    """The rows sorted by their index, which must be 0 to count - 1. Raises `ValueError`."""
     by_index = {_as(int, _as(dict, row, "row")["index"], "index"): row for row in _as(list, rows, "list of rows")}
     if len(rows) != count or set(by_index) != set(range(count)):
         raise ValueError(f"{len(rows)} rows of the indices {sorted(by_index)[:10]}")
@@ -173,20 +173,20 @@ def _score(row: dict[str, Any]) -> float:
 
 
 def _text(content: Any) -> str:
-    """A message's text, also where it comes in parts."""
+    """The text of a message, which may be a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = [_as(dict, part, "part of the content") for part in _as(list, content, "content")]
     return "".join(_as(str, part.get("text"), f"part of type {part.get('type')!r:.50}") for part in parts)
 
 
-def _told(value: Any, otherwise: Any) -> Any:
+def _or_default(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
 def _count(value: Any) -> int:
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if numeric and 0 <= value <= MOST_TOKENS else 0
+    return int(value) if numeric and 0 <= value <= MAX_TOKENS else 0
 
 
 def _as(kind: type[T], value: Any, name: str) -> T:

@@ -1,7 +1,7 @@
-"""Who may come in at all: the host that a request names, the page that a browser sends it from, and the form of its body.
+"""Checks Host, Origin and Content-Type of requests, against DNS rebinding and cross-site requests.
 
-A browser sends requests wherever a page wants, also to a name that the page's owner lets point to this machine (DNS
-rebinding); it tells the name in `Host` and the page in `Origin`, and asks beforehand for anything but simple bodies.
+A page can make a browser send requests to any host, including a name of the attacker that resolves to this machine. The
+browser sends that name in `Host` and the page in `Origin`, and asks for permission (CORS) unless the body is simple.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.door.requestlog import info_of
+from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError, quoted
 
 PRIVATE = (".local", ".internal", ".home.arpa")
 
 
-class Hosts:
-    """The names that this service answers to; addresses written as numbers can't be rebound and are always among them.
+class AllowedHosts:
+    """The host names that this service accepts. IP addresses are always accepted, because they can't be rebound.
 
-    Listening on loopback these are localhost and the machine's name, elsewhere also names that public DNS doesn't have
-    (as of services in Compose and Kubernetes), and everywhere those in `allowed`: *.example.org is any name below
-    example.org, * any name at all.
+    A service that listens on loopback accepts localhost and the name of the machine; any other also accepts names outside
+    public DNS (services in Compose and Kubernetes). Names in `allowed` are accepted everywhere: *.example.org is any
+    name below example.org, * is any name.
     """
 
     def __init__(self, allowed: Sequence[str], listening: str) -> None:
         self._exact = {name.lower() for name in allowed}
-        self._below = tuple(name[1:] for name in self._exact if name.startswith("*."))
-        self._own = {"localhost", socket.gethostname().lower(), listening.lower()}
+        self._suffixes = tuple(name[1:] for name in self._exact if name.startswith("*."))
+        self._local = {"localhost", socket.gethostname().lower(), listening.lower()}
         self._loopback = listening == "localhost" or (_is_address(listening) and ip_address(listening).is_loopback)
 
     def known(self, name: str) -> bool:
-        """Whether a request may name this host, which comes without a port."""
-        if "*" in self._exact or self.allowed(name) or name in self._own or name.endswith(".localhost"):
+        """Whether a request may name this host (without a port)."""
+        if "*" in self._exact or self.allowed(name) or name in self._local or name.endswith(".localhost"):
             return True
         return _is_address(name) or (not self._loopback and ("." not in name or name.endswith(PRIVATE)))
 
     def allowed(self, name: str) -> bool:
-        """Whether the setting names this host."""
-        return name in self._exact or name.endswith(self._below)
+        """Whether DOCS_ALLOWED_HOSTS lists this host."""
+        return name in self._exact or name.endswith(self._suffixes)
 
 
-class Door:
-    """ASGI middleware. Raises `RequestError` for hosts and pages that aren't known here, and for bodies that aren't JSON."""
+class RequestCheck:
+    """ASGI middleware: raises `RequestError` for an unknown host, a foreign origin, or a body that isn't JSON."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
         self._app = app
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the request if it may come in."""
+        """Check the request, then serve it."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if name := self._unknown(headers):
+            if name := self._unknown_host(headers):
                 info_of(Request(scope)).fields["host"] = name
                 raise RequestError(
-                    f"This service isn't known as {quoted(name)}. If it should be, add that name to DOCS_ALLOWED_HOSTS.",
+                    f"This service isn't known as {quoted(name)}. To allow it, add that name to DOCS_ALLOWED_HOSTS.",
                     code="host_refused",
                 )
             if scope["method"] not in ("GET", "HEAD", "OPTIONS") or scope["path"].endswith("/mcp"):
@@ -69,8 +69,8 @@ class Door:
                 _check_body(headers)
         await self._app(scope, receive, send)
 
-    def _unknown(self, headers: Headers) -> str:
-        """The host that isn't known here; empty where it is, or where there is none, as browsers always send one."""
+    def _unknown_host(self, headers: Headers) -> str:
+        """The host of the request if it is unknown, else an empty string. Browsers always send a host; others may not."""
         hosts = headers.getlist("host")
         if len(hosts) > 1:
             raise RequestError("There is more than one header 'Host'.")
@@ -79,12 +79,12 @@ class Door:
 
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
-        if origin is None:  # no browser
+        if origin is None:  # not sent by a browser
             return
         page = origin.lower().partition("://")[2]
         if not page or (_plain(page) != _plain(headers.get("host", "")) and not self._hosts.allowed(_name(page))):
             raise RequestError(
-                f"Pages of {quoted(origin)} may not ask here. If they should, add their host to DOCS_ALLOWED_HOSTS.",
+                f"Pages of {quoted(origin)} may not send requests. To allow them, add their host to DOCS_ALLOWED_HOSTS.",
                 code="origin_refused",
             )
 
@@ -101,15 +101,15 @@ def _check_body(headers: Headers) -> None:
 
 
 def _plain(host: str) -> str:
-    """Host and port, without a port that goes without saying."""
+    """Host and port, without a default port."""
     return host.lower().removesuffix(":80").removesuffix(":443")
 
 
 def _name(host: str) -> str:
-    """The name in a host with or without a port; empty where there is none."""
+    """The name in a host with or without a port; empty if there is none."""
     try:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:  # as of "[::"
+    except ValueError:  # for example "[::"
         return host
 
 

@@ -1,4 +1,4 @@
-"""The outermost layer: an id for each request, one log line about it, and a 500 for what nobody expected."""
+"""The outermost middleware: gives each request an id, logs one line for it, and turns unexpected errors into a 500."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.door.clients import Shown, shown_address
-from app.api.errors import answered
+from app.api.errors import api_error
+from app.api.middleware.clients import AddressDetail, logged_address
 from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
-_SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_PLAIN = re.compile(r"[^\s\"'=]+")
+_VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_UNQUOTED = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
-HUNG_UP = 499
-LONGEST = 200
+CLIENT_CLOSED_REQUEST = 499
+MAX_FIELD_CHARS = 200
 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What is known of a request while it is served; `fields` are added to its log line."""
+    """Data of a request in progress; `fields` are added to its log line."""
 
     id: str
     status: int = 0
@@ -42,12 +42,12 @@ def info_of(request: Request) -> RequestInfo:
 
 
 class RequestLog:
-    """ASGI middleware; the id is the client's own `x-request-id` where it sent a sane one.
+    """ASGI middleware. Uses the client's `x-request-id` as the id if it is valid.
 
-    `client` says how much of the client's address is logged.
+    `client` sets how much of the client's address is logged.
     """
 
-    def __init__(self, app: ASGIApp, client: Shown = "none") -> None:
+    def __init__(self, app: ASGIApp, client: AddressDetail = "none") -> None:
         self._app = app
         self._client = client
 
@@ -57,7 +57,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
-        if client := shown_address(scope, self._client):
+        if client := logged_address(scope, self._client):
             info.fields["client"] = client
         began = time.perf_counter()
 
@@ -70,12 +70,12 @@ class RequestLog:
         try:
             await self._app(scope, receive, sender)
         except ClientDisconnect:
-            info.status = HUNG_UP
+            info.status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             if info.status:
-                raise  # too late to say it in a status: the server cuts the connection
+                raise  # the status is already sent: the server closes the connection
             log_error(info, error)
-            await answered(error, info.id).response()(scope, receive, sender)
+            await api_error(error, info.id).response()(scope, receive, sender)
         finally:
             _log_line(scope, info, (time.perf_counter() - began) * 1000)
 
@@ -84,30 +84,30 @@ async def error_response(request: Request, error: Exception) -> Response:
     """Exception handler: an OpenAI error body with the status of the error."""
     info = info_of(request)
     log_error(info, error)
-    return answered(error, info.id).response()
+    return api_error(error, info.id).response()
 
 
 def log_error(info: RequestInfo, error: Exception) -> None:
-    """Log what clients aren't told: the whole message, and a traceback of what nobody expected."""
+    """Log what the response leaves out: the full message, and a traceback for unexpected errors."""
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
     if isinstance(error, Overloaded):
-        return  # the gate says it once for many
+        return  # the gate logs overload once for many requests
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,
         "failed id=%s error=%s message=%s",
         info.id,
         type(error).__name__,
-        _printable(str(error), 10 * LONGEST),
+        _printable(str(error), 10 * MAX_FIELD_CHARS),
         exc_info=None if expected else error,
     )
 
 
 def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and _SANE_ID.fullmatch(text := value.decode("latin-1")):
+        if name == b"x-request-id" and _VALID_ID.fullmatch(text := value.decode("latin-1")):
             return str(text)
     return secrets.token_hex(12)
 
@@ -122,8 +122,8 @@ def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
     )
 
 
-def _printable(value: object, most: int = LONGEST) -> str:
-    """One word or a quoted text: what a client sent must not make up log lines or fields."""
+def _printable(value: object, most: int = MAX_FIELD_CHARS) -> str:
+    """The value as one word or a quoted string, so that clients can't forge log lines or fields."""
     text = str(value)
     text = text if len(text) <= most else f"{text[:most]}…"
-    return text if _PLAIN.fullmatch(text) and text.isprintable() else repr(text)
+    return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)

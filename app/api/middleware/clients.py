@@ -1,4 +1,4 @@
-"""The address that a request comes from, as far as somebody may know it."""
+"""The address of the client, in full or shortened for privacy."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal
 
 from starlette.types import Scope
 
-Shown = Literal["full", "cut", "none"]
+AddressDetail = Literal["full", "cut", "none"]
 
 
-def shown_address(scope: Scope, how: Shown) -> str:
-    """The client's address for the log: whole, cut to a network (/24, /48), or empty."""
+def logged_address(scope: Scope, how: AddressDetail) -> str:
+    """The address of the client for the log: in full, cut to its network (/24 or /48), or empty."""
     address = _address(scope)
     return "" if how == "none" or not address else address if how == "full" else _cut(address, 24, 48)
 
 
 def network(scope: Scope) -> str:
-    """What one client can't easily change of its address: all of IPv4, a /64 of IPv6."""
+    """The part of the address that a client can't easily change: a whole IPv4 address, the /64 of an IPv6 address."""
     return _cut(_address(scope), 32, 64)
 
 
@@ -31,7 +31,7 @@ def _address(scope: Scope) -> str:
 def _cut(address: str, four: int, six: int) -> str:
     try:
         parsed = ip_address(address)
-    except ValueError:  # what a proxy wrote into its header, or the client of a test
+    except ValueError:  # a proxy's header, or the client of a test
         return address[:40]
     bits = four if parsed.version == 4 else six
     return str(ip_network(f"{parsed}/{bits}", strict=False))

@@ -6,8 +6,8 @@ import logging
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api import inbox as inbox_module
-from app.api.inbox import Inbox
+from app.api import event_queue as event_queue_module
+from app.api.event_queue import EventQueue
 from app.core.turn import Done, Failure, Text
 
 
@@ -26,17 +26,17 @@ async def test_what_came_together_is_taken_together():
         await asyncio.sleep(0.01)
         yield Done()
 
-    async with Inbox(answer(), never) as inbox:
+    async with EventQueue(answer(), never) as inbox:
         assert await inbox.take() == [Text("a"), Text("b")]
         assert await inbox.take() == [Done()]
 
 
-async def test_a_client_that_is_gone_is_told_before_anything_is_taken():
+async def test_a_disconnected_client_raises_before_events_are_returned():
     async def answer():
         yield Text("a")
         await asyncio.sleep(60)
 
-    async with Inbox(answer(), gone) as inbox:
+    async with EventQueue(answer(), gone) as inbox:
         await asyncio.sleep(0.01)
         with pytest.raises(ClientDisconnect):
             await inbox.take()
@@ -51,13 +51,13 @@ async def test_a_pipeline_comes_to_its_own_end_after_its_last_event():
         await asyncio.sleep(0.02)
         tidied.append(True)
 
-    async with Inbox(answer(), never) as inbox:
+    async with EventQueue(answer(), never) as inbox:
         assert (await inbox.take())[-1] == Done()
     assert tidied
 
 
 async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch):
-    monkeypatch.setattr(inbox_module, "GRACE", 0.05)
+    monkeypatch.setattr(event_queue_module, "CLEANUP_SECONDS", 0.05)
     cancelled = []
 
     async def answer():
@@ -69,7 +69,7 @@ async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch
             cancelled.append(True)
             raise
 
-    async with asyncio.timeout(2), Inbox(answer(), never) as inbox:
+    async with asyncio.timeout(2), EventQueue(answer(), never) as inbox:
         await inbox.take()
     assert cancelled
 
@@ -86,7 +86,7 @@ async def test_a_failing_close_is_logged_and_spoils_nothing(caplog):
             raise OSError("no way to close")
 
     with caplog.at_level(logging.WARNING, "app.api"):
-        async with Inbox(Answer(), never):
+        async with EventQueue(Answer(), never):
             await asyncio.sleep(0)
     assert "no way to close" in caplog.text
 
@@ -97,7 +97,7 @@ async def test_an_error_after_the_end_changes_nothing():
         yield Done()
         raise OSError("late")
 
-    async with Inbox(answer(), never) as inbox:
+    async with EventQueue(answer(), never) as inbox:
         events = await inbox.take()
     assert events[:2] == [Text("a"), Done()]
     assert not any(isinstance(event, Failure) for event in events[:2])

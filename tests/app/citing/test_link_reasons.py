@@ -1,0 +1,103 @@
+"""Why an answer links where it does: number, passage, section and reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.citing.citations import Citations
+from app.citing.link_reasons import cited_links
+from app.citing.translations import Counterpart
+from app.core.prompts import load_prompts
+from app.core.turn import CitingTrace, Done, Events, Link, Source, Text, Turn
+from app.core.types import Hit, Page, Section
+from app.pipeline.steps.cite import Cite, passages_of
+from tests.app.pipeline.turns import hit, turn
+
+PROMPTS = load_prompts(("cs", "en"))
+QUESTION = "How do I resize a volume?"
+
+
+def passage(number: int, *sections: tuple[str, str, str]) -> Hit:
+    """A hit with sections, each of an anchor, a heading and a text."""
+    text, made = "", []
+    for anchor, heading, words in sections:
+        made.append(Section(len(text), ("Disks", heading), anchor))
+        text += f"{words}\n\n"
+    found = hit(number, text, title="Disks")
+    return replace(found, chunk=replace(found.chunk, sections=tuple(made)))
+
+
+HEADED = passage(1, ("make", "Making", "Make a volume."), ("resize", "Resizing", "Detach the volume first."))
+ALIKE = passage(2, ("a", "One", "A volume."), ("b", "Two", "Another volume."))
+NONE = passage(3, ("c", "Three", "Nothing."), ("d", "Four", "Nothing."))
+ONLY = passage(4, ("", "Volumes", "All of them."))
+
+
+async def answer(text: str, *hits: Hit, **more: object) -> tuple[list[Link], list[Source]]:
+    async def events() -> Events:
+        yield Text(text)
+        yield Done()
+
+    asked: Turn = turn(QUESTION, hits=hits, events=events(), citing=CitingTrace(), **more)
+    said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
+    assert asked.citing is not None
+    return asked.citing.links, [event for event in said if isinstance(event, Source)]
+
+
+async def test_each_link_has_its_passage_and_what_chose_the_section() -> None:
+    """Number, address and section are those that readers get."""
+    links, sources = await answer("A [4]. B [1], C [3] [2].", HEADED, ALIKE, NONE, ONLY)
+    assert [(one.number, one.url, one.section) for one in links] == [
+        (one.number, one.url, one.section) for one in sources
+    ]
+    assert [(one.number, one.passage, one.chunk, one.section) for one in links] == [
+        (1, 4, "c4", "Volumes"), (2, 1, "c1", "Resizing"), (3, 3, "c3", "Three"), (4, 2, "c2", "One"),
+    ]  # fmt: skip
+    assert [one.reason for one in links] == [
+        "the passage's only section; heading: Volumes; its anchor isn't known, so the link leads to its page",
+        "the passage's section with most words of question and keywords (2); heading: Resizing; text: volume",
+        "the first of the passage's sections with most words of question and keywords (0)",
+        "the first of the passage's sections with most words of question and keywords (1); text: volume",
+    ]
+    assert links[1].score == HEADED.score
+
+
+async def test_passages_behind_one_link_are_listed_each() -> None:
+    """Only those that were cited; all of them, where none was."""
+    same = replace(ONLY, chunk=replace(ONLY.chunk, id="c5"))
+    cited, _ = await answer("A [2].", ONLY, same)
+    assert [(one.number, one.passage, one.chunk) for one in cited] == [(1, 2, "c5")]
+    uncited, _ = await answer("A.", ONLY, same, ALIKE)
+    assert [(one.number, one.passage) for one in uncited] == [(1, 1), (1, 2), (2, 3)]
+    assert all(one.reason.startswith("linked as all passages are, since the answer cites none; ") for one in uncited)
+
+
+async def test_pages_that_are_only_offered_have_no_number() -> None:
+    """Those below a refusal, once each."""
+    links, sources = await answer("The passages do not answer that.", ONLY, ONLY, ALIKE)
+    assert sources == []
+    assert [(one.number, one.passage, one.url) for one in links] == [
+        (None, None, ONLY.chunk.url),
+        (None, None, ALIKE.chunk.url),
+    ]
+    assert {one.reason for one in links} == {"offered: the model finds no answer in the passages"}
+
+
+def test_a_section_of_a_translation_names_what_it_stands_for() -> None:
+    """By its anchor, by its place among as many, or not for certain."""
+    page = Page("https://docs.example.org/cs", "docs", "Disky", "cs", "", "")
+    own = HEADED.chunk.sections
+    places = tuple(replace(section, anchor=f"cs-{section.anchor}") for section in own)
+    for theirs, said in (
+        (own, "the section of the same anchor"),
+        (places, "the section at the same place"),
+        (places[:1], "no section for certain"),
+    ):
+        asked, others = (
+            turn(QUESTION, language="cs", hits=(HEADED,)),
+            {HEADED.chunk.url: Counterpart(page, theirs, own)},
+        )
+        citations = Citations(passages_of(asked, others))
+        (link,) = cited_links(asked, citations, citations.sources(), others)
+        assert link.reason.endswith(f"its counterpart on the page in the question's language, {page.url}, is {said}")
+        assert link.url == page.url + {own: "#resize", places: "#cs-resize"}.get(theirs, "")

@@ -12,8 +12,10 @@ from app.citing import citations
 from app.core.filters import Filters
 from app.core.prompts import Prompts, load_prompts
 from app.pipeline import conversation as history
+from app.pipeline import replies
 from app.pipeline.steps import cite
 from app.pipeline.steps.optional.period_rules import open_rules
+from app.text import literals
 from ingestion.crawl import sitemap_parse
 from ingestion.split import glossary
 
@@ -28,6 +30,11 @@ def _prompts() -> Prompts:
 
 def _refusals() -> Patterns:
     return [(re.compile(language.no_answer), "search") for language in _prompts().languages.values()]
+
+
+def _words_of(way: str, *names: str) -> Patterns:
+    for name in names:
+        yield re.compile(getattr(_prompts().vocabulary, name), re.IGNORECASE), way
 
 
 def _rules(way: str, *names: str) -> Patterns:
@@ -63,7 +70,7 @@ def _none() -> Patterns:
 
 BOUNDED: Mapping[str, int] = {
     "app.pipeline.steps.cite._Answer._refuses": cite.LONGEST_REFUSAL,
-    "app.core.prompts._pattern": cite.LONGEST_REFUSAL,
+    "app.core.language._pattern": cite.LONGEST_REFUSAL,
     "ingestion.crawl.sitemap_parse._END": sitemap_parse.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
@@ -81,19 +88,28 @@ AWAITED = frozenset(
 
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.filters.Filters.admits": _filters,
-    "app.core.prompts._pattern": _refusals,
+    "app.core.language._pattern": _refusals,
+    "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
-    "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source")), "fullmatch")],  # noqa: SLF001
     "app.pipeline.steps.cite._Answer._refuses": _refusals,
+    "app.pipeline.replies._list": lambda: [
+        (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001
+    ],
+    "app.pipeline.replies.replied_numbers": partial(_words_of, "fullmatch", "none"),
+    "app.pipeline.replies.says_none": partial(_words_of, "match", "none"),
     "app.pipeline.conversation._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001
     "app.pipeline.steps.optional.period_rules.PeriodRules.__init__": _words,
     "app.pipeline.steps.optional.period_rules.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "app.pipeline.steps.optional.period_rules.PeriodRules._counted": partial(_rules, "finditer", "_last"),
     "app.pipeline.steps.optional.period_rules._any": partial(_rules, "search", "_time", "_hint"),
+    "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001
+    "app.text.literals._measured": lambda: [(literals._measured(), "finditer")],  # noqa: SLF001
     "app.text.literals._in_table": lambda: [
         (re.compile(r"\|\s*10\s*\|"), "search"),
         (re.compile(r"(?<!\w)gib(?!\w)"), "search"),
     ],
     "ingestion.crawl.directory.published_links": lambda: [(re.compile(r"(\]\(<?)/a/([^\s()#?<>]*)"), "finditer")],
+    "ingestion.convert.dates._times": partial(_words_of, "search", "updated", "published"),
+    "ingestion.convert.scripted.needs_script": partial(_words_of, "search", "javascript"),
     "ingestion.split.glossary._pattern": lambda: [(glossary._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
 }

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import AssistantError, CrawlError
+from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Page
 from ingestion.convert import ConversionError, Document, MadeByScript
@@ -59,6 +60,7 @@ class Reader:
     _within: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
     _chunking: Chunking = field(init=False)
+    _words: Vocabulary = field(init=False)
     _anchors: dict[str, Anchors] = field(default_factory=dict)
     _translator: Translator | None = field(init=False)
     _summariser: Summariser | None = field(init=False)
@@ -67,7 +69,8 @@ class Reader:
     def __post_init__(self) -> None:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(self.listed, self.states)
-        self._own = OwnMarkdown(self.fetcher, self.workers)
+        self._words = vocabulary(self.settings.languages, self.settings.prompts)
+        self._own = OwnMarkdown(self.fetcher, self.workers, self._words)
         self._translator = open_translator(self.settings, dry=self.dry)
         self._summariser = open_summariser(self.settings, self.states.values(), dry=self.dry)
         self._chunking = Chunking(
@@ -194,7 +197,7 @@ class Reader:
         """The HTML form of a page whose Markdown was read; None where it has none."""
         try:
             fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
-            made = await self.workers.run(document, fetched)
+            made = await self.workers.run(document, fetched, self._words)
         except (PageError, ConversionError):
             return None
         return None if made.raw else made

@@ -18,6 +18,8 @@ from app.api import errors as api_errors
 from app.api.request_models import read_chat, read_search
 from app.assistants.assembly import build
 from app.cli import _parser
+from app.core.language import LISTS, OPTIONAL
+from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
 from app.core.prompts import HOLES
 from app.core.settings import Settings
 from app.pipeline.registry import STEPS
@@ -27,7 +29,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 LANGUAGES = sorted(file.parent.name for file in DOCS.glob("*/site.toml"))
 PAGES = sorted(DOCS.glob("[a-z][a-z]/*.md"))
-EMPTY = {"en": "empty", "cs": "prázdné"}
 DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
 TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
@@ -87,12 +88,14 @@ def shown_default(value: Any, language: str) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         value = f"{value:g}"
-    return f"`{value}`" if value not in ("", {}) else EMPTY[language]
+    return (
+        f"`{value}`" if value not in ("", {}) else dict(SETTING_ROW.findall(page(language, "settings")))["DOCS_PROMPTS"]
+    )
 
 
 def test_there_are_english_and_czech_pages():
     """The tests below would pass over nothing."""
-    assert LANGUAGES == ["cs", "en"]
+    assert {"cs", "en"} <= set(LANGUAGES)
     assert len(PAGES) >= 12
 
 
@@ -107,6 +110,20 @@ def test_every_setting_is_documented_once_with_its_default(language: str):
     }
     assert documented == true
     assert len(rows) == len(documented)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_key_of_a_language_is_explained(language: str):
+    """languages.md has a row for what language.toml must have, and for what it may have."""
+    text = page(language, "languages")
+    explained = {
+        anchor: set(
+            re.findall(r"`\[?(\w+)\]?`", "".join(re.findall(r"^\| (`.*?) \|", section(text, anchor), re.MULTILINE)))
+        )
+        for anchor in ("required", "optional")
+    }
+    assert explained["required"] == {*TEXTS_OF_A_LANGUAGE, *LISTS, "translated", "written"}
+    assert explained["optional"] == set(OPTIONAL)
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=ids)

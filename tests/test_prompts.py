@@ -13,6 +13,7 @@ import pytest
 
 import prompts
 from app.core.errors import PromptError
+from app.core.language import FLAGS, LISTS, OPTIONAL, TEXTS, load_language, vocabulary
 from app.core.prompts import HOLES, load_prompts
 from app.text.language import LanguageDetector, fold
 
@@ -69,22 +70,11 @@ def test_texts_of_a_language_are_complete(language: str):
     texts = values(language)
     assert isinstance(texts.pop("endings"), str)
     translated, written = texts.pop("translated"), texts.pop("written")
-    assert set(texts) - {"letters"} == {
-        "passage",
-        "source_headings",
-        "no_answer",
-        "name",
-        "sources",
-        "extractive_intro",
-        "related",
-        "searching",
-        "found",
-        "words",
-        "stopwords",
-        "references",
-        "openers",
-        "smalltalk",
-    }
+    units = texts.pop("units")
+    several = {"letters", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
+    assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units"}
+    assert all(texts.pop(flag, True) is True for flag in FLAGS)
+    assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units)
     assert all(text.strip() for text in [*texts.values(), *translated.values(), *written.values()])
     for table in (translated, written):
         assert set(table) >= {"other", *LANGUAGES}
@@ -145,14 +135,18 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(override: Callable[[st
         load_prompts(["en"], override("en/language.toml", text))
 
 
-def test_an_older_language_file_needs_no_word_for_citations(override: Callable[[str, str], str]):
-    """Own files from before are still taken; such a language tells no refusal of a model."""
-    text = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
-    for key in ("passage", "source_headings"):
-        text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^no_answer = '''.*?'''\n", "", text, flags=re.MULTILINE | re.DOTALL)
-    language = load_prompts(["en"], override("en/language.toml", text)).language("en")
+def test_an_older_language_file_is_taken_as_it_is(override: Callable[[str, str], str]):
+    """What it lacks is as shipped; a language of one's own has nothing there, and nothing fails of it."""
+    lines = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
+    for key in OPTIONAL:
+        lines = re.sub(rf"^{key} = (?:'''.*?'''|.*?)\n", "", lines, flags=re.MULTILINE | re.DOTALL)
+    lines = lines.partition("[units]")[0]
+    own = override("en/language.toml", lines)
+    assert load_prompts(["en"], own).language("en") == load_prompts(["en"]).language("en")
+    override("xx/dates.toml", (FOLDER / "en/dates.toml").read_text(encoding="utf-8"))
+    language = load_language("xx", override("xx/language.toml", lines))
     assert (language.passage, language.source_headings, language.no_answer) == (frozenset(), (), "")
+    assert vocabulary(("xx",), own).abbreviations == vocabulary().abbreviations
 
 
 def test_names_and_headings_differ_between_languages():

@@ -19,6 +19,7 @@ class Citations:
     passages: tuple[Source, ...]
     first: int = 1  # number of the first source
     words: frozenset[str] = frozenset()  # what a model may call a passage
+    and_or: frozenset[str] = frozenset()  # what it may write between numbers
     used: set[int] = field(default_factory=set)  # numbers of the passages that were cited
     _order: list[int] = field(default_factory=list)
 
@@ -33,7 +34,7 @@ class Citations:
         A number that no passage has is dropped. A value stays: numbers that can't be ours (0, over 50), a list
         without any of ours, a range that goes beyond them.
         """
-        if not (words.isdecimal() and len(words) < 4) and not _pattern(self.words).fullmatch(words):
+        if not (words.isdecimal() and len(words) < 4) and not _pattern(self.words, self.and_or).fullmatch(words):
             return None
         numbers = list(self._numbers(words.partition("†")[0]))
         ours = [number for number in numbers if 1 <= number <= len(self.passages)]
@@ -75,10 +76,9 @@ _RANGE = re.compile(r"(\d+)(?:\s*[-–—\u2011]\s*[^\W\d]*\s*(\d+))?")
 
 
 @lru_cache(maxsize=8)
-def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+def _pattern(words: Iterable[str], and_or: Iterable[str]) -> re.Pattern[str]:
     """One number or a list of them: [2], [^2], [1, 2], [1–3], [passage 2], [1 and 2], [1†source]."""
     called = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     number = rf"(?:(?:{called})\.?\s*)?[\^#]?\d{{1,3}}" if called else r"[\^#]?\d{1,3}"
-    return re.compile(
-        rf"\s*{number}(?:\s*(?:[,;&–—\u2011-]|\b(?:and|or|a|i|nebo)\b)\s*{number})*\s*(?:†.*)?", re.IGNORECASE
-    )
+    between = "|".join((r"[,;&–—\u2011-]", *(rf"\b{re.escape(word)}\b" for word in sorted(and_or))))
+    return re.compile(rf"\s*{number}(?:\s*(?:{between})\s*{number})*\s*(?:†.*)?", re.IGNORECASE)

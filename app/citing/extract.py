@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.citing.links import escaped
 from app.citing.sections import STEM, asked_stems, stems
+from app.core.language import vocabulary
 from app.core.prompts import Language
 from app.core.turn import Text, Turn
 from app.core.types import Hit
@@ -73,7 +74,8 @@ def _candidates(turn: Turn, language: Language) -> list[_Candidate]:
     counts = Counter(word for found in words for word in found)
     # what all blocks have says little about any of them
     weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
-    return [_Candidate(number, hit, blocks, weights) for number, hit, blocks in passages if blocks]
+    abbreviations = vocabulary().abbreviations | language.abbreviations
+    return [_Candidate(number, hit, blocks, weights, abbreviations) for number, hit, blocks in passages if blocks]
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class _Candidate:
     hit: Hit
     blocks: Sequence[Block]
     weights: Mapping[str, float]
+    abbreviations: frozenset[str]
 
     @property
     def score(self) -> float:
@@ -149,7 +152,7 @@ class _Candidate:
 
     def _best_sentences(self, text: str) -> str:
         """The sentence that has most of the question, and its neighbours while there is room."""
-        pieces = sentences(text)
+        pieces = sentences(text, self.abbreviations)
         scores = [sum(self.weights.get(word, 0.0) for word in stems(piece)) for piece in pieces]
         first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
         length = len(pieces[first])

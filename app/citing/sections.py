@@ -11,7 +11,7 @@ from app.core.types import Chunk, Hit, Section
 from app.text.analysis import fold
 from app.text.language import without_stopwords
 
-STEM = 5  # Czech and English endings change after about as many letters
+STEM = 5  # letters: endings change after about as many
 FEWEST_STEMS = 2  # a single word is a heading here and there
 _WORD = re.compile(r"[^\W_]+")
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")

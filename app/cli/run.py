@@ -19,9 +19,11 @@ from app.cli.ingest import IngestOptions, index
 from app.cli.options import Commands
 from app.cli.output import print_error
 from app.core.errors import AssistantError, SettingsError
+from app.core.language import load_language
 from app.core.settings import Settings
 
 START_SECONDS = 60.0
+EXAMPLE = "How do I index another site?"
 
 
 def add_command(commands: Commands) -> None:
@@ -142,7 +144,7 @@ def _is_healthy(base: str) -> bool:
 def next_steps(settings: Settings, base: str) -> str:
     """The next steps for a new user, ready to copy."""
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
-    question = "Jak zaindexuji jiný web?" if settings.default_language == "cs" else "How do I index another site?"
+    question = load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
     body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'
     lines = [
         "",

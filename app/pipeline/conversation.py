@@ -83,13 +83,16 @@ def referred(messages: Sequence[Message], language: Language) -> str:
     elif language.references.intersection(words):
         refers = len(telling) <= MOST_REFERRING
     else:
-        refers = len(telling) < FEWEST_TELLING and not any(map(_is_name, set(written[1:]).intersection(telling)))
+        refers = len(telling) < FEWEST_TELLING and not any(
+            _is_name(word, language) for word in set(written[1:]).intersection(telling)
+        )
     return before[-1] if refers else ""
 
 
-def _is_name(word: str) -> bool:
+def _is_name(word: str, language: Language) -> bool:
     """Whether a word is the name of something ("Kubernetes"); an acronym such as CPU is a property of many things."""
-    return word[:1].isupper() and not word.isupper()
+    capital = word[1:] != word[1:].lower() if language.nouns_capitalised else word[:1].isupper()
+    return capital and not word.isupper()
 
 
 def spelled_out(turn: Turn) -> Turn:

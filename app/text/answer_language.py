@@ -6,7 +6,7 @@ Documentation in any language is full of English words, so what is code, quoted,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -68,6 +68,7 @@ class AnswerLanguage:
         self._own, self._foreign = own - others, others - own
         self._letters = languages[code].letters
         self._code = code
+        self._statistics = profiles(languages) if profiles_of([code]) else None  # others would be found in its texts
 
     def early(self, text: str) -> Verdict:
         """The verdict on the beginning of an answer, once more text wouldn't change it."""
@@ -85,7 +86,7 @@ class AnswerLanguage:
         if self._is_own(count):
             return "right"
         if count.words >= FEWEST_WORDS:
-            return "wrong" if _statistical(prose) not in {"", self._code} else "unsure"
+            return "wrong" if self._statistical(prose) not in {"", self._code} else "unsure"
         return "wrong" if self._leads_to_code(text) else "unsure"
 
     def switched(self, text: str) -> bool:
@@ -96,13 +97,13 @@ class AnswerLanguage:
             (part, count.words) for part, count in windows if not count.is_foreign and self._is_strange(part, count)
         ]
         words = sum(n for _, n in strange)
-        if words >= FEWEST_STRANGE and _statistical(" ".join(part for part, _ in strange)) not in {"", self._code}:
+        if words >= FEWEST_STRANGE and self._statistical(" ".join(part for part, _ in strange)) not in {"", self._code}:
             foreign += words
         return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
 
     def _is_strange(self, part: str, count: _Count) -> bool:
         """Whether a part may be in a language that isn't configured; statistics are dear, so only where its words don't tell."""
-        return count.words >= WINDOW and not self._is_own(count) and _statistical(part) not in {"", self._code}
+        return count.words >= WINDOW and not self._is_own(count) and self._statistical(part) not in {"", self._code}
 
     def _is_own(self, count: _Count) -> bool:
         return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
@@ -117,6 +118,13 @@ class AnswerLanguage:
     def outcome(self, text: str) -> LanguageCheck:
         """What became of a whole answer that was asked for again."""
         return "wrong" if self.beginning(text) == "wrong" or self.switched(text) else "corrected"
+
+    def _statistical(self, text: str) -> str:
+        """The language by letter statistics; empty where they aren't certain."""
+        if self._statistics is None:
+            return ""
+        language, probability = likeliest(self._statistics, text[:LONGEST_PART])
+        return language if probability >= CERTAIN else ""
 
     def _count(self, prose: str) -> _Count:
         words = _WORD.findall(prose)
@@ -146,13 +154,11 @@ def _windows(prose: str) -> Iterator[str]:
         yield " ".join(part)
 
 
-def _statistical(text: str) -> str:
-    """The language by letter statistics; empty where they aren't certain."""
-    language, probability = likeliest(profiles(), text[:LONGEST_PART])
-    return language if probability >= CERTAIN else ""
+def profiles(languages: Iterable[str] = ()) -> Any:
+    """The letter statistics of these and of what models write, loaded once: better before anybody waits for an answer."""
+    return _profiles(tuple(sorted({*MODELS_WRITE, *languages})))
 
 
 @cache
-def profiles() -> Any:
-    """The letter statistics of the languages that models write, loaded once: better before anybody waits for an answer."""
-    return letter_statistics(profiles_of(MODELS_WRITE))
+def _profiles(codes: tuple[str, ...]) -> Any:
+    return letter_statistics(profiles_of(codes))

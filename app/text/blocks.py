@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.types import Chunk
+from app.text.sentences import sentences as split
 
 CUT = "…"
 Kind = Literal["paragraph", "list", "table", "code", "quote"]
@@ -18,9 +19,6 @@ _HEADING = re.compile(r"^#{1,6}\s")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 # possessive: a rule can be read as one or as many, and trying all ways takes time exponential in its length
 _NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
-_SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\b[Nn]apř\.)(?<!\b[Tt]zv\.)(?<!\bresp\.)\s+(?=[^\sa-zá-ž\d(])"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +103,15 @@ def bounded(block: Block, longest: int) -> Block:
     return replace(block, text="\n".join([*lines, "", CUT]))
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a paragraph; none ends within code."""
+def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
+    """The sentences of a paragraph; none ends within code or with one of the abbreviations."""
     sentences: list[list[str]] = []
     in_code = False
-    for piece in _SENTENCE.split(text):
+    for piece in split(text, abbreviations):
         if in_code:
-            sentences[-1].append(piece)
+            sentences[-1].append(piece.rstrip())
         else:
-            sentences.append([piece])
+            sentences.append([piece.rstrip()])
         in_code ^= piece.count("`") % 2 == 1
     return [" ".join(pieces) for pieces in sentences]
 

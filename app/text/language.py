@@ -35,7 +35,7 @@ FEWEST_LETTERS = 12  # nor do two short names tell a language ("kubectl pods")
 MOST_WORDS = 50  # more make the statistics slower, not surer
 SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
 LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
-ENOUGH = 2  # words: whoever writes so many of another language than English has pasted the English ones
+ENOUGH = 2  # words: whoever writes so many of a language has pasted those of one that lends its words
 MOST_CAPITALS = 0.7  # of the words: beyond, the capitals are those of a title or of shouting
 READ = 1000  # characters at either end: the question is above a pasted log or below it
 
@@ -79,6 +79,8 @@ class LanguageDetector:
             for code, language in languages.items()
         }
         self._endings = {code: tuple(language.endings) for code, language in languages.items()}
+        self._lending = frozenset(code for code, language in languages.items() if language.lends_words)
+        self._with_nouns = frozenset(code for code, language in languages.items() if language.nouns_capitalised)
         self._factory = _profiles(self._codes) if len(self._codes) > 1 else None  # loaded before anybody waits
 
     def detect(self, text: str, prior: str = "") -> str:
@@ -99,7 +101,7 @@ class LanguageDetector:
         greeting = self._greeting(own)
         if (before := own.partition(": ")[0]) != own:  # behind a colon comes an error message, a name, a list
             head = self._winner(before, greeting)
-            if head not in {"", "en"}:
+            if head and head not in self._lending:
                 return head
         return self._winner(own, greeting)
 
@@ -112,7 +114,7 @@ class LanguageDetector:
         votes = self._votes(text)
         if greeting:
             votes[greeting] += 1
-        if enough := [code for code in votes if code != "en" and votes[code] >= ENOUGH]:
+        if enough := [code for code in votes if code not in self._lending and votes[code] >= ENOUGH]:
             votes = {code: votes[code] for code in enough}
         best = max(votes, key=lambda code: votes[code])
         return best if votes[best] and list(votes.values()).count(votes[best]) == 1 else ""
@@ -125,8 +127,9 @@ class LanguageDetector:
             of = frozenset(code for code in self._codes if self._is_of(code, folded))
             spelled = frozenset(code for code in self._codes if self._is_spelled_as(code, word))
             name = spelled if named else name & (of | spelled)
-            if named or name:
-                continue
+            if named or name:  # which may be a noun
+                nouns = frozenset[str]() if _is_acronym(word) else self._with_nouns
+                of, spelled = of & nouns, spelled & nouns
             # an error message may follow the first word, but no question begins with one of its words by chance
             first = 2 if i == 0 and len(word) >= LEAST_INFLECTED else 1
             for code in of | spelled:
@@ -224,7 +227,9 @@ def profiles_of(codes: Iterable[str]) -> list[str]:
 
 @cache
 def _profiles(codes: tuple[str, ...]) -> Any:
-    return letter_statistics(map(_folded_profile, profiles_of(codes)))
+    """The letter statistics of these languages; None where one has none, as the others would be found in its texts."""
+    profiles = profiles_of(codes)
+    return letter_statistics(map(_folded_profile, profiles)) if len(profiles) == len(codes) else None
 
 
 def _folded_profile(text: str) -> str:

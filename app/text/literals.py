@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from app.core.language import vocabulary
 
 _CITATION = re.compile(r"\[\d{1,3}\]")
 _LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
@@ -11,32 +16,49 @@ _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL
 _SPAN = re.compile(r"`([^`\n]+)`")
 
 _PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
-_UNITS = {
-    "%": r"%|percent|procent\w*",
-    # Gb and Mbps are bits, GB and gb bytes
-    **{f"{p}bit": rf"(?-i:{p.upper()}b)|{p}bps|{p}bits?|{full}bit\w*" for p, full in _PREFIXES.items()},
-    **{f"{p}b": rf"{p}b|{full}(?:byte|bajt)\w*" for p, full in _PREFIXES.items()},
-    **{f"{p}ib": rf"{p}ib|(?<=\d){p}i" for p in _PREFIXES},
-    "byte": r"bytes?|bajt\w*",
-    **{f"{p}hz": f"{p}hz" for p in ("k", "m", "g", "")},
-    "ms": r"ms|millisecond\w*|milisekund\w*",
-    "s": r"(?<=\d)s|secs?|seconds?|sekund\w*|vteřin\w*",  # "s" apart is Czech for "with"
-    "min": r"mins?|minutes?|minut\w*",
-    "h": r"h|hrs?|hours?|hod|hodin\w*",
-    "day": r"days?|den|dn[ůyíi]\w*|dnech",
-    "week": r"weeks?|týden|týdn\w*",
-    "month": r"months?|měsíc\w*",
-    "year": r"years?|let|rok\w*",
-}
-"""Units, each with the ways that it is written."""
+_SYMBOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "%": "%",
+        # Gb and Mbps are bits, GB and gb bytes
+        **{f"{p}bit": rf"(?-i:{p.upper()}b)|{p}bps|{p}bits?|{full}bit\w*" for p, full in _PREFIXES.items()},
+        **{f"{p}b": f"{p}b" for p in _PREFIXES},
+        **{f"{p}ib": rf"{p}ib|(?<=\d){p}i" for p in _PREFIXES},
+        "byte": r"bytes?",
+        **{f"{p}hz": f"{p}hz" for p in ("k", "m", "g", "")},
+        "ms": "ms",
+        "s": r"(?<=\d)s",  # "s" apart may be a word
+        "min": "mins?",
+        "h": "h",
+        **dict.fromkeys(("day", "week", "month", "year"), ""),
+    }
+)
+"""Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 
 _DIGITS = r"\d{1,30}(?:[.,:]\d{1,30}|[ \u00a0\u202f]\d{3}(?!\d)){0,10}"
-_UNIT = "|".join(f"(?P<u{i}>{written})" for i, written in enumerate(_UNITS.values()))
-_AMOUNT = re.compile(rf"(?<![\w.,]){_DIGITS}(?:[\s-]?(?:{_UNIT}))?(?!\w)", re.IGNORECASE)
-_MEASURED = re.compile(
-    rf"(?<!\d)(?:(?P<low>{_DIGITS})(?P<to>\s?[–—-]\s?|\s(?:to|až)\s))?(?P<number>{_DIGITS})[\s-]?(?:{_UNIT})(?!\w)",
-    re.IGNORECASE,
-)
+
+
+@cache
+def _units() -> Mapping[str, str]:
+    """Units, each with the ways that any language writes it."""
+    words = {"%" if unit == "percent" else unit: written for unit, written in vocabulary().units.items()}
+    words |= {f"{p}b": rf"{full}(?:{words['byte']})\w*" for p, full in _PREFIXES.items()}
+    return {unit: "|".join(filter(None, (symbols, words.get(unit)))) for unit, symbols in _SYMBOLS.items()}
+
+
+@cache
+def _unit() -> str:
+    return "|".join(f"(?P<u{i}>{written})" for i, written in enumerate(_units().values()))
+
+
+@cache
+def _amount() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.,]){_DIGITS}(?:[\s-]?(?:{_unit()}))?(?!\w)", re.IGNORECASE)
+
+
+@cache
+def _measured() -> re.Pattern[str]:
+    low = rf"(?P<low>{_DIGITS})(?P<to>\s?[–—-]\s?|\s(?:{vocabulary().up_to})\s)"
+    return re.compile(rf"(?<!\d)(?:{low})?(?P<number>{_DIGITS})[\s-]?(?:{_unit()})(?!\w)", re.IGNORECASE)
 
 
 MOST_PLACES = 100  # of a text that are looked at: what is a part of something else in so many is so in the next ones
@@ -50,7 +72,7 @@ def claims(text: str) -> tuple[str, ...]:
     found = list(addresses(text))
     text = _URL.sub(" ", text)
     found += [*code_lines(text), *code_spans(text)]
-    found += [amount[0] for amount in _AMOUNT.finditer(without_code(text))]
+    found += [amount[0] for amount in _amount().finditer(without_code(text))]
     return tuple(dict.fromkeys(one for one in found if one))
 
 
@@ -81,7 +103,7 @@ def spaced(text: str) -> str:
 
 def comparable(text: str) -> str:
     """The text in small letters, with single spaces, and each unit in one way: 10GiB, 10 GiB and 10 gib are the same."""
-    return _MEASURED.sub(_with_unit, spaced(text)).casefold()
+    return _measured().sub(_with_unit, spaced(text)).casefold()
 
 
 def occurs(claim: str, text: str) -> bool:
@@ -103,11 +125,13 @@ def _in_table(claim: str, text: str) -> bool:
     """A cell has the number alone where the head of its column tells the unit."""
     number, _, unit = claim.rpartition(" ")
     cell = rf"\|\s*{re.escape(number)}\s*\|"
-    return bool(number) and unit in _UNITS and bool(re.search(cell, text) and re.search(rf"(?<!\w){unit}(?!\w)", text))
+    return (
+        bool(number) and unit in _units() and bool(re.search(cell, text) and re.search(rf"(?<!\w){unit}(?!\w)", text))
+    )
 
 
 def _with_unit(match: re.Match[str]) -> str:
-    names = list(_UNITS)
+    names = list(_units())
     unit = next(names[int(group[1:])] for group, value in match.groupdict().items() if group[0] == "u" and value)
     low = f"{match['low']} {unit}{match['to']}" if match["low"] else ""
     return f"{low}{match['number']} {unit}"

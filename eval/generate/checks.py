@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from app.core.language import vocabulary
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
 from eval.generate.jobs import FOLLOW_UP, STYLES, UNANSWERABLE, Job
@@ -15,12 +16,6 @@ from eval.questions.evidence import holds, words
 KEYWORDS = "4"
 MOST_KEYWORDS = 8
 SENTENCES = ("1", "2")
-_LEANS = re.compile(
-    r"\b(this|the) (page|text|document|article|section|passage|table|example)\b"
-    r"|\b(above|below|mentioned|described here)\b"
-    r"|\b(teto|tato|tuto|touto|tomto|tento) (strance|stranka|stranku|strankou|textu|text|dokumentu|clanku|clanek|oddilu)\b"
-    r"|\b(vyse|nize|uvedeno|zminen\w*|v textu|v tabulce)\b"
-)
 
 
 def reason_against(job: Job, row: Mapping[str, Any], detector: LanguageDetector) -> str:
@@ -34,7 +29,7 @@ def reason_against(job: Job, row: Mapping[str, Any], detector: LanguageDetector)
         return "evidence isn't on the page"
     if job.variant != UNANSWERABLE and is_copied(asked, job.page):
         return "copied from the page"
-    if _LEANS.search(fold(asked)):
+    if re.search(vocabulary().this_page, fold(asked)):
         return "leans on the page"
     if job.variant == FOLLOW_UP and words(str(row["question"])) == words(asked):
         return "needs no first question"

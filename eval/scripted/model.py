@@ -16,10 +16,6 @@ from eval.scripted.script import Line, Script
 NAME = "scripted"
 _CUT = "\0"
 _KINDS = ("refine_question", "refine_keywords", "analyze", "hyde", "synthesize")
-_ANSWERS = {
-    "cs": "Toto je předepsaná odpověď zkušebního modelu. Nejvíce k dotazu říká první úryvek [1].",
-    "en": "This is a scripted answer of a test model. The first passage says most about the question [1].",
-}
 
 
 class ScriptedModel:
@@ -33,6 +29,7 @@ class ScriptedModel:
         self.calls: Counter[str] = Counter()
         self.unknown: set[str] = set()
         self._script = script
+        self._prompts = prompts
         self._marks = _marks(prompts)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
@@ -60,7 +57,7 @@ class ScriptedModel:
         kind, language = self._recognise(system)
         self.calls[kind] += 1
         if kind == "synthesize":
-            return _ANSWERS.get(language, _ANSWERS["en"])
+            return f"{self._prompts.language(language).found} [1].".replace("{count}", "1")
         question = next((m.content for m in reversed(messages) if m.role == "user"), "")
         line = self._script.find(question)
         if line is None:

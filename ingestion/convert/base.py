@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from app.core.errors import CrawlError
+from app.core.language import Vocabulary, vocabulary
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -30,6 +31,7 @@ class Source:
     """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.
 
     The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content.
+    `words` are those by which a page tells of its dates and scripts.
     """
 
     url: str
@@ -37,6 +39,7 @@ class Source:
     media_type: str = "text/html"
     content_selector: str = ""
     drop_selectors: tuple[str, ...] = ()
+    words: Vocabulary = field(default_factory=vocabulary)
 
     @property
     def is_mdx(self) -> bool:
@@ -80,8 +83,8 @@ class Converter(Protocol):
         ...
 
 
-def decode(body: bytes, charset: str = "") -> str:
-    """The text of a body: by its byte order mark, else `charset`, else what its <meta> says, else UTF-8."""
+def decode(body: bytes, charset: str = "", usual: str = "") -> str:
+    """The text of a body: by its byte order mark, else `charset`, else what its <meta> says, else UTF-8, else `usual`."""
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body.decode(name, "replace")
@@ -92,7 +95,7 @@ def decode(body: bytes, charset: str = "") -> str:
                 return body.decode(name or "utf-8")
         except (LookupError, ValueError):
             continue
-    return body.decode("windows-1250", "replace")
+    return body.decode(usual or vocabulary().encoding, "replace")
 
 
 def well_formed(document: Document) -> Document:

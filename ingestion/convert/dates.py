@@ -8,20 +8,20 @@ from itertools import islice
 
 import lxml.html
 
+from app.core.language import Vocabulary
+
 _PUBLISHED = ("article:published_time", "datepublished", "datecreated", "dcterms.created", "dcterms.issued", "date")
 _MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified", "revised")
 _JSON_LD = re.compile(r'"(datePublished|dateModified)"\s*:\s*"([^"]+)"')
-_UPDATED = re.compile(r"(?i)(?:updated|modified|changed|edited|revised)|aktualiz|upraven|změn|revis")
-_ISSUED = re.compile(r"(?i)(?:published|created|posted|issued)|publikov|vydán|vytvořen|zveřejn")
 _NEAR = 120
 _LEVELS = 2
 _TEXTS = 100
 
 
-def html_dates(page: lxml.html.HtmlElement, meta: Mapping[str, str]) -> tuple[str, str]:
+def html_dates(page: lxml.html.HtmlElement, meta: Mapping[str, str], words: Vocabulary) -> tuple[str, str]:
     """(published, modified) as the page has them, or empty; to be read before its footer is thrown away."""
     linked = {name.lower(): date for script in _scripts(page) for name, date in reversed(_JSON_LD.findall(script))}
-    published, modified = _times(page)
+    published, modified = _times(page, words)
     return (
         next((meta[key] for key in _PUBLISHED if key in meta), "") or linked.get("datepublished", "") or published,
         next((meta[key] for key in _MODIFIED if key in meta), "") or linked.get("datemodified", "") or modified,
@@ -32,7 +32,7 @@ def _scripts(page: lxml.html.HtmlElement) -> list[str]:
     return [str(text) for text in page.xpath("//script[@type='application/ld+json']/text()")]
 
 
-def _times(page: lxml.html.HtmlElement) -> tuple[str, str]:
+def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
     """Of <time datetime>, those that say which of the two they are: a date in the text may be of anything."""
     published = modified = ""
     for element in page.iter("time"):
@@ -40,9 +40,9 @@ def _times(page: lxml.html.HtmlElement) -> tuple[str, str]:
         if not date:
             continue
         told = _told(element)
-        if _UPDATED.search(told):
+        if re.search(words.updated, told, re.IGNORECASE):
             modified = modified or date
-        elif _ISSUED.search(told) or element.get("pubdate") is not None:
+        elif re.search(words.published, told, re.IGNORECASE) or element.get("pubdate") is not None:
             published = published or date
     return published, modified
 

@@ -47,7 +47,7 @@ class HtmlConverter:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
         meta = _meta(page)
-        published, modified = html_dates(page, meta)
+        published, modified = html_dates(page, meta, source.words)
         chosen = _chosen(page, source.content_selector)
         root = chosen[0] if chosen else find_root(page)
         for selector in source.drop_selectors:
@@ -57,7 +57,9 @@ class HtmlConverter:
         clean_root(root, base)
         markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
         words = len(re.findall(r"\w+", markdown))
-        if words < SHELL_WORDS and needs_script(_parse(source)):  # anew: cleaning took the scripts away
+        if words < SHELL_WORDS and needs_script(
+            _parse(source), source.words.javascript
+        ):  # anew: cleaning took the scripts away
             raise MadeByScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
             raise ConversionError(f"{source.url} holds no text: it is empty")

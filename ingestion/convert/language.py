@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from langdetect.lang_detect_exception import LangDetectException
 
+from app.core.language import Vocabulary, vocabulary
+from app.text.analysis import fold
 from app.text.fences import blocks
 from app.text.language import letter_statistics, profiles_of
 from ingestion.convert.ngrams import QuickDetector
@@ -21,8 +23,9 @@ SURE = 0.95
 SAMPLE = 500
 """Characters of each third of a long text that are looked at: enough to be sure, and a preface decides nothing alone."""
 
-ALWAYS_KNOWN = ("cs", "sk", "en")
-_NAMES = {"cz": "cs", "sl-sk": "sk"}
+FEWEST_FUNCTION_WORDS = 0.15
+"""Share of a text, least of all that another language of the same words would reach."""
+
 _MARKUP = (
     re.compile(r"`[^`\n]*`"),
     re.compile(r"(?m)^[ \t]*\|.*$"),  # tables
@@ -41,21 +44,33 @@ class PageLanguage:
     note: str = ""
 
 
-def page_language(
-    markdown: str, url: str, declared: Mapping[str, str], configured: Sequence[str], default: str
-) -> PageLanguage:
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """The languages that pages may be in: those configured, and by `words` those that are only told from them."""
+
+    configured: Sequence[str]
+    default: str
+    words: Vocabulary = field(default_factory=vocabulary)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The codes of all of them."""
+        return tuple(dict.fromkeys((*self.configured, *self.words.codes)))
+
+
+def page_language(markdown: str, url: str, declared: Mapping[str, str], languages: Languages) -> PageLanguage:
     """The language of a page, by its text when that is clear, else by what is declared.
 
     Of what is declared, the first counts: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared` in its own order.
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
-    told = _declared(url, declared, configured)
-    found = detect(prose(markdown), (*configured, *ALWAYS_KNOWN))
-    code = found or (told[1] if told else default)
+    told = _declared(url, declared, languages)
+    found = detect(prose(markdown), languages.known, languages.words)
+    code = found or (told[1] if told else languages.default)
     notes: list[str] = []
     if found and told and found != told[1]:
         notes.append(f"the text is {found}, {told[0]} says {told[1]}")
-    if unknown := not_configured(code, configured):
+    if unknown := not_configured(code, languages.configured):
         notes.append(unknown)
     return PageLanguage(code, "; ".join(notes))
 
@@ -73,12 +88,16 @@ def prose(markdown: str) -> str:
     return _MAIL.sub(" ", text) if "@" in text else text
 
 
-def detect(text: str, languages: Iterable[str]) -> str:
+def detect(text: str, languages: Iterable[str], words: Vocabulary | None = None) -> str:
     """The language of a text of at least 40 words when it is clear among these, else nothing."""
     if sum(1 for _ in islice(_WORD.finditer(text), MIN_WORDS)) < MIN_WORDS:
         return ""
-    detector = QuickDetector(_factory(tuple(sorted(set(languages)))))
-    detector.append(_sample(text))
+    words = words or vocabulary()
+    codes, sample = tuple(sorted(set(languages))), _sample(text)
+    if by_words := _without_statistics(sample, codes, words):
+        return by_words
+    detector = QuickDetector(_factory(codes))
+    detector.append(sample)
     try:
         likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}
     except LangDetectException:  # no letters that any profile knows
@@ -86,9 +105,25 @@ def detect(text: str, languages: Iterable[str]) -> str:
     for language, probability in likely.items():
         if probability >= SURE:
             return str(language)
-    if likely.get("cs", 0.0) + likely.get("sk", 0.0) >= SURE:  # the two are close: the likelier one
-        return "cs" if likely.get("cs", 0.0) >= likely.get("sk", 0.0) else "sk"
+    for close in words.close:  # to each other: the likelier one
+        if sum(likely.get(code, 0.0) for code in close) >= SURE:
+            return max(sorted(close), key=lambda code: likely.get(code, 0.0))
     return ""
+
+
+def _without_statistics(text: str, codes: Sequence[str], words: Vocabulary) -> str:
+    """The language, of those that langdetect has no profile of, whose function words a text has; empty for others."""
+    unknown = [code for code in codes if code in words.function_words and not profiles_of([code])]
+    if not unknown:
+        return ""
+    written = [fold(word) for word in _WORD.findall(text)]
+    shares = {
+        code: sum(word in own for word in written) / len(written)
+        for code, own in words.function_words.items()
+        if code in codes
+    }
+    best = max(shares, key=lambda code: shares[code])
+    return best if best in unknown and shares[best] >= FEWEST_FUNCTION_WORDS else ""
 
 
 def _sample(text: str) -> str:
@@ -100,26 +135,26 @@ def _sample(text: str) -> str:
     return " ".join(piece.partition(" ")[2] or piece for piece in pieces)
 
 
-def normal(code: str) -> str:
-    """The primary part of a language tag in lower case; cz is read as cs."""
+def normal(code: str, words: Vocabulary | None = None) -> str:
+    """The primary part of a language tag in lower case; an alias such as cz is read as cs."""
     primary = re.split(r"[-_]", code.strip().lower())[0]
-    return _NAMES.get(primary, primary)
+    return (words or vocabulary()).aliases.get(primary, primary)
 
 
-def _declared(url: str, declared: Mapping[str, str], configured: Sequence[str]) -> tuple[str, str] | None:
+def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tuple[str, str] | None:
     """(where it is said, language) of the first place that says one."""
     places = dict(declared)
-    known = {*configured, *ALWAYS_KNOWN, "cz"}
+    known = {*languages.known, *languages.words.aliases}
     path = unquote(urlsplit(url).path)
     ordered = [("front matter", places.pop("front matter", ""))]
-    if match := re.search(r"\.([a-z]{2})(?:\.[a-z]+)?$", path):
+    if match := re.search(r"\.([a-z]{2,3})(?:\.[a-z]+)?$", path):
         ordered.append(("the address", match[1] if match[1] in known else ""))
-    folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2}(?:-[a-z]{2})?", part)]
-    ordered.append(("the address", next((part for part in folders if part[:2] in known), "")))
+    folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2,3}(?:-[a-z]{2})?", part)]
+    ordered.append(("the address", next((part for part in folders if part.partition("-")[0] in known), "")))
     ordered.extend(places.items())
     for place, code in ordered:
         if code and re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*", code.strip()):
-            return place, normal(code)
+            return place, normal(code, languages.words)
     return None
 
 

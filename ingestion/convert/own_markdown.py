@@ -7,6 +7,7 @@ import codecs
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
+from app.core.language import Vocabulary
 from ingestion.convert import ConversionError, Document, Source, convert
 from ingestion.convert.base import HTML_TYPES, decode
 from ingestion.convert.links import RAW_SUFFIXES, joined
@@ -21,20 +22,20 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
 
 
-def converted(fetched: Fetched, entry: Entry) -> Document:
+def converted(fetched: Fetched, entry: Entry, words: Vocabulary) -> Document:
     """The document of a download, with its source's selectors. Raises `ConversionError`."""
     site = entry.site
     if _is_binary(fetched.body):
         raise ConversionError(f"{entry.url} is binary, not text")
-    text = decode(fetched.body, fetched.charset)
-    document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors))
+    text = decode(fetched.body, fetched.charset, words.encoding)
+    document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors, words))
     if entry.file:
         return replace(document, markdown=published_links(document.markdown, site))
     return document
 
 
-def _richer(page: Document, raw: Fetched, entry: Entry) -> Document | None:
-    return prefer_raw(page, converted(raw, entry))
+def _richer(page: Document, raw: Fetched, entry: Entry, words: Vocabulary) -> Document | None:
+    return prefer_raw(page, converted(raw, entry, words))
 
 
 @dataclass
@@ -46,6 +47,7 @@ class OwnMarkdown:
 
     fetcher: Fetcher
     workers: Workers
+    words: Vocabulary
     _found: dict[tuple[str, bool], int | None] = field(default_factory=dict)
     _locks: dict[tuple[str, bool], asyncio.Lock] = field(default_factory=dict)
 
@@ -63,7 +65,7 @@ class OwnMarkdown:
 
     async def document(self, fetched: Fetched, entry: Entry) -> Document:
         """The document of the page. Raises `ConversionError`."""
-        read = await self.workers.run(converted, fetched, entry)
+        read = await self.workers.run(converted, fetched, entry, self.words)
         if entry.site.markdown != "auto" or entry.file or fetched.media_type not in HTML_TYPES:
             return read
         named = read.markdown_url or (joined(fetched.url, fetched.markdown_url) if fetched.markdown_url else "")
@@ -77,7 +79,7 @@ class OwnMarkdown:
             raw = await self.fetcher.get(Wanted(url))
             if raw.media_type in HTML_TYPES:  # what a site answers to any address
                 return read
-            return await self.workers.run(_richer, read, raw, entry) or read
+            return await self.workers.run(_richer, read, raw, entry, self.words) or read
         except (PageError, ConversionError):  # the HTML is there
             return read
 

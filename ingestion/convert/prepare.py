@@ -7,12 +7,13 @@ import hashlib
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
+from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
 from ingestion.convert import Document, Source, convert
 from ingestion.convert.base import decode
-from ingestion.convert.language import page_language
+from ingestion.convert.language import Languages, page_language
 from ingestion.convert.links import public_url
 from ingestion.convert.page_dates import page_dates
 from ingestion.crawl.fetch import Fetched
@@ -34,9 +35,11 @@ class Prepared:
     translated: tuple[str, ...] = ()
 
 
-def document(fetched: Fetched) -> Document:
+def document(fetched: Fetched, words: Vocabulary) -> Document:
     """The document of a download. Raises `ConversionError`."""
-    return convert(Source(fetched.url, decode(fetched.body, fetched.charset), fetched.media_type))
+    return convert(
+        Source(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
+    )
 
 
 def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) -> Prepared:
@@ -48,7 +51,9 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         **read.languages,
         "Content-Language": fetched.language.partition(",")[0],
     }
-    found = page_language(read.markdown, entry.url, declared, settings.languages, settings.default_language)
+    words = vocabulary(settings.languages, settings.prompts)
+    languages = Languages(settings.languages, settings.default_language, words)
+    found = page_language(read.markdown, entry.url, declared, languages)
     published, modified = page_dates(entry, read, fetched)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     page = Page(

@@ -15,21 +15,16 @@ _MOUNTS = (
     " contains(' root app __next __nuxt __docusaurus ___gatsby gatsby-focus-wrapper main-app q-app app-root svelte vue-app redoc"
     " swagger-ui docsify ', concat(' ', @id, ' ')))]|//redoc|//rapi-doc"
 )
-_ASKS_FOR_SCRIPT = re.compile(
-    r"(?:enable|requir|need|turn on|povol|zapn|vyžad)[^.]{0,60}javascript"
-    r"|javascript[^.]{0,60}(?:enabled|required|needed|disabled|turned off|povol|zapn|vyžad|vypnut)",
-    re.IGNORECASE,
-)
 
 
 class MadeByScript(ConversionError):
     """A page without text of its own: a browser would make it."""
 
 
-def needs_script(page: lxml.html.HtmlElement) -> bool:
-    """True when the page has scripts and, but for what it says to browsers without them, a place where they put the content."""
+def needs_script(page: lxml.html.HtmlElement, asks: str) -> bool:
+    """True when the page has scripts and a place where they put the content, or `asks` (a pattern) browsers to run them."""
     if not page.xpath("//script[@src or not(@type) or contains(@type, 'javascript') or @type='module']"):
         return False
     words = sum(len(re.findall(r"\w+", text)) for text in page.xpath(_SEEN_TEXT))
     told = " ".join(page.xpath("//body//text()"))
-    return words == 0 or bool(page.xpath(_MOUNTS)) or _ASKS_FOR_SCRIPT.search(told) is not None
+    return words == 0 or bool(page.xpath(_MOUNTS)) or re.search(asks, told, re.IGNORECASE) is not None

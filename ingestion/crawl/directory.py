@@ -14,13 +14,15 @@ from stat import S_ISREG
 from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
-from ingestion.convert.language import ALWAYS_KNOWN, normal
+from app.core.language import vocabulary
+from ingestion.convert.language import normal
 from ingestion.crawl.exchange import Fetched, PageError, PageGone, PageSkipped
 from ingestion.crawl.sitemap import Entry, Sitemaps, Skipped
 from ingestion.sources import Source
 
 SUFFIXES = (".md", ".mdx", ".markdown")
 _INDEX = ("index", "readme")
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
 
 def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
@@ -36,7 +38,7 @@ def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
         raise SitemapError(f"The directory {root} holds no Markdown file ({', '.join(SUFFIXES)}). Nothing was changed.")
     indexed = {path.parent for path in files if path.stem.lower() == "index"}
     addresses = {p: _address(source, p) for p in files if not (p.stem.lower() == "readme" and p.parent in indexed)}
-    counterparts = _counterparts(addresses, {*languages, *ALWAYS_KNOWN})
+    counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
     entries: list[Entry] = []
     skipped = [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
     skipped += [
@@ -153,6 +155,6 @@ def _key(path: PurePosixPath, languages: AbstractSet[str]) -> tuple[str, tuple[s
     if stem and normal(suffix) in languages:
         return normal(suffix), (*path.parts[:-1], "", stem)
     for at, part in enumerate(path.parts[:-1]):
-        if len(part) in (2, 5) and normal(part) in languages:
+        if _CODE.fullmatch(part) and normal(part) in languages:
             return normal(part), (*path.parts[:at], "", *path.parts[at + 1 : -1], path.stem)
     return "", path.parts

@@ -10,6 +10,8 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
+from app.core.language import vocabulary
+
 MAX_BYTES = 50 * 1024 * 1024
 """The sitemap protocol's own limit, applied before and after decompression."""
 
@@ -116,7 +118,7 @@ def _as_declared(text: bytes) -> bytes:
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
-        return text.decode("windows-1250", "replace").encode()
+        return text.decode(vocabulary().encoding, "replace").encode()
     return text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from app.core.errors import SettingsError
+from app.core.language import vocabulary
 from app.core.settings import Settings
 from ingestion.split.base import Splitter
 from ingestion.split.fixed import FixedSplitter
@@ -24,7 +25,7 @@ def open_splitter(settings: Settings) -> Splitter:
 
 
 def _markdown(settings: Settings) -> Splitter:
-    return MarkdownSplitter(settings.chunk_size, settings.chunk_context)
+    return MarkdownSplitter(settings.chunk_size, settings.chunk_context, _abbreviations(settings))
 
 
 def _semantic(settings: Settings) -> Splitter:
@@ -34,7 +35,7 @@ def _semantic(settings: Settings) -> Splitter:
             f"DOCS_SEMANTIC_MIN_TOKENS is {least} and DOCS_SEMANTIC_MAX_TOKENS is {most}: "
             "the second must be at least twice the first, or chunks can't be kept within them."
         )
-    return SemanticSplitter(least, most, settings.semantic_percentile, settings.chunk_context)
+    return SemanticSplitter(least, most, settings.semantic_percentile, settings.chunk_context, _abbreviations(settings))
 
 
 def _fixed(settings: Settings) -> Splitter:
@@ -43,7 +44,11 @@ def _fixed(settings: Settings) -> Splitter:
         raise SettingsError(
             f"DOCS_CHUNK_OVERLAP is {overlap} and DOCS_CHUNK_TOKENS is {tokens}: at most half of a chunk may be repeated."
         )
-    return FixedSplitter(tokens, overlap)
+    return FixedSplitter(tokens, overlap, _abbreviations(settings))
+
+
+def _abbreviations(settings: Settings) -> frozenset[str]:
+    return vocabulary(settings.languages, settings.prompts).abbreviations
 
 
 def _page(settings: Settings) -> Splitter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from markdown_it import MarkdownIt
@@ -82,10 +82,20 @@ class _Block:
     children: list[_Block] = field(default_factory=list)
 
 
-def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[Piece]:
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How long a piece may be, in characters, and what ends no sentence."""
+
+    size: int
+    abbreviations: Collection[str] | None
+
+
+def pieces(
+    markdown: str, size: int, *, sentences_apart: bool = False, abbreviations: Collection[str] | None = None
+) -> list[Piece]:
     """The whole text in order; no piece is longer than `size`, except a single row of a table.
 
-    A paragraph that fits is one piece, or with `sentences_apart` as many as it has sentences.
+    A paragraph that fits is one piece, or with `sentences_apart` as many as it has sentences; an abbreviation ends none.
     """
     lines = markdown.split("\n")
     made: list[Piece] = []
@@ -94,7 +104,7 @@ def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[P
     )
     for node, start, end in _top_level(lines):
         gap = "\n\n" if not start or not lines[start - 1].strip() else "\n"
-        room = max(size // 2, size - headed)
+        room = _Room(max(size // 2, size - headed), abbreviations)
         if node is not None and node.type == "heading":
             made.append(_heading(node, lines[start:end]))
             headed += len(made[-1].text) + len(made[-1].gap)
@@ -107,11 +117,11 @@ def pieces(markdown: str, size: int, *, sentences_apart: bool = False) -> list[P
     return _glued(made)
 
 
-def _sentences(paragraph: str, gap: str, size: int) -> Iterator[Piece]:
+def _sentences(paragraph: str, gap: str, room: _Room) -> Iterator[Piece]:
     cost = BEFORE_BLOCK
-    for sentence in sentences(paragraph):
+    for sentence in sentences(paragraph, room.abbreviations):
         text = sentence.rstrip()
-        for number, (part, _) in enumerate(cut_prose(text, size)):
+        for number, (part, _) in enumerate(cut_prose(text, room.size, room.abbreviations)):
             yield Piece(part, " " if number else gap, cost)
             cost = BEFORE_CUT
         gap = sentence[len(text) :]
@@ -201,15 +211,15 @@ def _plain(tokens: list[Token]) -> str:
     return "".join(parts)
 
 
-def _cut(node: _Block | None, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+def _cut(node: _Block | None, lines: list[str], start: int, end: int, gap: str, room: _Room) -> Iterator[Piece]:
     """The block as one piece if it fits, else cut where its kind allows."""
-    text = "\n".join(lines[start:end])
+    text, size = "\n".join(lines[start:end]), room.size
     kind = node.type if node is not None else "loose"
     if len(text) <= size and kind not in ("bullet_list", "ordered_list"):
         yield Piece(text, gap, BEFORE_BLOCK if gap == "\n\n" else BEFORE_ITEM)
         return
     if node is not None and kind in _CONTAINERS and node.children:
-        yield from _children(node, lines, start, end, gap, size)
+        yield from _children(node, lines, start, end, gap, room)
         return
     if kind == "fence":
         parts = cut_code(lines[start:end], size)
@@ -218,12 +228,12 @@ def _cut(node: _Block | None, lines: list[str], start: int, end: int, gap: str, 
     elif kind in ("code_block", "html_block"):
         parts = cut_lines(lines[start:end], size)
     else:
-        parts = cut_prose(text, size)
+        parts = cut_prose(text, size, room.abbreviations)
     for number, (part, joint) in enumerate(parts):
         yield Piece(part, joint if number else gap, BEFORE_CUT if number else BEFORE_BLOCK)
 
 
-def _children(node: _Block, lines: list[str], start: int, end: int, gap: str, size: int) -> Iterator[Piece]:
+def _children(node: _Block, lines: list[str], start: int, end: int, gap: str, room: _Room) -> Iterator[Piece]:
     """A list as its items, an item too long as its blocks; markers and indentation stay as written."""
     starts = [child.start for child in node.children] or [start]
     bounds = [start, *starts[1:], end]
@@ -231,7 +241,7 @@ def _children(node: _Block, lines: list[str], start: int, end: int, gap: str, si
         first, last = bounds[number], _without_blank_end(lines, bounds[number], bounds[number + 1])
         between = gap if not number else "\n\n" if not lines[first - 1].strip() else "\n"
         cost = None if not number else BEFORE_ITEM
-        for piece in _cut(child, lines, first, last, between, size):
+        for piece in _cut(child, lines, first, last, between, room):
             yield piece if cost is None else Piece(piece.text, piece.gap, cost)
             cost = None
 

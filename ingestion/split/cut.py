@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
@@ -14,11 +15,11 @@ Parts = list[tuple[str, str]]
 _FENCE = re.compile(r"^(?P<indent>[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)*)(?P<fence>`{3,}|~{3,})")
 
 
-def cut_prose(text: str, size: int) -> Parts:
+def cut_prose(text: str, size: int, abbreviations: Collection[str] | None = None) -> Parts:
     """Sentences packed up to the size; a sentence that is longer is cut between words."""
     parts: Parts = []
     full, gap = "", ""
-    for sentence in sentences(text):
+    for sentence in sentences(text, abbreviations):
         if full and len(full) + len(sentence.rstrip()) > size:
             parts.append((full.rstrip(), gap))
             gap, full = full[len(full.rstrip()) :], ""

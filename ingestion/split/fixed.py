@@ -20,6 +20,7 @@ class FixedSplitter:
 
     tokens: int
     overlap: int
+    abbreviations: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -34,7 +35,7 @@ class FixedSplitter:
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks."""
         del vectors
-        found, lengths = small_pieces(page.markdown, self.tokens)
+        found, lengths = small_pieces(page.markdown, self.tokens, self.abbreviations)
         groups: list[Sequence[Piece]] = []
         start = begin = 0
         while begin < len(found):

@@ -17,6 +17,7 @@ class MarkdownSplitter:
 
     size: int
     context: int = 0
+    abbreviations: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -31,7 +32,7 @@ class MarkdownSplitter:
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks, none longer than the size but for single rows of tables."""
         del vectors
-        found = pieces(page.markdown, self.size)
+        found = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
         parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
         groups = [found[first:last] for first, last in bounds(parts, self._room)]
         return with_neighbours(make_chunks(page, groups), self.context, across_headings=False)

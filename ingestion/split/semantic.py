@@ -34,6 +34,7 @@ class SemanticSplitter:
     most: int
     percentile: int
     context: int = 0
+    abbreviations: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -42,12 +43,12 @@ class SemanticSplitter:
 
     def windows(self, page: Page) -> Sequence[str]:
         """One text from each sentence or block on."""
-        found, _ = small_pieces(page.markdown, self.most)
+        found, _ = small_pieces(page.markdown, self.most, self.abbreviations)
         return [_text(found[at : at + WINDOW]) for at in range(len(found))] if len(found) > 1 else []
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks; only the first or last of a page, or one between long blocks, may be shorter than `least`."""
-        found, lengths = small_pieces(page.markdown, self.most)
+        found, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
         costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
         parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
         groups = [found[first:last] for first, last in bounds(parts, Room(self.most, self.least, shortness=3.0))]

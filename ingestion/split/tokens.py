@@ -9,7 +9,7 @@ from app.core.errors import SettingsError
 from ingestion.split.blocks import Piece, pieces
 
 CHARACTERS_A_TOKEN = (4, 3, 2, 1)
-"""Tried in this order: English prose has about four, code three, Czech two."""
+"""Tried in this order: English prose has about four, code three, languages that tokenizers know less two."""
 
 
 def count(text: str) -> int:
@@ -18,14 +18,16 @@ def count(text: str) -> int:
 
 
 @lru_cache(maxsize=32)  # a page is asked for twice: once for what to embed, once with the vectors
-def small_pieces(markdown: str, most: int) -> tuple[Sequence[Piece], Sequence[int]]:
+def small_pieces(
+    markdown: str, most: int, abbreviations: frozenset[str] | None = None
+) -> tuple[Sequence[Piece], Sequence[int]]:
     """The page in sentences, list items and blocks of at most `most` tokens with their headings, each with its tokens.
 
     Single rows of tables may be longer, as no row is ever cut.
     """
     coarse: tuple[Sequence[Piece], Sequence[int]] | None = None
     for characters in CHARACTERS_A_TOKEN:
-        found = tuple(pieces(markdown, most * characters, sentences_apart=True))
+        found = tuple(pieces(markdown, most * characters, sentences_apart=True, abbreviations=abbreviations))
         lengths = tuple(count(piece.text) for piece in found)
         if _longest(found, lengths) <= most:
             return found, lengths

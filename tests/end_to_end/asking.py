@@ -11,12 +11,12 @@ from urllib.parse import urldefrag
 import httpx
 import lxml.html
 
-INTRO = {
-    "cs": "Jazykový model teď není k dispozici",
-    "en": "No language model is available right now",
-}
-SOURCES = {"cs": "**Zdroje**", "en": "**Sources**"}
-QUESTIONS = {"cs": "Jak zaindexuji jiný web?", "en": "How do I index another site?"}
+from app.core.prompts import load_prompts
+
+_LANGUAGES = load_prompts(("cs", "en")).languages
+INTRO = {code: language.extractive_intro for code, language in _LANGUAGES.items()}
+SOURCES = {code: f"**{language.sources}**" for code, language in _LANGUAGES.items()}
+QUESTIONS = {code: language.example_question for code, language in _LANGUAGES.items()}
 _LINK = re.compile(r"\]\((https?://[^)\s]+)\)")
 
 

@@ -78,7 +78,7 @@ async def test_each_prompt_gets_its_own_answer(model, prompts):
     assert english.text == "en: token"
     answer = await model.complete(ask(prompts, "en", "synthesize", "anything", passages="[1] A"), OPTIONS)
     assert "[1]" in answer.text
-    assert "scripted" in answer.text
+    assert answer.text.startswith("Pages found: 1")
     assert model.calls == {"refine_question": 1, "refine_keywords": 2, "synthesize": 1}
     assert not model.unknown
 

@@ -3,7 +3,7 @@
 import pytest
 from langdetect.detector import Detector
 
-from ingestion.convert.language import PageLanguage, _factory, page_language
+from ingestion.convert.language import Languages, PageLanguage, _factory, page_language
 from ingestion.convert.ngrams import QuickDetector
 
 CZECH = "Příkaz spustíte v terminálu a výsledek najdete v adresáři, který jste zvolili při zakládání projektu. " * 4
@@ -16,7 +16,9 @@ TABLE = "# HW\n\n| a | b |\n|---|---|\n" + "| Speicher und Netzwerk | die Karte 
 
 
 def told(text: str, url: str = "https://docs.example.org/a", **declared: str) -> PageLanguage:
-    return page_language(text, url, {k.replace("_", " "): v for k, v in declared.items()}, ("cs", "en"), "en")
+    return page_language(
+        text, url, {k.replace("_", " "): v for k, v in declared.items()}, Languages(("cs", "en"), "en")
+    )
 
 
 def test_clear_text_beats_every_declaration() -> None:

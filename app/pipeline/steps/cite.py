@@ -21,6 +21,7 @@ from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
 from app.pipeline.runner import Changes
 from app.text.analysis import fold
+from app.text.sentences import hurried_sentences
 
 SNIPPET = 300
 REFUSED = "offered: the model finds no answer in the passages"
@@ -67,10 +68,12 @@ class _Answer:
 
     def __init__(self, turn: Turn, prompts: Prompts, others: Mapping[str, Counterpart], images: str) -> None:
         self._turn, self._language, self._others = turn, prompts.language(turn.language), others
+        self._abbreviations = prompts.vocabulary.abbreviations
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        self._citations = Citations(passages_of(turn, others), turn.request.first_number, words)
+        passages, and_or = passages_of(turn, others), prompts.vocabulary.and_or
+        self._citations = Citations(passages, turn.request.first_number, words, and_or)
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
         addresses = Addresses(_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
@@ -111,16 +114,14 @@ class _Answer:
         said = self._said.strip()
         if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
             return False
-        return bool(re.search(self._language.no_answer, fold(_SENTENCE.split(said, maxsplit=1)[0])))
+        first = hurried_sentences(said.partition("\n")[0], self._abbreviations)[0]
+        return bool(re.search(self._language.no_answer, fold(first)))
 
 
 def quoted(text: str, pages: tuple[str, ...]) -> str:
     """A page's own words without what must not reach a client; its links stay, and pictures from the hosts of pages."""
     rewriter = Rewriter(Addresses([text], pages))
     return rewriter.feed(text) + rewriter.rest()
-
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
 def _shown(turn: Turn) -> Iterator[str]:

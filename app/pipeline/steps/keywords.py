@@ -68,7 +68,7 @@ def parse(answer: str, codes: list[str]) -> dict[str, str]:
     """Lines `code: a, b, c` as they come from models: with list marks, quotes, bold or JSON's brackets."""
     found: dict[str, str] = {}
     for line in answer.splitlines():
-        match = re.match(r"\W*([a-z]{2})\W*[:=]\s*(.+)", line.strip())
+        match = re.match(r"\W*([a-z]{2,3})\W*[:=]\s*(.+)", line.strip())
         if match and match[1] in codes and match[1] not in found:
             text = re.sub(r"[\[\]{}\"*]", " ", match[2]).strip(" ,;.…")
             if re.search(r"\w", text):

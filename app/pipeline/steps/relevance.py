@@ -24,6 +24,7 @@ from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
 from app.text.analysis import PREFIX_MARK, analyse
 from app.text.language import both_ends, without_stopwords
+from app.text.sentences import hurried_sentences
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
 UNKNOWN_NAME = 3.0  # times what another unknown word counts
@@ -31,7 +32,6 @@ WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wo
 MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
 FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
 MOST_ENDS = 16
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -87,9 +87,11 @@ class Relevance:
         asked = spelled_out(turn)
         referred, question = both_ends(asked.referred), both_ends(asked.question)
         whole = f"{referred} {question}".strip()
-        telling = frozenset(without_stopwords(whole, self.prompts.language(turn.language)).split())
-        named = names(referred) | names(question)
-        texts = [whole, *(f"{referred} {end}" for end in ends(question))]
+        language = self.prompts.language(turn.language)
+        named = names(referred, nouns=language.nouns_capitalised) | names(question, nouns=language.nouns_capitalised)
+        telling = frozenset(without_stopwords(whole, language).split())
+        asked_for = ends(question, self.prompts.vocabulary.abbreviations)
+        texts = [whole, *(f"{referred} {end}" for end in asked_for)]
         words = [[word for word in text.split() if word in telling] for text in texts]
         return [
             _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
@@ -104,24 +106,27 @@ async def _found_alone(turn: Turn) -> tuple[Hit, ...]:
     return await rank(turn.generation, await turn.generation.search(query), query)
 
 
-def ends(question: str) -> list[str]:
+def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
     """Where the question proper may be: the sentence with the question mark, else the last, and its ends from each clause on.
 
     People greet, say who they are and what they work with, and then ask.
     """
-    sentences = _SENTENCE.split(question.strip())
+    sentences = hurried_sentences(question.strip(), abbreviations)
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
     found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]
     return [end for end in dict.fromkeys(" ".join(each[i:]) for each, i in found) if end != question.strip()]
 
 
-def names(text: str) -> frozenset[str]:
-    """The words with a capital letter that isn't owed to the beginning of a sentence, to a title or to shouting."""
+def names(text: str, *, nouns: bool = False) -> frozenset[str]:
+    """The words with a capital letter that isn't owed to the beginning of a sentence, to a title or to shouting.
+
+    In a language of capital `nouns` only a capital behind the first letter makes a name.
+    """
     found, inner, begins = set(), [], True
     for word in text.split():
         letters = [letter for letter in word if letter.isalpha()]
-        capital = any(letter.isupper() for letter in (letters[1:] if begins else letters))
+        capital = any(letter.isupper() for letter in (letters[1:] if begins or nouns else letters))
         if capital and len(letters) > 1:
             found.add(word)
         if not begins and len(letters) > 1:  # the English I is no name

@@ -49,7 +49,7 @@ class Synthesize:
     def __post_init__(self) -> None:
         """Load what the first answer would wait for."""
         if self.model and self.settings.check_answer_language:
-            profiles()
+            profiles(self.prompts.languages)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events; nothing is asked of the model before they are read."""

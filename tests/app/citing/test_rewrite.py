@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from app.citing.citations import Citations
 from app.citing.links import Addresses, markdown_link
 from app.citing.rewrite import Rewriter
+from app.core.language import vocabulary
 from app.core.turn import Source
 from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
 
@@ -29,7 +30,9 @@ def sources() -> tuple[Source, ...]:
 
 def rewriter() -> Rewriter:
     return Rewriter(
-        Addresses(PASSAGES, ["https://known.cz/"]), Citations(sources(), words=WORDS), frozenset({"sources"})
+        Addresses(PASSAGES, ["https://known.cz/"]),
+        Citations(sources(), words=WORDS, and_or=vocabulary().and_or),
+        frozenset({"sources"}),
     )
 
 

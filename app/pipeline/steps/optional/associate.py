@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from app.core.errors import ModelError
 from app.core.filters import Filters
+from app.core.language import Vocabulary
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
@@ -18,9 +19,8 @@ from app.index.base import Generation
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import prompted
-from app.pipeline.replies import NONE, replied_numbers
+from app.pipeline.replies import replied_numbers, says_none
 from app.pipeline.runner import Changes
-from app.text.analysis import fold
 
 FEWEST_PAGES = 2
 MOST_SECTIONS = 40
@@ -29,7 +29,6 @@ MOST_TITLES = 8
 LONGEST_TITLE = 40
 KEPT_LISTS = 32  # for different limits of requests
 _ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
-_NONE = re.compile(rf"\W*{NONE}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Associate:
         system = self.prompts.render(turn.language, "associate", sections=lines)
         messages = prompted(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        picked = parse(answer, [part.url for part in listed])
+        picked = parse(answer, [part.url for part in listed], self.prompts.vocabulary)
         return {"sections": Boost(self.settings.section_boost, url_prefixes=picked)} if picked else {}
 
     async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
@@ -118,17 +117,17 @@ def _line(part: Part) -> str:
     return f"{unquote(part.url)}: {titles}" if titles else unquote(part.url)
 
 
-def parse(answer: str, listed: Sequence[str]) -> tuple[str, ...]:
+def parse(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -> tuple[str, ...]:
     """The sections whose numbers or addresses the answer names; others that it names don't exist and are dropped."""
-    if _NONE.match(fold(answer)):
+    if says_none(answer, words):
         return ()
     by_address = {unquote(url).rstrip("/"): url for url in listed}
     picked, unread = list[str](), False
-    for piece in [answer] if replied_numbers(answer) is not None else re.split(r"[\n;]|,\s", answer):
+    for piece in [answer] if replied_numbers(answer, words) is not None else re.split(r"[\n;]|,\s", answer):
         if "/" in piece:  # an address that isn't in the list was made up, whatever number stands before it
             named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
             picked += [by_address[url] for url in named if url in by_address]
-        elif (numbers := replied_numbers(piece)) is not None:
+        elif (numbers := replied_numbers(piece, words)) is not None:
             picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
         else:
             unread = True

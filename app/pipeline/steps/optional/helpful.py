@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.errors import ModelError
+from app.core.language import Vocabulary
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
@@ -64,7 +65,7 @@ class Helpful:
             turn,
             self.settings,
         )
-        named = tuple(turn.hits[number - 1] for number in parse(answer.text, len(shown)))
+        named = tuple(turn.hits[number - 1] for number in parse(answer.text, len(shown), self.prompts.vocabulary))
         return named + tuple(hit for hit in by_score(turn.hits) if hit in turn.hits[len(shown) :])
 
 
@@ -74,12 +75,12 @@ def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
 
 
-def parse(answer: str, count: int) -> list[int]:
+def parse(answer: str, count: int, words: Vocabulary | None = None) -> list[int]:
     """The numbers from 1 to `count` in the answer, in rising order; none for one that says there are none.
 
     Raises `ModelError` for an answer in sentences, or with none but other numbers.
     """
-    numbers = replied_numbers(answer)
+    numbers = replied_numbers(answer, words)
     named = sorted({number for number in numbers or () if 1 <= number <= count})
     if numbers is None or (any(numbers) and not named):
         raise ModelError(f"No passage numbers can be read from {answer[:200]!r}: all passages are kept.")

@@ -1,0 +1,211 @@
+"""What `prompts/<lang>/language.toml` says of a language, and the words of all languages together."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import PromptError
+
+LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
+TEXTS = ("name", "sources", "extractive_intro", "related", "searching", "found")
+FLAGS = ("nouns_capitalised", "lends_words")
+OPTIONAL_TEXTS = ("example_question", "encoding")
+OPTIONAL_LISTS = ("passage", "abbreviations", "and_or", "also_called", "close_to")
+PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
+OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
+
+    docs/en/languages.md says what each key is for. `words` include the `stopwords`; `dates` is its `dates.toml`.
+    """
+
+    code: str
+    name: str
+    words: frozenset[str]
+    stopwords: frozenset[str]
+    endings: frozenset[str]
+    references: frozenset[str]
+    openers: frozenset[str]
+    smalltalk: frozenset[str]
+    sources: str
+    extractive_intro: str
+    related: str
+    searching: str
+    found: str
+    translated: Mapping[str, str]
+    written: Mapping[str, str]
+    dates: Mapping[str, Any]
+    letters: frozenset[str] = frozenset()
+    passage: frozenset[str] = frozenset()
+    source_headings: tuple[str, ...] = ()
+    no_answer: str = ""
+    nouns_capitalised: bool = False
+    lends_words: bool = False
+    example_question: str = ""
+    encoding: str = ""
+    abbreviations: frozenset[str] = frozenset()
+    and_or: frozenset[str] = frozenset()
+    also_called: frozenset[str] = frozenset()
+    close_to: frozenset[str] = frozenset()
+    none: str = ""
+    labels: str = ""
+    up_to: str = ""
+    javascript: str = ""
+    updated: str = ""
+    published: str = ""
+    this_page: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def translated_from(self, code: str) -> str:
+        """How readers are told that a source was translated from this language."""
+        return self.translated.get(code, self.translated["other"]).replace("{code}", code)
+
+    def written_in(self, code: str) -> str:
+        """How readers are told that a source is in this language, which isn't theirs."""
+        return self.written.get(code, self.written["other"]).replace("{code}", code)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of several languages together: models and pages use those of others than the reader's.
+
+    Patterns match any language's. `function_words` are by language; `aliases` lead from other codes to the usual one.
+    """
+
+    codes: tuple[str, ...]
+    function_words: Mapping[str, frozenset[str]]
+    aliases: Mapping[str, str]
+    close: tuple[frozenset[str], ...]
+    abbreviations: frozenset[str]
+    and_or: frozenset[str]
+    encoding: str
+    none: str
+    labels: str
+    up_to: str
+    javascript: str
+    updated: str
+    published: str
+    this_page: str
+    units: Mapping[str, str]
+
+
+NOTHING = r"(?!)"
+"""A pattern that matches nothing: no language has a word for it."""
+
+USUAL_ENCODING = "windows-1252"  # https://encoding.spec.whatwg.org: what browsers take a page for that says nothing
+
+
+@cache
+def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
+    """The words of these languages and of all that are shipped. Raises `PromptError` where a file is wrong."""
+    shipped = sorted(folder.name for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
+    languages = [load_language(code, override) for code in dict.fromkeys((*codes, *shipped))]
+    encodings = [one.encoding for one in languages if one.encoding and (not codes or one.code in codes)]
+    units = dict.fromkeys(unit for one in languages for unit in one.units)
+    return Vocabulary(
+        codes=tuple(dict.fromkeys(code for one in languages for code in (one.code, *sorted(one.close_to)))),
+        function_words={one.code: one.stopwords for one in languages},
+        aliases={alias: one.code for one in languages for alias in one.also_called},
+        close=tuple(frozenset({one.code, *one.close_to}) for one in languages if one.close_to),
+        abbreviations=frozenset().union(*(one.abbreviations for one in languages)),
+        and_or=frozenset().union(*(one.and_or for one in languages)),
+        encoding=next(iter(encodings), USUAL_ENCODING),
+        none=_any(one.none for one in languages),
+        labels=_any(one.labels for one in languages),
+        up_to=_any(one.up_to for one in languages),
+        javascript=_any(one.javascript for one in languages),
+        updated=_any(one.updated for one in languages),
+        published=_any(one.published for one in languages),
+        this_page=_any(one.this_page for one in languages),
+        units={unit: _any(one.units.get(unit, "") for one in languages) for unit in units},
+    )
+
+
+def _any(patterns: Iterable[str]) -> str:
+    return "|".join(pattern for pattern in patterns if pattern) or NOTHING
+
+
+def load_language(code: str, override: str = "") -> Language:
+    """The language of this code; a key that an own file lacks is as shipped, or of no effect.
+
+    Raises `PromptError` naming the file where it is missing, or has a wrong or unknown key.
+    """
+    name = f"{code}/language.toml"
+    values = {**_shipped_options(code), **read_toml(name, override)}
+    try:
+        texts: dict[str, Any] = {key: str(values.pop(key)) for key in TEXTS}
+        words: dict[str, Any] = {key: frozenset(str(values.pop(key)).split()) for key in LISTS}
+        tables: dict[str, Any] = {key: _table(values, key, name) for key in ("translated", "written")}
+    except KeyError as error:
+        raise PromptError(f"prompts/{name} lacks {error}.") from error
+    words["words"] |= words["stopwords"]
+    headings = [heading.strip() for heading in str(values.pop("source_headings", "")).split(",")]
+    units = values.pop("units", {})
+    if not isinstance(units, dict):
+        raise PromptError(f"prompts/{name} needs a table [units] with a pattern by unit.")
+    options: dict[str, Any] = {
+        **{key: values.pop(key, False) is True for key in FLAGS},
+        **{key: str(values.pop(key, "")) for key in OPTIONAL_TEXTS},
+        **{key: frozenset(str(values.pop(key, "")).split()) for key in OPTIONAL_LISTS},
+        **{key: _pattern(key, str(values.pop(key, "")), name) for key in PATTERNS},
+        "letters": frozenset(str(values.pop("letters", ""))),
+        "source_headings": tuple(heading for heading in headings if heading),
+        "units": {str(unit): _pattern(f"units.{unit}", str(text), name) for unit, text in units.items()},
+    }
+    if values:
+        raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
+    return Language(code=code, **texts, **words, **tables, **options, dates=read_toml(f"{code}/dates.toml", override))
+
+
+def _shipped_options(code: str) -> dict[str, Any]:
+    shipped = files("prompts").joinpath(code, "language.toml")
+    values = tomllib.loads(shipped.read_text(encoding="utf-8")) if shipped.is_file() else {}
+    return {key: value for key, value in values.items() if key in OPTIONAL}
+
+
+def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
+    table = values.pop(key)
+    if not isinstance(table, dict) or not isinstance(table.get("other"), str):
+        raise PromptError(f'prompts/{name} needs a table [{key}] with a text by language code, and one for "other".')
+    return {str(code): str(text) for code, text in table.items()}
+
+
+def _pattern(key: str, text: str, name: str) -> str:
+    # lines and blanks in a long one are for its readers
+    pattern = f"(?x){text}" if key == "no_answer" and text.strip() else text.strip()
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PromptError(f"prompts/{name}: {key} is no regular expression: {error}.") from error
+    return pattern
+
+
+def read_toml(name: str, override: str) -> dict[str, Any]:
+    """The values of a file of `prompts`. Raises `PromptError` where it can't be read."""
+    try:
+        return tomllib.loads(read_text(name, override))
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
+
+
+def read_text(name: str, override: str) -> str:
+    """The text of a file of `prompts`, under `override` where it is there. Raises `PromptError` where it can't be read."""
+    own = Path(override, name) if override else None
+    try:
+        if own and own.is_file():
+            return own.read_text(encoding="utf-8")
+        return files("prompts").joinpath(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(
+            f"Prompt file prompts/{name} can't be read ({error}). A language needs a folder with the same files as prompts/en."
+        ) from error

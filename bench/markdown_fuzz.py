@@ -35,6 +35,7 @@ EVIL = [
     "www.evil.io/x", "WWW.evil.io", "ftp://evil.io", "https:evil.io", "https:/evil.io", "https:\\\\evil.io", "https://known.cz@evil.io/",
     "https://known.cz\\@evil.io", 'https://known.cz"@evil.io/', "https://known.cz.evil.io/a", "https://evil.io/" + "p" * 2100, "<https://evil.io/a b>",
     "&#x2f;/evil.io", "\\//evil.io", "\x01https://evil.io", "https&#58;//evil.io", "mailto:a@evil.io", "file:///etc", "https://evil.io/a_(b)", "//evil。io",
+    "https://{x@evil.io", 'https://"@evil.io/', "//{x>@evil.io", "https://`", "https://|",
 ]  # fmt: skip
 GOOD = [
     "https://known.cz/a",
@@ -60,7 +61,14 @@ SIGNS = [
 ]  # fmt: skip
 ALLOWED = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
 MADE = {"html", "body", "p", "div", "span", *["b", "br", "code", "del", "em", "i", "ins", "kbd", "mark", "s", "small", "strong", "sub", "sup", "u"], *["ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre", "blockquote"], *["table", "thead", "tbody", "tr", "th", "td", "a", "img"]}  # fmt: skip
+_SUSPECT = re.compile(
+    rf"<(?!/?(?:{'|'.join(MADE - {'a', 'img'})})>|hr>|br>|ol start=\"\d+\">)"
+)  # a tag that makes a look worthwhile
 ATTRIBUTES = {"href", "src", "alt", "title", "class", "start", "style"}
+
+
+SOURCES = tuple(Source(i, f"Page {i}", f"https://known.cz/{i}", "", "en", "", 1.0) for i in range(1, 4))
+ADDRESSES = Addresses([KNOWN], ["https://known.cz/"])
 
 
 def texts(chance: random.Random) -> Iterator[str]:
@@ -117,8 +125,7 @@ def construct(chance: random.Random, target: str) -> str:
 
 def rewritten(pieces: list[str]) -> str:
     """What readers get of a text in pieces."""
-    sources = tuple(Source(i, f"Page {i}", f"https://known.cz/{i}", "", "en", "", 1.0) for i in range(1, 4))
-    made = Rewriter(Addresses([KNOWN], ["https://known.cz/"]), Citations(sources), frozenset({"sources"}))
+    made = Rewriter(ADDRESSES, Citations(SOURCES), frozenset({"sources"}))
     return "".join([*map(made.feed, pieces), made.rest()])
 
 
@@ -155,6 +162,8 @@ class Clients:
         """What leads where nothing may lead."""
         found = []
         for name, client in self._clients.items():
+            if name == "hub" and "<" not in text:
+                continue  # as in the chat
             written = client.render(text)
             if name == "hub":
                 written = re.sub(
@@ -166,7 +175,7 @@ class Clients:
 
 def in_html(written: str) -> Iterator[str]:
     """Links, pictures and tags of a page that mustn't be there."""
-    if not written.strip():
+    if not _SUSPECT.search(written):
         return
     for element in html.document_fromstring(f"<div>{written}</div>").iter():
         if not isinstance(element.tag, str):

@@ -243,7 +243,7 @@ class Rewriter:
     def _host(self) -> str | None:
         if len(self._held) == 2:
             return None
-        return self._wait_for_block() if self._held[2].isalnum() else self._take(2)
+        return self._take(2) if self._held[2].isspace() else self._wait_for_block()
 
     # ---- a fence, and a block that waits -----------------------------------------------------------
 
@@ -253,15 +253,19 @@ class Rewriter:
         if not end:
             return None
         line = self._held[:end]
-        if self._said and re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line):
+        if self._said and self._closes(line):
             line, self._where, self._blank = f"{self._fence}\n", "start", True
             self._take(end, line)
             self._said = ""
             return line
         return self._take(end, self._code(line))
 
+    def _closes(self, line: str) -> bool:
+        return bool(re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line))
+
     def _code(self, text: str) -> str:
-        return self._judge.code(text)
+        code = self._judge.code(text)
+        return f"{code.rstrip()}…\n" if code != text and self._closes(code) else code
 
     def _block(self) -> str | None:
         """The block that ends before a line which begins anew."""
@@ -277,6 +281,8 @@ class Rewriter:
                 if self._ends(held[:at], found[0]):
                     return self._ended(at, self._judge.safe(held[:at], self._said))
                 self._next_look = 2 * (at + len(self._said))
+        else:
+            self._looked = max(self._looked, len(held) - _AHEAD)
         if len(held) >= LONGEST + _AHEAD:
             return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n")
         return None

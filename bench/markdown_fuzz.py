@@ -52,6 +52,7 @@ BLOCKS = [
     "\n| a | b |\n|---|---|\n| ", "\n|-|-|\n", "\n---|---\n", " | ", "\\|", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x00", "\u00a0", "\u3000", "\ufeff", "\u200b",
     "\n* * *\n", "\n+ ", "\n<br>\n", "\n<div>\n", "\n</div>\n", "\n<!-- ", " -->\n", "\n<script>\n", "\n</script>\n", "\n<?", "?>", "\n<![CDATA[", "]]>", "\n<pre>\n", "\n<details>\n",
     "\n[^1]: ", "\n[x]: ", "\n[x]:\n", "\n> [x]: ", "\n- [x]: ", "\n[k]: ", "\n[1]: ", "\n[x\n]: ", "\n[\\x]: ",
+    "\n- a\n  ```\n  ", "\n1. a\n\n   ```sh\n   ", "\n10. a\n    ~~~\n    ", "\n   ", "\n  ```\n", "\n    ```\n    ",
 ]  # fmt: skip
 SIGNS = [
     *"[]()!`<>\\*_~&#|\"':/$=", "![", "](", "]:", "`", "``", "```", "**", "__", "~~", "\\[", "\\`", "\\\\", "\\<", "\\!", " ", "  \n", "word", "word ", "č", "a[1]", "[1]", "[2][1]",
@@ -240,13 +241,17 @@ def main() -> int:
     asked.add_argument("count", type=int)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--marked", default="", help="directory with node_modules/marked")
+    asked.add_argument("--seconds", type=float, default=float("inf"), help="ends by then, with fewer texts")
     asked.add_argument("--show", type=int, default=10)
     given = asked.parse_args()
     chance, clients, began = random.Random(given.seed), Clients(), time.monotonic()
-    found = cut = 0
+    found = cut = count = 0
     asked_marked: list[tuple[str, str]] = []
     longest = 0.0
     for number, text in zip(range(given.count), texts(chance), strict=False):
+        if time.monotonic() - began > given.seconds:
+            break
+        count = number + 1
         started = time.perf_counter()
         output = rewritten([text])
         longest = max(longest, time.perf_counter() - started)
@@ -268,7 +273,7 @@ def main() -> int:
         sys.stdout.write(f"marked, {variant}: {len(others)} of {len(asked_marked)} texts\n")
         found += len(others)
     sys.stdout.write(
-        f"{given.count} texts, {found} with a finding, {cut} that depend on their pieces, the longest took "
+        f"{count} texts, {found} with a finding, {cut} that depend on their pieces, the longest took "
         f"{longest * 1000:.0f} ms, all {time.monotonic() - began:.0f} s\n"
     )
     return bool(found or cut)

@@ -111,6 +111,9 @@ class _Placed:
                 found.odd = found.odd or (token.type == "fence" and self._loose(token, *found.code[-1]))
             elif token.type == "inline" and token.content and token.map:
                 self._inline(token, cell=cell)
+            elif token.type == "table_open" and token.map:
+                rule = token.map[0] + 1
+                found.odd = found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]  # or a heading's
             cell = token.type in {"th_open", "td_open"}
         self._covered += found.code
         for gap in self._gaps():

@@ -71,9 +71,12 @@ class Rewriter:
         self._held = self._return = ""
         self._said = ""  # of the block that is open
         self._where: Where = "start"
-        self._blank = True  # the line before is
+        self._blank = True  # the line before is, or ends what it is in
+        self._apart = True  # it does so for readers, too, who may see the block before otherwise
         self._begun = 0  # where the words of the line begin in it
-        self._fence = ""
+        self._fence = self._indent = ""
+        self._opened = False  # the first line of the fence was read
+        self._item = 0  # how far the text of the open list item is indented, where it is a plain one
         self._final = False
         self._looked, self._next_look = 0, 0  # how far a block's end was looked for, and from where on it is again
 
@@ -86,10 +89,10 @@ class Rewriter:
         rest, listed = self._own_list.rest()
         self._final = True
         text = self._read(rest)
+        if self._where == "fence" and self._held:
+            text += self._read("\n")
         if self._where == "fence":
-            text += self._code(self._held)
-            text += "" if text[-1:] == "\n" or not (self._held or text) else "\n"
-            text += self._fence
+            text += self._indent + self._fence
         elif self._held:
             text += self._closed(self._judge.safe(self._held, self._said))
         if listed and self._citations and not self._citations.any:
@@ -131,13 +134,12 @@ class Rewriter:
     def _start(self) -> str | None:
         held = self._held
         if blank := _BLANK.match(held):
-            self._blank = True
+            self._blank = self._apart = True
             return self._take(blank.end())
         if self._fences(held):
             return None if self._where == "start" else ""
         if found := _WORDS.match(held):
-            if not found[1] and self._anew(found[2] or ""):
-                self._said = ""
+            self._place(len(found[1]), found[2] or "")
             self._where, self._blank = "line", False
             begun = self._take(found.end())
             self._begun = len(self._said)
@@ -146,20 +148,33 @@ class Rewriter:
             return None
         return self._wait_for_block()
 
+    def _place(self, indent: int, marker: str) -> None:
+        """Notes which block a line of words with this marker is in."""
+        itemized = marker[:1] not in {"", "#"} and not indent and self._anew(marker, blank=self._apart)
+        if not indent and self._anew(marker, blank=self._blank):
+            self._said = ""
+        if itemized:
+            self._item = len(marker)
+        elif marker or (self._blank and indent < self._item):
+            self._item = 0
+
     def _fences(self, held: str) -> bool:
         """Whether a fence begins here, or may."""
-        if held[0] not in "`~":
+        indent = len(held) - len(held.lstrip(" "))
+        if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
-        if found := _FENCE.match(held):
-            self._said = ""
-            self._fence, self._where = found[1] or found[2], "fence"
+        if found := _FENCE.match(held, indent):
+            if not indent:
+                self._said, self._item = "", 0
+            self._fence, self._where, self._opened = found[1] or found[2], "fence", False
+            self._indent = " " * indent
             return True
-        return bool(_FENCE_UNSURE.match(held))
+        return bool(_FENCE_UNSURE.match(held, indent))
 
-    def _anew(self, marker: str) -> bool:
+    def _anew(self, marker: str, *, blank: bool) -> bool:
         """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""
-        if self._blank or marker[:1] in {"#", "-", "*", "+"}:
-            return bool(marker or self._blank)
+        if blank or marker[:1] in {"#", "-", "*", "+"}:
+            return bool(marker or blank)
         return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(_ITEM.match(self._said)))
 
     def _wait_for_block(self) -> str:
@@ -179,7 +194,7 @@ class Rewriter:
             return self._take(found.start())
         sign = found[0]
         if sign == "\n":
-            self._where, self._blank = "start", False
+            self._where, self._blank, self._apart = "start", False, False
             return self._take(1)
         if sign == "//":
             return self._host()
@@ -253,15 +268,23 @@ class Rewriter:
         if not end:
             return None
         line = self._held[:end]
-        if self._said and self._closes(line):
-            line, self._where, self._blank = f"{self._fence}\n", "start", True
-            self._take(end, line)
-            self._said = ""
-            return line
+        if self._opened and self._closes(line):
+            self._where, self._blank, self._apart = "start", True, True
+            self._take(end, closing := f"{self._indent}{self._fence}\n")
+            self._said = self._said if self._indent else ""
+            return closing
+        if line.strip() and not line.startswith(" " * self._item):
+            self._where, self._blank, self._apart = (
+                "start",
+                True,
+                True,
+            )  # the list item ends here, and its fence with it
+            return self._take(0, f"{self._indent}{self._fence}\n")
+        self._opened = True
         return self._take(end, self._code(line))
 
     def _closes(self, line: str) -> bool:
-        return bool(re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line))
+        return bool(re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line[self._item :]))
 
     def _code(self, text: str) -> str:
         code = self._judge.code(text)
@@ -279,7 +302,10 @@ class Rewriter:
             self._looked = at + 1
             if at >= self._next_look:
                 if self._ends(held[:at], found[0]):
-                    return self._ended(at, self._judge.safe(held[:at], self._said))
+                    written = self._judge.safe(held[:at], self._said)
+                    if found[0][:1].isdigit() and not begins_anew(self._said + written, found[0]):
+                        written += "\n"  # a paragraph by now, which a number would go on with
+                    return self._ended(at, written)
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)
@@ -298,7 +324,8 @@ class Rewriter:
 
     def _ended(self, end: int, written: str) -> str:
         self._take(end)
-        self._said, self._where, self._blank = "", "start", True
+        self._said, self._where, self._blank, self._item = "", "start", True, 0
+        self._apart = written.endswith("\n\n")
         return written
 
 

@@ -135,6 +135,12 @@ HOSTS = [
 OTHERS_READ = [
     ("~~~\n<b>\n ~~~https://evil.io/x\n<i>", "~~~\n<b>\n ~~~…\n<i>\n~~~"),
     ("【1】:\n```\n<x>\n```\n", "[1]\\:\n```\n<x>\n```\n"),
+    (
+        "> ```\n![x](x)\n> y\n10. a\n    ~~~\n    ![x](x)",
+        "\\> \\`\\`\\`\n\\!\\[x\\]\\(x\\)\n\\> y\n\n10. a\n    ~~~\n    ![x](x)\n    ~~~",
+    ),
+    ("0\n10. a\n    ~~~\n    ![x](x)", "0\n10. a\n    ~~~\n    x"),
+    ('x [<b>](/\\evil.io\n"t")|\n---\n', 'x \\[\\<b\\>\\]\\(\\/\\\\evil\\.io\n\\"t\\"\\)\\|\n\\-\\-\\-\n'),
     ("# \\|![a | b](vbscript:x)\n---|---\n", "\\# \\\\\\|\\!\\[a \\| b\\]\\(vbscript\\:x\\)\n\\-\\-\\-\\|\\-\\-\\-\n"),
 ]
 CASES = [*OTHERS_READ, *INDENTED, *HOSTS, *NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]

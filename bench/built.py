@@ -68,10 +68,6 @@ BOUNDED: Mapping[str, int] = {
 
 AWAITED = frozenset(
     {
-        "app.citing.citations._RANGE",
-        "app.pipeline.code_syntax._CLOSER_UNSURE",
-        "app.pipeline.code_syntax._UNSURE",
-        "app.citing.rewrite._NAMES_SOURCE",
         "ingestion.convert.base._META_CHARSET",
         "app.text.fences._CODE_SPAN",
         "ingestion.convert.html._title",

@@ -19,6 +19,7 @@ _SIGNS: dict[Kind, str] = {
 }  # fmt: skip
 _MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # what no marker of a block has
 _ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
+_CLOSING = re.compile(r"[ \t>]*([`~]{3,})\s*")
 _BEGINS = re.compile(
     r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}"
 )  # what others take for another block than a table
@@ -140,8 +141,8 @@ class _Placed:
     def _loose(self, fence: Token, start: int, end: int) -> bool:
         """Whether other readers may see another end of the fence."""
         lines = self._text[start:end].rstrip("\n").split("\n")
-        marks = re.compile(rf"[ \t>]*{fence.markup}[`~]*\s*")
-        ends = [number for number, line in enumerate(lines[1:], start=1) if marks.fullmatch(line)]
+        closing = [_CLOSING.fullmatch(line) for line in lines]
+        ends = [number for number, found in enumerate(closing) if number and found and found[1].startswith(fence.markup)]
         if not ends:
             return end < len(self._text)
         return ends != [len(lines) - 1] or lines[-1].strip("> ").strip(fence.markup[0]) != ""

@@ -7,7 +7,7 @@ import re
 _ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
 _ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
 LONGEST = 4000  # characters; what is longer is no mere list of sources
-_NAMES_SOURCE = re.compile(r"\[[^\]\n]+\]|://|www\.|【")
+_NAMES_SOURCE = re.compile(r"\[[^\[\]\n]+\]|://|www\.|【")
 
 
 class OwnList:

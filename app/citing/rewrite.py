@@ -31,6 +31,7 @@ _ITEM = re.compile(rf"({_MARKER}) ")
 _BLANK = re.compile(r"[ \t]*\n")
 _FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
 _FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
+_CLOSING = re.compile(r" {0,3}([`~]{3,})\s*")
 _ANY_FENCE = re.compile(r"`{3,}|~{3,}")
 _ANEW = re.compile(
     rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
@@ -38,17 +39,17 @@ _ANEW = re.compile(
 _SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
 _TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
 _MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # what is simple, and what may become it
-    "`": (re.compile(r"(`+)(?!`)[^`\n]+(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`+(?:[^`\n]{0,300}`*)?\Z")),
+    "`": (re.compile(r"(`{1,20})(?!`)[^`\n]{1,300}(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`{1,20}(?:[^`\n]{0,300}`{0,20})?\Z")),
     "[": (
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])+(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【]*\)(?=.|\n)"),
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])*(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【]{0,2000}\)?)?\Z"),
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){1,20}(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【\[]{0,2000}\)(?=.|\n)"),
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){0,20}(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【\[]{0,2000}\)?)?\Z"),
     ),
     "<": (re.compile(r"<(?=[^a-z/!?])|</?[a-z][a-z\d-]{0,30} ?/?>", re.IGNORECASE), re.compile(r"<(?:/?[a-z][a-z\d-]{0,30})? ?/?\Z", re.IGNORECASE)),
     "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
     "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
     "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
     "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
-    "|": (re.compile(r"\|(?=[^\n]*\n[ \t]*[^\s|:>+*-])|\|(?=[^\n]*\n[ \t]*\n)"), re.compile(r"\|[^\n]*(?:\n[ \t]*)?\Z")),
+    "|": (re.compile(r"\|(?=[^\n]{0,300}\n[ \t]{0,20}[^\s|:>+*-])|\|(?=[^\n]{0,300}\n[ \t]{0,20}\n)"), re.compile(r"\|[^\n]{0,300}(?:\n[ \t]{0,20})?\Z")),
 }  # fmt: skip
 _ADDRESS = re.compile(r"[^\s<]{1,2000}(?=[\s<])")
 _ADDRESS_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
@@ -284,7 +285,8 @@ class Rewriter:
         return self._take(end, self._code(line))
 
     def _closes(self, line: str) -> bool:
-        return bool(re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line[self._item :]))
+        found = _CLOSING.fullmatch(line[self._item :])
+        return found is not None and found[1].startswith(self._fence)
 
     def _code(self, text: str) -> str:
         code = self._judge.code(text)

@@ -235,27 +235,38 @@ def marked_findings(tokens: list[list[str]]) -> Iterator[str]:
             yield f"marked: {kind} {href[:80]!r} {raw[:80]!r}"
 
 
-def main() -> int:
-    """Runs it."""
+def arguments() -> argparse.Namespace:
+    """What is asked for."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("count", type=int)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--marked", default="", help="directory with node_modules/marked")
     asked.add_argument("--seconds", type=float, default=float("inf"), help="ends by then, with fewer texts")
     asked.add_argument("--show", type=int, default=10)
-    given = asked.parse_args()
+    return asked.parse_args()
+
+
+def asked_texts(given: argparse.Namespace, chance: random.Random) -> Iterator[tuple[int, str]]:
+    """Numbered texts, as many as are asked for or as there is time for."""
+    began = time.monotonic()
+    for number, text in zip(range(1, given.count + 1), texts(chance), strict=False):
+        if time.monotonic() - began > given.seconds:
+            break
+        yield number, text
+
+
+def main() -> int:
+    """Runs it."""
+    given = arguments()
     chance, clients, began = random.Random(given.seed), Clients(), time.monotonic()
     found = cut = count = 0
     asked_marked: list[tuple[str, str]] = []
     longest = 0.0
-    for number, text in zip(range(given.count), texts(chance), strict=False):
-        if time.monotonic() - began > given.seconds:
-            break
-        count = number + 1
+    for count, text in asked_texts(given, chance):
         started = time.perf_counter()
         output = rewritten([text])
         longest = max(longest, time.perf_counter() - started)
-        if number % 4 == 0:
+        if count % 4 == 1:
             pieces = pieces_of(text, chance)
             if rewritten(pieces) != output:
                 cut += 1

@@ -142,7 +142,9 @@ class _Placed:
         """Whether other readers may see another end of the fence."""
         lines = self._text[start:end].rstrip("\n").split("\n")
         closing = [_CLOSING.fullmatch(line) for line in lines]
-        ends = [number for number, found in enumerate(closing) if number and found and found[1].startswith(fence.markup)]
+        ends = [
+            number for number, found in enumerate(closing) if number and found and found[1].startswith(fence.markup)
+        ]
         if not ends:
             return end < len(self._text)
         return ends != [len(lines) - 1] or lines[-1].strip("> ").strip(fence.markup[0]) != ""

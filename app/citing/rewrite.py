@@ -7,7 +7,6 @@ decision rests on the text alone and never on where it was cut into pieces.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -16,43 +15,26 @@ from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, n
 from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
+from app.citing.signs import (
+    ADDRESS,
+    ADDRESS_UNSURE,
+    ANEW,
+    ANY_FENCE,
+    BLANK,
+    CLOSING,
+    FENCE,
+    FENCE_UNSURE,
+    ITEM,
+    MORE,
+    SIGN,
+    TAIL,
+    WORDS,
+    WORDS_UNSURE,
+)
 
 Where = Literal["start", "line", "fence", "block"]
 _AHEAD = 64  # characters of a line tell how it begins
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | dict.fromkeys((0x85, 0x2028, 0x2029), " ")
-_MARKER = r"(?:[-*+]|\d{1,9}[.)])"
-_WORDS = re.compile(
-    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_]|[^\x00-\x7f\s【]|`{{1,2}}[^`])(?!\d{{1,9}}(?:[.)]|\Z))"
-)
-_WORDS_UNSURE = re.compile(
-    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}}|`{{1,2}})?\Z"
-)
-_ITEM = re.compile(rf"({_MARKER}) ")
-_BLANK = re.compile(r"[ \t]*\n")
-_FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
-_FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
-_CLOSING = re.compile(r" {0,3}([`~]{3,})\s*")
-_ANY_FENCE = re.compile(r"`{3,}|~{3,}")
-_ANEW = re.compile(
-    rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
-)
-_SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
-_TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
-_MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # what is simple, and what may become it
-    "`": (re.compile(r"(`{1,20})(?!`)[^`\n]{1,300}(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`{1,20}(?:[^`\n]{0,300}`{0,20})?\Z")),
-    "[": (
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){1,20}(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【\[]{0,2000}\)(?=.|\n)"),
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){0,20}(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【\[]{0,2000}\)?)?\Z"),
-    ),
-    "<": (re.compile(r"<(?=[^a-z/!?])|</?[a-z][a-z\d-]{0,30} ?/?>", re.IGNORECASE), re.compile(r"<(?:/?[a-z][a-z\d-]{0,30})? ?/?\Z", re.IGNORECASE)),
-    "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
-    "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
-    "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
-    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
-    "|": (re.compile(r"\|(?=[^\n]{0,300}\n[ \t]{0,20}[^\s|:>+*-])|\|(?=[^\n]{0,300}\n[ \t]{0,20}\n)"), re.compile(r"\|[^\n]{0,300}(?:\n[ \t]{0,20})?\Z")),
-}  # fmt: skip
-_ADDRESS = re.compile(r"[^\s<]{1,2000}(?=[\s<])")
-_ADDRESS_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
 
 
 class Rewriter:
@@ -103,7 +85,7 @@ class Rewriter:
 
     def _closed(self, text: str) -> str:
         """The end of a text, with what closes a fence that it leaves open."""
-        fences = _ANY_FENCE.findall(text)
+        fences = ANY_FENCE.findall(text)
         if not fences or begins_anew(f"{self._said}{text}\n\n", ""):
             return text
         return f"{text}\n{fences[-1]}"
@@ -134,18 +116,18 @@ class Rewriter:
 
     def _start(self) -> str | None:
         held = self._held
-        if blank := _BLANK.match(held):
+        if blank := BLANK.match(held):
             self._blank = self._apart = True
             return self._take(blank.end())
         if self._fences(held):
             return None if self._where == "start" else ""
-        if found := _WORDS.match(held):
+        if found := WORDS.match(held):
             self._place(len(found[1]), found[2] or "")
             self._where, self._blank = "line", False
             begun = self._take(found.end())
             self._begun = len(self._said)
             return begun
-        if len(held) < _AHEAD and (_WORDS_UNSURE.match(held) or not held.strip(" \t")):
+        if len(held) < _AHEAD and (WORDS_UNSURE.match(held) or not held.strip(" \t")):
             return None
         return self._wait_for_block()
 
@@ -164,19 +146,19 @@ class Rewriter:
         indent = len(held) - len(held.lstrip(" "))
         if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
-        if found := _FENCE.match(held, indent):
+        if found := FENCE.match(held, indent):
             if not indent:
                 self._said, self._item = "", 0
             self._fence, self._where, self._opened = found[1] or found[2], "fence", False
             self._indent = " " * indent
             return True
-        return bool(_FENCE_UNSURE.match(held, indent))
+        return bool(FENCE_UNSURE.match(held, indent))
 
     def _anew(self, marker: str, *, blank: bool) -> bool:
         """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""
         if blank or marker[:1] in {"#", "-", "*", "+"}:
             return bool(marker or blank)
-        return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(_ITEM.match(self._said)))
+        return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(ITEM.match(self._said)))
 
     def _wait_for_block(self) -> str:
         self._where, self._looked, self._next_look = "block", 0, 0
@@ -186,9 +168,9 @@ class Rewriter:
 
     def _line(self) -> str | None:
         held = self._held
-        found = _SIGN.search(held)
+        found = SIGN.search(held)
         if found is None:
-            tail = _TAIL.search(held, max(0, len(held) - 8))
+            tail = TAIL.search(held, max(0, len(held) - 8))
             end = tail.start() if tail else len(held)
             return self._take(end) if end else None
         if found.start():
@@ -199,11 +181,11 @@ class Rewriter:
             return self._take(1)
         if sign == "//":
             return self._host()
-        return self._sign(sign) if sign in _MORE else self._address()
+        return self._sign(sign) if sign in MORE else self._address()
 
     def _sign(self, sign: str) -> str | None:
         held = self._held
-        simple, unsure = _MORE[sign]
+        simple, unsure = MORE[sign]
         if match := simple.match(held):
             return self._simple(sign, match[0])
         return None if unsure.match(held) else self._wait_for_block()
@@ -241,8 +223,8 @@ class Rewriter:
         return written if all(one != "" for one in cited) or apart else None
 
     def _address(self) -> str | None:
-        if not _ADDRESS.match(self._held):
-            return None if _ADDRESS_UNSURE.match(self._held) else self._wait_for_block()
+        if not ADDRESS.match(self._held):
+            return None if ADDRESS_UNSURE.match(self._held) else self._wait_for_block()
         last = self._said[-1:]
         text = last + self._held
         edit, end = self._judge.bare(text, len(last) + (self._held[0] == "("), len(text))
@@ -285,7 +267,7 @@ class Rewriter:
         return self._take(end, self._code(line))
 
     def _closes(self, line: str) -> bool:
-        found = _CLOSING.fullmatch(line[self._item :])
+        found = CLOSING.fullmatch(line[self._item :])
         return found is not None and found[1].startswith(self._fence)
 
     def _code(self, text: str) -> str:
@@ -295,7 +277,7 @@ class Rewriter:
     def _block(self) -> str | None:
         """The block that ends before a line which begins anew."""
         held = self._held
-        for found in _ANEW.finditer(held, self._looked):
+        for found in ANEW.finditer(held, self._looked):
             at = found.start()
             if at > LONGEST or not (self._final or _known(held, at)):
                 break
@@ -320,7 +302,7 @@ class Rewriter:
         before = self._said + text
         if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
             return False  # no blank line goes before
-        if line[:1].isdigit() or _ANY_FENCE.search(before):
+        if line[:1].isdigit() or ANY_FENCE.search(before):
             return begins_anew(before, line)
         return True
 

@@ -10,9 +10,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from app.citing.citations import Citations
-from app.citing.links import Addresses, markdown_link
+from app.citing.links import Addresses, markdown_link, untagged
 from app.citing.rewrite import Rewriter
 from app.core.turn import Source
+from app.pipeline.steps.cite import quoted
 from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
 
 PASSAGES = [
@@ -242,6 +243,15 @@ def test_no_client_finds_what_must_not_be_there() -> None:
         output = rewritten(pieces_of(text, chance))
         assert clients.findings(output) == [], (text, output)
         assert rewritten([text]) == output
+
+
+def test_extracts_and_titles_bring_no_tag_and_no_picture_from_elsewhere() -> None:
+    """A page's links stay, its pictures only from its own host, and tracking pixels nowhere."""
+    page = "<script>a</script> ![x](https://pixel.io/p.png) ![y](https://known.cz/p.png) [z](https://other.io) "
+    left = r"\<script>a\</script> x ![y](https://known.cz/p.png) [z](https://other.io) "
+    assert quoted(f"{page}<img src=//pixel.io/p>", ("https://known.cz/a",)) == rf"{left}\<img src=>"
+    assert quoted("![y](https://known.cz/p.png)", ()) == "y"
+    assert untagged("<img src=x onerror=y> a < b") == "‹img src=x onerror=y› a < b"
 
 
 def test_names_and_addresses_are_escaped() -> None:

@@ -16,8 +16,6 @@ from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
 from app.citing.signs import (
-    ADDRESS,
-    ADDRESS_UNSURE,
     ANEW,
     ANY_FENCE,
     BLANK,
@@ -26,6 +24,8 @@ from app.citing.signs import (
     FENCE_UNSURE,
     ITEM,
     MORE,
+    RUN,
+    RUN_UNSURE,
     SIGN,
     TAIL,
     WORDS,
@@ -223,8 +223,8 @@ class Rewriter:
         return written if all(one != "" for one in cited) or apart else None
 
     def _address(self) -> str | None:
-        if not ADDRESS.match(self._held):
-            return None if ADDRESS_UNSURE.match(self._held) else self._wait_for_block()
+        if not RUN.match(self._held):
+            return None if RUN_UNSURE.match(self._held) else self._wait_for_block()
         last = self._said[-1:]
         text = last + self._held
         edit, end = self._judge.bare(text, len(last) + (self._held[0] == "("), len(text))

@@ -13,8 +13,8 @@ WORDS_UNSURE = re.compile(
 )
 ITEM = re.compile(rf"({_MARKER}) ")
 BLANK = re.compile(r"[ \t]*\n")
-FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
-FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
+FENCE = re.compile(r"(`{3,20})[^`\n|]{0,100}\n|(~{3,20})(?!~)[^\n|]{0,100}\n")  # with a bar, some see a table's head
+FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n|]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n|][^\n|]{0,99})?)\Z")
 CLOSING = re.compile(r" {0,3}([`~]{3,})\s*")
 ANY_FENCE = re.compile(r"`{3,}|~{3,}")
 ANEW = re.compile(

@@ -75,14 +75,7 @@ BOUNDED: Mapping[str, int] = {
 }
 """Characters that the code cuts texts to before it tries these patterns."""
 
-AWAITED = frozenset(
-    {
-        "app.citing.citations._RANGE",
-        "app.pipeline.code_syntax._CLOSER_UNSURE",
-        "app.pipeline.code_syntax._UNSURE",
-        "app.citing.rewrite._NAMES_SOURCE",
-    }
-)
+AWAITED: frozenset[str] = frozenset()
 """Patterns that take more than linear time until they are rewritten: none is to be added."""
 
 

@@ -72,7 +72,7 @@ class Citations:
         )
 
 
-_RANGE = re.compile(r"(\d+)(?:\s*[-–—\u2011]\s*[^\W\d]*\s*(\d+))?")
+_RANGE = re.compile(r"(\d{1,3})(?:\s{0,9}[-–—\u2011]\s{0,9}[^\W\d]{0,30}\s{0,9}(\d{1,3}))?")
 
 
 @lru_cache(maxsize=8)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from html import unescape
 from typing import NamedTuple
 
 from app.citing.citations import Citations
 from app.citing.links import ADDRESS, Addresses, address_in
-from app.citing.markdown import Reading, Span, Words, read
+from app.citing.markdown import Indented, Reading, Span, Words, read
 from app.citing.removals import Removals
 
 LONGEST = 20_000  # characters that are judged together
@@ -21,12 +22,15 @@ _RUN = re.compile(r"[^\s<]*")
 _CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
 _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
-_HOST = re.compile(r"(?<![:/])//(?=[^\s<>/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
+_HOST = re.compile(r"(?<![:/])//(?=[^\s/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
 _TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
 _LEADS_OUT = re.compile(
     r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
 )
 _LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
+_ALIVE = re.compile(r"<[a-z/!?]|!\[|\][(:\[]|https?:|www\.|@", re.IGNORECASE)
+_BACKTICKS = re.compile(r"`+")
+_TOUCHY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # without these a text has nothing to judge
 _WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
 _MAIL = re.compile(r"<[^:<>]*>")
 _ENTITY_SIGNS = frozenset("<>&\"'|*_#`[]{}()!~\\ $^+")
@@ -35,6 +39,7 @@ _SWALLOWED = re.compile(r"[`\\\[\]!&]")
 _LINE_END = re.compile(r"\n[ \t>]*")
 _DEFINES = re.compile(r"(?<=\]):")
 _BRACKET = re.compile(r"[\[\]]")
+_BLACK = re.compile(r"\S")
 _AROUND = frozenset({"()", "<>"})
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
 
@@ -61,7 +66,7 @@ class Judge:
 
     def safe(self, text: str, before: str = "") -> str:
         """The text as readers may get it. `before` is what they got of the same blocks."""
-        if not text.strip():
+        if not _TOUCHY.search(text):
             return text
         so_far = self._removals.count if self._removals else 0
         shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
@@ -78,7 +83,9 @@ class Judge:
             whole = before + text
             reading = read(whole)
             edits = _kept(whole, reading, self._edits(whole, reading))
-            if reading.odd or (edits and edits[0].start < len(before)):
+            if reading.odd or any(block.indent < 0 and _ALIVE.search(block.code) for block in reading.indented):
+                return None
+            if edits and edits[0].start < len(before):
                 return None
             if not edits:
                 return self._numbered(whole, reading, len(before))
@@ -118,6 +125,8 @@ class Judge:
                 if not _VALUES.fullmatch(found[0]):
                     at = found.start() + 1
             elif written != found[0]:
+                if found[0][0] == "【" and written and whole.startswith(":", at):
+                    written += "\\"  # else it might define a link
                 yield Edit(found.start(), at, written)
 
     def bracket(self, bracket: str, *, joined: bool = False) -> str | None:
@@ -140,6 +149,9 @@ class Judge:
         last_code = max((span.start for span in reading.spans if span.kind == "backticks"), default=0)
         for words in reading.texts:
             yield from self._plain(text, words, code_follows=words.start < last_code)
+        for block in reading.indented:  # others may see a paragraph, and something alive in it
+            if _ALIVE.search(block.code):
+                yield _fenced(block)
         for start, end in reading.code:
             yield from self.in_code(text, start, end)
         yield from (Edit(start, end) for start, end in reading.surplus)
@@ -223,7 +235,8 @@ class Judge:
         found = ADDRESS.match(text, at, end)
         if found is None:
             behind = text[scheme.end() : run.end()]
-            if behind[:1].isalnum() or (behind and ":" not in scheme[0]):  # within a word, where some clients see one
+            if behind and (":" not in scheme[0] or "@" in behind or unicodedata.category(behind[0])[0] not in "PZC"):
+                # some clients see one, also within a word, or with signs for a host
                 sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
                 return Edit(sign, sign, "\\"), scheme.end()
             return None, scheme.end()
@@ -245,6 +258,13 @@ def _escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterat
         yield Edit(found.start(), found.start(), "\\")
 
 
+def _fenced(block: Indented) -> Edit:
+    fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(block.code))])
+    lines = [fence, *block.code.rstrip("\n").split("\n"), fence]
+    indent = " " * block.indent
+    return Edit(block.start, block.end, "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))
+
+
 def _kept(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
     """The edits, with a mark where without one the rest of a line might begin another block."""
     kept: list[Edit] = []
@@ -258,7 +278,7 @@ def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
     """Whether what is left from here may begin a block."""
     if behind and behind[-1].start == at and not behind[-1].text:
         at = behind[-1].end
-    return not text[at : at + 1].isalpha() and bool(text[at:].strip())
+    return not text[at : at + 1].isalpha() and bool(_BLACK.search(text, at))
 
 
 def _open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
@@ -273,8 +293,10 @@ def _open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
 
 
 def is_joined(text: str, at: int) -> bool:
-    """Whether brackets here are those of an index: right behind a word, or behind such brackets."""
-    while text[at - 1 : at] == "]" and (opening := text.rfind("[", 0, at)) >= 0:
+    """Whether brackets here are those of an index: right behind a word, or behind up to ten such brackets."""
+    for _ in range(10):
+        if text[at - 1 : at] != "]" or (opening := text.rfind("[", 0, at)) < 0:
+            break
         at = opening
     before = text[at - 1 : at] if at else ""
     return before.isalnum() or before == "_"

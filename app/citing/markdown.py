@@ -14,9 +14,15 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 Kind = Literal["backticks", "escape", "link", "image", "autolink", "html_inline", "entity"]
-_KINDS: tuple[Kind, ...] = ("backticks", "escape", "link", "image", "autolink", "html_inline", "entity")
+_SIGNS: dict[Kind, str] = {
+    "backticks": "`", "escape": "\\", "link": "[", "image": "![", "autolink": "<", "html_inline": "<", "entity": "&",
+}  # fmt: skip
 _MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # what no marker of a block has
 _ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
+_CLOSING = re.compile(r"[ \t>]*([`~]{3,})\s*")
+_BEGINS = re.compile(
+    r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}"
+)  # what others take for another block than a table
 _PROBE = "x"
 
 
@@ -41,6 +47,15 @@ class Words(NamedTuple):
     bracketed: bool
 
 
+class Indented(NamedTuple):
+    """Code without a fence; `indent` is where one would stand, -1 where that can't be told."""
+
+    start: int
+    end: int
+    code: str
+    indent: int
+
+
 @dataclass(slots=True)
 class Reading:
     """What stands where. `odd`: there is text whose place can't be told."""
@@ -48,6 +63,7 @@ class Reading:
     spans: list[Span] = field(default_factory=list)
     texts: list[Words] = field(default_factory=list)
     code: list[tuple[int, int]] = field(default_factory=list)
+    indented: list[Indented] = field(default_factory=list)
     line_starts: set[int] = field(default_factory=set)  # where the text of a line begins, behind all markers
     surplus: list[tuple[int, int]] = field(default_factory=list)  # cells that a table has no column for
     odd: bool = False
@@ -91,9 +107,14 @@ class _Placed:
         for token in tokens:
             if token.type in {"fence", "code_block"} and token.map:
                 found.code.append(self._lines(token.map))
-                found.odd = found.odd or (token.type == "fence" and self._loose(token, *self._lines(token.map)))
+                if token.type == "code_block":
+                    self._indented(token, *found.code[-1])
+                found.odd = found.odd or (token.type == "fence" and self._loose(token, *found.code[-1]))
             elif token.type == "inline" and token.content and token.map:
                 self._inline(token, cell=cell)
+            elif token.type == "table_open" and token.map:
+                rule = token.map[0] + 1
+                found.odd = found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]  # or a heading's
             cell = token.type in {"th_open", "td_open"}
         self._covered += found.code
         for gap in self._gaps():
@@ -109,14 +130,24 @@ class _Placed:
             start = self._starts[line + 1]
             self._reading.surplus.append((mark.start(), start - self._text.endswith("\n", 0, start)))
 
+    def _indented(self, code: Token, start: int, end: int) -> None:
+        first = self._text[start:end].split("\n", 1)[0]
+        lead = first[: len(first) - len(code.content.split("\n", 1)[0])]
+        indent = 0 if code.level == 0 else len(lead) - 4
+        self._reading.indented.append(
+            Indented(start, end, code.content, -1 if lead.strip(" ") and code.level else indent)
+        )
+
     def _loose(self, fence: Token, start: int, end: int) -> bool:
         """Whether other readers may see another end of the fence."""
         lines = self._text[start:end].rstrip("\n").split("\n")
-        marks = re.compile(rf"[ \t>]*{fence.markup}[`~]*\s*")
-        ends = [number for number, line in enumerate(lines[1:], start=1) if marks.fullmatch(line)]
+        closing = [_CLOSING.fullmatch(line) for line in lines]
+        ends = [
+            number for number, found in enumerate(closing) if number and found and found[1].startswith(fence.markup)
+        ]
         if not ends:
             return end < len(self._text)
-        return ends != [len(lines) - 1] or lines[-1].strip("> \t").strip(fence.markup[0]) != ""
+        return ends != [len(lines) - 1] or lines[-1].strip("> ").strip(fence.markup[0]) != ""
 
     def _lines(self, numbers: Iterable[int]) -> tuple[int, int]:
         first, last = numbers
@@ -167,7 +198,9 @@ class _Placed:
         line = token.map[0]
         written = token.content.replace("|", "\\|")
         at = self._text.find(written, self._cells.get(line, self._starts[line]), self._starts[line + 1])
-        if at < 0:
+        if at < 0 or (
+            line not in self._cells and _BEGINS.match(written) and "|" not in self._text[self._starts[line] : at]
+        ):
             return None
         self._cells[line] = at + len(written)
         self._reading.line_starts.add(at)
@@ -215,7 +248,7 @@ def _parser() -> MarkdownIt:
         parseLinkTitle=helpers.parseLinkTitle,
     )
     rules = dict(zip(parser.get_active_rules()["inline"], parser.inline.ruler.getRules(""), strict=True))
-    for kind in _KINDS:
+    for kind in _SIGNS:
         parser.inline.ruler.at(kind, _noted(kind, rules[kind]))
     parser.core.ruler.at("inline", _inlines)
     return parser
@@ -231,7 +264,11 @@ def _inlines(state: Any) -> None:
 
 
 def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    sign = _SIGNS[kind]
+
     def noted(state: StateInline, silent: bool) -> bool:
+        if not state.src.startswith(sign, state.pos):
+            return False
         start, count = state.pos, len(state.tokens)
         spans, labels = state.env["spans"], state.env["labels"]
         if kind == "image":  # the parser reads its words apart, as another source

@@ -7,7 +7,7 @@ import re
 _ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
 _ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
 LONGEST = 4000  # characters; what is longer is no mere list of sources
-_NAMES_SOURCE = re.compile(r"\[[^\]\n]+\]|://|www\.|【")
+_NAMES_SOURCE = re.compile(r"\[[^\[\]\n]+\]|://|www\.|【")
 
 
 class OwnList:
@@ -17,6 +17,7 @@ class OwnList:
         self._headings = headings  # in small letters
         self._held = ""
         self._fresh = True  # nothing has passed yet
+        self._heading, self._looked = False, 0  # what the lines of `_held` that were looked at are, and how far they go
 
     @property
     def idle(self) -> bool:
@@ -34,28 +35,24 @@ class OwnList:
             if end == len(text) and end - start <= LONGEST:
                 self._held = text[start:]
                 return text[:start]
-            self._fresh = False
+            self._fresh, self._heading, self._looked = False, False, 0
             start = text.find("\n", max(end, start + 1))
         return text
 
     def _undecided(self, text: str, start: int) -> int:
         """How far the lines from here may be blank, a heading and its list: all of the text, or up to a line that isn't."""
-        heading = False
-        at = start
+        at = start + self._looked
         while at < len(text):
             newline = text.find("\n", at)
             line, whole = (text[at:newline], True) if newline >= 0 else (text[at:], False)
-            if (
-                not line.strip()
-                or (heading and (_ITEM.match(line) or (not whole and _ITEM_UNSURE.match(line))))
-                or (heading and line[:2] in {"  ", "\t"})
-            ):
-                pass
-            elif not heading and self._heads(line, whole=whole):
-                heading = whole
-            else:
-                return at - 1 if at > start else start
-            at = newline + 1 if whole else len(text)
+            if line.strip() and not (self._heading and _lists(line, whole=whole)):
+                if self._heading or not self._heads(line, whole=whole):
+                    return at - 1 if at > start else start
+                self._heading = whole
+            if not whole:
+                break
+            at = newline + 1
+            self._looked = at - start
         return len(text)
 
     def _heads(self, line: str, *, whole: bool) -> bool:
@@ -67,7 +64,14 @@ class OwnList:
     def rest(self) -> tuple[str, str]:
         """What was still held back, at the end: text, and the list that was taken out."""
         held, self._held, self._fresh = self._held, "", True
+        self._heading, self._looked = False, 0
         lines = held.strip().splitlines()
         if len(lines) > 1 and self._heads(lines[0], whole=True) and _NAMES_SOURCE.search(held):
             return "", held
         return held, ""
+
+
+def _lists(line: str, *, whole: bool) -> bool:
+    """Whether a line may be of a list, or go on with an item."""
+    unsure = not whole and _ITEM_UNSURE.match(line)
+    return bool(unsure or _ITEM.match(line) or line.startswith(("  ", "\t")))

@@ -7,7 +7,6 @@ decision rests on the text alone and never on where it was cut into pieces.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -17,42 +16,26 @@ from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
 from app.citing.removals import Removals
+from app.citing.signs import (
+    ANEW,
+    ANY_FENCE,
+    BLANK,
+    CLOSING,
+    FENCE,
+    FENCE_UNSURE,
+    ITEM,
+    MORE,
+    RUN,
+    RUN_UNSURE,
+    SIGN,
+    TAIL,
+    WORDS,
+    WORDS_UNSURE,
+)
 
 Where = Literal["start", "line", "fence", "block"]
 _AHEAD = 64  # characters of a line tell how it begins
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | dict.fromkeys((0x85, 0x2028, 0x2029), " ")
-_MARKER = r"(?:[-*+]|\d{1,9}[.)])"
-_WORDS = re.compile(
-    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_]|[^\x00-\x7f\s【]|`{{1,2}}[^`])(?!\d{{1,9}}(?:[.)]|\Z))"
-)
-_WORDS_UNSURE = re.compile(
-    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}}|`{{1,2}})?\Z"
-)
-_ITEM = re.compile(rf"({_MARKER}) ")
-_BLANK = re.compile(r"[ \t]*\n")
-_FENCE = re.compile(r"(`{3,20})[^`\n]{0,100}\n|(~{3,20})(?!~)[^\n]{0,100}\n")
-_FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n][^\n]{0,99})?)\Z")
-_ANY_FENCE = re.compile(r"`{3,}|~{3,}")
-_ANEW = re.compile(
-    rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
-)
-_SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
-_TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
-_MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # what is simple, and what may become it
-    "`": (re.compile(r"(`+)(?!`)[^`\n]+(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`+(?:[^`\n]{0,300}`*)?\Z")),
-    "[": (
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])+(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【]*\)(?=.|\n)"),
-        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\])*(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【]{0,2000}\)?)?\Z"),
-    ),
-    "<": (re.compile(r"<(?=[^a-z/!?])|</?[a-z][a-z\d-]{0,30} ?/?>", re.IGNORECASE), re.compile(r"<(?:/?[a-z][a-z\d-]{0,30})? ?/?\Z", re.IGNORECASE)),
-    "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
-    "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
-    "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
-    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
-    "|": (re.compile(r"\|(?=[^\n]*\n[ \t]*[^\s|:>+*-])|\|(?=[^\n]*\n[ \t]*\n)"), re.compile(r"\|[^\n]*(?:\n[ \t]*)?\Z")),
-}  # fmt: skip
-_ADDRESS = re.compile(r"[^\s<]{1,2000}(?=[\s<])")
-_ADDRESS_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
 
 
 class Rewriter:
@@ -78,9 +61,12 @@ class Rewriter:
         self._held = self._return = ""
         self._said = ""  # of the block that is open
         self._where: Where = "start"
-        self._blank = True  # the line before is
+        self._blank = True  # the line before is, or ends what it is in
+        self._apart = True  # it does so for readers, too, who may see the block before otherwise
         self._begun = 0  # where the words of the line begin in it
-        self._fence = ""
+        self._fence = self._indent = ""
+        self._opened = False  # the first line of the fence was read
+        self._item = 0  # how far the text of the open list item is indented, where it is a plain one
         self._final = False
         self._looked, self._next_look = 0, 0  # how far a block's end was looked for, and from where on it is again
 
@@ -93,10 +79,10 @@ class Rewriter:
         rest, listed = self._own_list.rest()
         self._final = True
         text = self._read(rest)
+        if self._where == "fence" and self._held:
+            text += self._read("\n")
         if self._where == "fence":
-            text += self._code(self._held)
-            text += "" if text[-1:] == "\n" or not (self._held or text) else "\n"
-            text += self._fence
+            text += self._indent + self._fence
         elif self._held:
             text += self._closed(self._judge.safe(self._held, self._said))
         if listed and self._citations and not self._citations.any:
@@ -108,7 +94,7 @@ class Rewriter:
 
     def _closed(self, text: str) -> str:
         """The end of a text, with what closes a fence that it leaves open."""
-        fences = _ANY_FENCE.findall(text)
+        fences = ANY_FENCE.findall(text)
         if not fences or begins_anew(f"{self._said}{text}\n\n", ""):
             return text
         return f"{text}\n{fences[-1]}"
@@ -139,37 +125,49 @@ class Rewriter:
 
     def _start(self) -> str | None:
         held = self._held
-        if blank := _BLANK.match(held):
-            self._blank = True
+        if blank := BLANK.match(held):
+            self._blank = self._apart = True
             return self._take(blank.end())
         if self._fences(held):
             return None if self._where == "start" else ""
-        if found := _WORDS.match(held):
-            if not found[1] and self._anew(found[2] or ""):
-                self._said = ""
+        if found := WORDS.match(held):
+            self._place(len(found[1]), found[2] or "")
             self._where, self._blank = "line", False
             begun = self._take(found.end())
             self._begun = len(self._said)
             return begun
-        if len(held) < _AHEAD and (_WORDS_UNSURE.match(held) or not held.strip(" \t")):
+        if len(held) < _AHEAD and (WORDS_UNSURE.match(held) or not held.strip(" \t")):
             return None
         return self._wait_for_block()
 
+    def _place(self, indent: int, marker: str) -> None:
+        """Notes which block a line of words with this marker is in."""
+        itemized = marker[:1] not in {"", "#"} and not indent and self._anew(marker, blank=self._apart)
+        if not indent and self._anew(marker, blank=self._blank):
+            self._said = ""
+        if itemized:
+            self._item = len(marker)
+        elif marker or (self._blank and indent < self._item):
+            self._item = 0
+
     def _fences(self, held: str) -> bool:
         """Whether a fence begins here, or may."""
-        if held[0] not in "`~":
+        indent = len(held) - len(held.lstrip(" "))
+        if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
-        if found := _FENCE.match(held):
-            self._said = ""
-            self._fence, self._where = found[1] or found[2], "fence"
+        if found := FENCE.match(held, indent):
+            if not indent:
+                self._said, self._item = "", 0
+            self._fence, self._where, self._opened = found[1] or found[2], "fence", False
+            self._indent = " " * indent
             return True
-        return bool(_FENCE_UNSURE.match(held))
+        return bool(FENCE_UNSURE.match(held, indent))
 
-    def _anew(self, marker: str) -> bool:
+    def _anew(self, marker: str, *, blank: bool) -> bool:
         """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""
-        if self._blank or marker[:1] in {"#", "-", "*", "+"}:
-            return bool(marker or self._blank)
-        return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(_ITEM.match(self._said)))
+        if blank or marker[:1] in {"#", "-", "*", "+"}:
+            return bool(marker or blank)
+        return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(ITEM.match(self._said)))
 
     def _wait_for_block(self) -> str:
         self._where, self._looked, self._next_look = "block", 0, 0
@@ -179,24 +177,24 @@ class Rewriter:
 
     def _line(self) -> str | None:
         held = self._held
-        found = _SIGN.search(held)
+        found = SIGN.search(held)
         if found is None:
-            tail = _TAIL.search(held, max(0, len(held) - 8))
+            tail = TAIL.search(held, max(0, len(held) - 8))
             end = tail.start() if tail else len(held)
             return self._take(end) if end else None
         if found.start():
             return self._take(found.start())
         sign = found[0]
         if sign == "\n":
-            self._where, self._blank = "start", False
+            self._where, self._blank, self._apart = "start", False, False
             return self._take(1)
         if sign == "//":
             return self._host()
-        return self._sign(sign) if sign in _MORE else self._address()
+        return self._sign(sign) if sign in MORE else self._address()
 
     def _sign(self, sign: str) -> str | None:
         held = self._held
-        simple, unsure = _MORE[sign]
+        simple, unsure = MORE[sign]
         if match := simple.match(held):
             return self._simple(sign, match[0])
         return None if unsure.match(held) else self._wait_for_block()
@@ -240,8 +238,8 @@ class Rewriter:
         return written
 
     def _address(self) -> str | None:
-        if not _ADDRESS.match(self._held):
-            return None if _ADDRESS_UNSURE.match(self._held) else self._wait_for_block()
+        if not RUN.match(self._held):
+            return None if RUN_UNSURE.match(self._held) else self._wait_for_block()
         last = self._said[-1:]
         text = last + self._held
         edit, end = self._judge.bare(text, len(last) + (self._held[0] == "("), len(text))
@@ -262,7 +260,7 @@ class Rewriter:
     def _host(self) -> str | None:
         if len(self._held) == 2:
             return None
-        return self._wait_for_block() if self._held[2].isalnum() else self._take(2)
+        return self._take(2) if self._held[2].isspace() else self._wait_for_block()
 
     # ---- a fence, and a block that waits -----------------------------------------------------------
 
@@ -272,20 +270,33 @@ class Rewriter:
         if not end:
             return None
         line = self._held[:end]
-        if self._said and re.fullmatch(rf" {{0,3}}{self._fence}[`~]*\s*", line):
-            line, self._where, self._blank = f"{self._fence}\n", "start", True
-            self._take(end, line)
-            self._said = ""
-            return line
+        if self._opened and self._closes(line):
+            self._where, self._blank, self._apart = "start", True, True
+            self._take(end, closing := f"{self._indent}{self._fence}\n")
+            self._said = self._said if self._indent else ""
+            return closing
+        if line.strip() and not line.startswith(" " * self._item):
+            self._where, self._blank, self._apart = (
+                "start",
+                True,
+                True,
+            )  # the list item ends here, and its fence with it
+            return self._take(0, f"{self._indent}{self._fence}\n")
+        self._opened = True
         return self._take(end, self._code(line))
 
+    def _closes(self, line: str) -> bool:
+        found = CLOSING.fullmatch(line[self._item :])
+        return found is not None and found[1].startswith(self._fence)
+
     def _code(self, text: str) -> str:
-        return self._judge.code(text)
+        code = self._judge.code(text)
+        return f"{code.rstrip()}…\n" if code != text and self._closes(code) else code
 
     def _block(self) -> str | None:
         """The block that ends before a line which begins anew."""
         held = self._held
-        for found in _ANEW.finditer(held, self._looked):
+        for found in ANEW.finditer(held, self._looked):
             at = found.start()
             if at > LONGEST or not (self._final or _known(held, at)):
                 break
@@ -294,8 +305,13 @@ class Rewriter:
             self._looked = at + 1
             if at >= self._next_look:
                 if self._ends(held[:at], found[0]):
-                    return self._ended(at, self._judge.safe(held[:at], self._said))
+                    written = self._judge.safe(held[:at], self._said)
+                    if found[0][:1].isdigit() and not begins_anew(self._said + written, found[0]):
+                        written += "\n"  # a paragraph by now, which a number would go on with
+                    return self._ended(at, written)
                 self._next_look = 2 * (at + len(self._said))
+        else:
+            self._looked = max(self._looked, len(held) - _AHEAD)
         if len(held) >= LONGEST + _AHEAD:
             if self._removals:
                 self._removals.neutral(held[:LONGEST], self._removals.count)
@@ -307,13 +323,14 @@ class Rewriter:
         before = self._said + text
         if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
             return False  # no blank line goes before
-        if line[:1].isdigit() or _ANY_FENCE.search(before):
+        if line[:1].isdigit() or ANY_FENCE.search(before):
             return begins_anew(before, line)
         return True
 
     def _ended(self, end: int, written: str) -> str:
         self._take(end)
-        self._said, self._where, self._blank = "", "start", True
+        self._said, self._where, self._blank, self._item = "", "start", True, 0
+        self._apart = written.endswith("\n\n")
         return written
 
 

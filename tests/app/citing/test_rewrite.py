@@ -10,10 +10,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from app.citing.citations import Citations
-from app.citing.links import Addresses, markdown_link
+from app.citing.links import Addresses, markdown_link, untagged
 from app.citing.rewrite import Rewriter
 from app.core.language import vocabulary
 from app.core.turn import Source
+from app.pipeline.steps.cite import quoted
 from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
 
 PASSAGES = [
@@ -125,14 +126,36 @@ SHOWN = [
     ('[x](//evil.io "' + "t" * 99 + '") ![x](https://evil.io/' + "p" * 2100 + ")", "x x"),
     ("[x](&#106;avascript:a) [x](java\nscript:a) [x](/\\evil.io) [x](<\\\\evil.io>) [x](data:text/html,a)", "x [x](java\nscript:a) x x x"),
 ]  # fmt: skip
-CASES = [*NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]
+INDENTED = [
+    ("Do:\n\n    <div>\n      ![x](x)\n\nEnd [3]", "Do:\n\n```\n<div>\n  ![x](x)\n```\n\nEnd [1]"),
+    ("- a\n\n      <x>\n      ```\n\n- b", "- a\n\n  ````\n  <x>\n  ```\n  ````\n\n- b"),
+    ("-\n\n    ![x](x)\n", "-\n\n```\n![x](x)\n```\n"),
+    ("> a\n>\n>     <x>", "\\> a\n\\>\n\\> \\<x\\>"),
+]
+HOSTS = [
+    ('https://{x@evil.io/a https://"@evil.io https://| https://` https://{host}/v1', 'https\\://{x@evil.io/a https\\://"@evil.io https\\://| https\\://` https://{host}/v1'),
+    ("a //{x@evil.io b //x>@evil.io // c", "a  b >@evil.io // c"),
+]  # fmt: skip
+OTHERS_READ = [
+    ("~~~\n<b>\n ~~~https://evil.io/x\n<i>", "~~~\n<b>\n ~~~…\n<i>\n~~~"),
+    ("【1】:\n```\n<x>\n```\n", "[1]\\:\n```\n<x>\n```\n"),
+    (
+        "> ```\n![x](x)\n> y\n10. a\n    ~~~\n    ![x](x)",
+        "\\> \\`\\`\\`\n\\!\\[x\\]\\(x\\)\n\\> y\n\n10. a\n    ~~~\n    ![x](x)\n    ~~~",
+    ),
+    ("```a | b\n---|---\n\n<x>", "\\`\\`\\`a \\| b\n\\-\\-\\-\\|\\-\\-\\-\n\n\\<x>"),
+    ("0\n10. a\n    ~~~\n    ![x](x)", "0\n10. a\n    ~~~\n    x"),
+    ('x [<b>](/\\evil.io\n"t")|\n---\n', 'x \\[\\<b\\>\\]\\(\\/\\\\evil\\.io\n\\"t\\"\\)\\|\n\\-\\-\\-\n'),
+    ("# \\|![a | b](vbscript:x)\n---|---\n", "\\# \\\\\\|\\!\\[a \\| b\\]\\(vbscript\\:x\\)\n\\-\\-\\-\\|\\-\\-\\-\n"),
+]
+CASES = [*OTHERS_READ, *INDENTED, *HOSTS, *NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]
 
 
-@pytest.mark.parametrize(("text", "left"), CASES)
-def test_a_text_in_pieces_of_any_size_says_the_same(text: str, left: str) -> None:
+def test_a_text_in_pieces_of_any_size_says_the_same() -> None:
     """Right numbers, no invented address, no debris of one, and values, code and known addresses as they were."""
-    assert run(text) == left
-    assert {size: said for size in range(1, len(text)) if (said := run(text, size)) != left} == {}
+    for text, left in CASES:
+        for size in (100_000, 1, 2, 3, 7, 20):
+            assert run(text, size) == left, (text, size)
 
 
 ATOMS = [
@@ -142,18 +165,15 @@ ATOMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_any_text_in_any_pieces_says_the_same(seed: int) -> None:
+def test_any_text_in_any_pieces_says_the_same() -> None:
     """Also what no model would write."""
-    chance = random.Random(seed)
-    for _ in range(20):
+    chance = random.Random(1)
+    for _ in range(500):
         text = "".join(
             chance.choices([*ATOMS, *(text for text, _ in CASES)], [9] * len(ATOMS) + [1] * len(CASES), k=10)
         )
-        cuts = sorted(chance.choices(range(len(text) + 1), k=chance.randrange(1, 30)))
         made = rewriter()
-        pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-        assert "".join([*map(made.feed, pieces), made.rest()]) == run(text), repr(text)
+        assert "".join([*map(made.feed, pieces_of(text, chance)), made.rest()]) == run(text), repr(text)
 
 
 def test_text_that_can_be_nothing_else_is_not_delayed() -> None:
@@ -220,14 +240,22 @@ def test_hostile_text_takes_linear_time() -> None:
             assert given <= 12 * len(text), part
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_client_finds_what_must_not_be_there(seed: int) -> None:
+def test_no_client_finds_what_must_not_be_there() -> None:
     """Three clients' readings of what is left of hostile texts (`bench/markdown_fuzz.py` takes many more)."""
-    chance, clients = random.Random(seed), Clients()
-    for text in islice(texts(chance), 120):
+    chance, clients = random.Random(1), Clients()
+    for text in islice(texts(chance), 300):
         output = rewritten(pieces_of(text, chance))
         assert clients.findings(output) == [], (text, output)
         assert rewritten([text]) == output
+
+
+def test_extracts_and_titles_bring_no_tag_and_no_picture_from_elsewhere() -> None:
+    """A page's links stay, its pictures only from its own host, and tracking pixels nowhere."""
+    page = "<script>a</script> ![x](https://pixel.io/p.png) ![y](https://known.cz/p.png) [z](https://other.io) "
+    left = r"\<script>a\</script> x ![y](https://known.cz/p.png) [z](https://other.io) "
+    assert quoted(f"{page}<img src=//pixel.io/p>", ("https://known.cz/a",)) == rf"{left}\<img src=>"
+    assert quoted("![y](https://known.cz/p.png)", ()) == "y"
+    assert untagged("<img src=x onerror=y> a < b") == "‹img src=x onerror=y› a < b"
 
 
 def test_names_and_addresses_are_escaped() -> None:

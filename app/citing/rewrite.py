@@ -305,18 +305,23 @@ class Rewriter:
             self._looked = at + 1
             if at >= self._next_look:
                 if self._ends(held[:at], found[0]):
-                    written = self._judge.safe(held[:at], self._said)
-                    if found[0][:1].isdigit() and not begins_anew(self._said + written, found[0]):
-                        written += "\n"  # a paragraph by now, which a number would go on with
-                    return self._ended(at, written)
+                    return self._ended(at, self._judged(held[:at], found[0]))
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)
-        if len(held) >= LONGEST + _AHEAD:
-            if self._removals:
-                self._removals.neutral(held[:LONGEST], self._removals.count)
-            return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n")
-        return None
+        return self._ended(LONGEST, self._neutral(held[:LONGEST])) if len(held) >= LONGEST + _AHEAD else None
+
+    def _judged(self, text: str, line: str) -> str:
+        """The block as readers may get it, before this line."""
+        written = self._judge.safe(text, self._said)
+        if line[:1].isdigit() and not begins_anew(self._said + written, line):
+            written += "\n"  # a paragraph by now, which a number would go on with
+        return written
+
+    def _neutral(self, text: str) -> str:
+        if self._removals:
+            self._removals.neutral(text, self._removals.count)
+        return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
         """Whether the line after the text ends its block; only what a fence or a number makes of it takes a parser."""

@@ -58,6 +58,6 @@ def without_czech_analysis() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis, "_word_tokens", plain)
-        analysis._tokens.cache_clear()
+        analysis._kept_tokens.cache_clear()
         yield
-    analysis._tokens.cache_clear()
+    analysis._kept_tokens.cache_clear()

@@ -233,7 +233,8 @@ async def test_a_page_that_breaks_keeps_its_last_good_text(
     assert len((await run(site, tmp_path, ["/a", "/b", "/c"])).pages) == 3
     site.put("/b", "# b\n\n" + "- x\n" * 100_000, "text/markdown")
     again = await run(site, tmp_path, ["/a", "/b", "/c"])
-    assert "needs more than 150 MB of memory" in again.reports["b"].reason
+    # where the memory ends in the middle of C code, the process ends with it
+    assert re.search("needs more than 150 MB of memory|ends the process", again.reports["b"].reason)
     assert again.reports["b"].kept
     assert "Words of b." in again.pages["b"].markdown
 

@@ -95,16 +95,21 @@ class Program:
         return self.process.wait(seconds)
 
     def left_behind(self) -> list[str]:
-        """What still runs of its process group."""
-        listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True)
-        rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-        return [row[2] for row in rows if row[0] == str(self.process.pid) and not row[1].startswith("Z")]
+        """What still runs of its process group; helpers that end with the program have three seconds to notice."""
+        for _ in range(30):
+            listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True)
+            rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+            if not (left := [row[2] for row in rows if row[0] == str(self.process.pid) and not row[1].startswith("Z")]):
+                break
+            time.sleep(0.1)
+        return left
 
     def children(self) -> list[int]:
-        """The processes that it started."""
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
-        pairs = [line.split() for line in listed.stdout.splitlines()]
-        return [int(pid) for pid, parent in pairs if parent == str(self.process.pid)]
+        """The processes that it started, without the helpers of multiprocessing."""
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+        rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+        own = [row for row in rows if row[1] == str(self.process.pid) and "from multiprocessing" not in row[2]]
+        return [int(row[0]) for row in own]
 
 
 @contextmanager

@@ -14,9 +14,12 @@ BODY = orjson.dumps({"model": "docs-assistant", "messages": [{"role": "user", "c
 async def ask(port: int, request: bytes) -> tuple[bytes, bytes]:
     """Head and body of what comes back."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    writer.close()
+    try:
+        writer.write(request)
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    finally:
+        writer.close()
+        await writer.wait_closed()
     return head.lower(), body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 from app.text import analysis
 from eval.measure.gate import baseline_of, judge
 from eval.measure.result import RetrievalResult
+from ingestion.convert.workers import Workers
 from ingestion.split.markdown import MarkdownSplitter
 
 HALVES = 20
@@ -42,7 +44,11 @@ def lose_headings(monkeypatch: pytest.MonkeyPatch) -> None:
             for chunk in split(self, page, vectors)
         )
 
+    async def here(self, work, /, *arguments, **named):
+        return await asyncio.to_thread(work, *arguments, **named)
+
     monkeypatch.setattr(MarkdownSplitter, "split", headless)
+    monkeypatch.setattr(Workers, "run", here)  # a process of its own would know nothing of it
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from app.citing.citations import Citations
@@ -107,7 +108,8 @@ class _Answer:
             self._turn.citing.links += cited_links(self._turn, self._citations, sources, self._others)
         if sources and self._turn.request.links:
             rest += source_list(sources, self._language)
-        return [*([Text(rest)] if rest else []), *sources]
+        shown = [replace(source, snippet=safe_snippet(source.snippet, source.url)) for source in sources]
+        return [*([Text(rest)] if rest else []), *shown]
 
     def _refuses(self) -> bool:
         """Whether the model says no more than that the passages don't answer: then none of them is a source."""
@@ -116,6 +118,12 @@ class _Answer:
             return False
         first = hurried_sentences(said.partition("\n")[0], self._abbreviations)[0]
         return bool(re.search(self._language.no_answer, fold(first)))
+
+
+@lru_cache(maxsize=1000)
+def safe_snippet(snippet: str, url: str) -> str:
+    """A source's snippet as readers may get it; the same sections are cited again and again."""
+    return quoted(snippet, (url,))
 
 
 def quoted(text: str, pages: tuple[str, ...]) -> str:
@@ -160,7 +168,7 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
         url=url,
         section="" if name == title else untagged(name),
         language=language,
-        snippet=quoted(snippet, (url,)),
+        snippet=snippet,
         score=hit.score,
         translated_from="" if other else chunk.translated_from,
     )

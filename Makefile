@@ -19,7 +19,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[embedded,mcp,llamaindex,dev]'
+	$(PIP) -e '.[embedded,mcp,browser,llamaindex,dev]'
 	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7; \
 	else echo "No npm: tests with the official client for JavaScript will skip."; fi
 	@touch $@

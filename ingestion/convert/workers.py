@@ -84,8 +84,6 @@ class Workers:
         for worker in self._all:
             worker.end()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
-        if kind is None:  # else the program ends, and the server with it
-            await asyncio.to_thread(_end_server)
 
     async def run(
         self, work: Callable[Arguments, Result], /, *arguments: Arguments.args, **named: Arguments.kwargs
@@ -98,11 +96,6 @@ class Workers:
         finally:
             self._idle.put_nowait(worker)
         return made
-
-
-def _end_server() -> None:
-    """End the process that the others are copied from; by itself it would stay as long as the program does."""
-    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public way
 
 
 class _Crashed(Exception):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
@@ -52,32 +51,27 @@ class GuardedGeneration:
         self._generation = generation
         self._breaker = breaker
 
-    @contextmanager
-    def _asking(self) -> Iterator[None]:
-        with self._breaker.call(), busy():
-            yield
-
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
-        with self._asking():
+        with self._breaker.call(), busy():
             return await self._generation.search(query)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids."""
-        with self._asking():
+        with self._breaker.call(), busy():
             return await self._generation.fetch(ids)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""
-        with self._asking():
+        with self._breaker.call(), busy():
             return await self._generation.frequencies(tokens)
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown."""
-        with self._asking():
+        with self._breaker.call(), busy():
             return await self._generation.page(url)
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        with self._asking():
+        with self._breaker.call(), busy():
             return await self._generation.pages()

@@ -85,34 +85,26 @@ class GuardedModel:
         `options.timeout` seconds without text; reasoning counts as text for three times as long.
         """
         leave()
+        timer, said = None, False
         with self._streams.call() as call:
-            async with aclosing(self._guarded_stream(messages, options)) as events:
-                said = False
-                async for event in events:
-                    if not said and isinstance(event, Text):
-                        said = True
-                        call.worked()
-                    yield event
-
-    async def _guarded_stream(
-        self, messages: Sequence[Message], options: CallOptions
-    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        timer = None
-        try:
-            async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
-                timer = StallTimer(limit, options.timeout) if options.timeout else None
-                async for event in events:
-                    if timer:
-                        timer.received(event)
-                        timer.waiting = False
-                    yield event
-                    if timer:
-                        timer.waiting = True
-        except TimeoutError as error:
-            raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
-        finally:
-            if timer:
-                timer.stop()
+            try:
+                async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
+                    timer = StallTimer(limit, options.timeout) if options.timeout else None
+                    async for event in events:
+                        if not said and isinstance(event, Text):
+                            said = True
+                            call.worked()
+                        if timer:
+                            timer.received(event)
+                            timer.waiting = False
+                        yield event
+                        if timer:
+                            timer.waiting = True
+            except TimeoutError as error:
+                raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
+            finally:
+                if timer:
+                    timer.stop()
 
     async def close(self) -> None:
         """Close all connections."""

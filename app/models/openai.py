@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -137,7 +136,7 @@ class OpenAIModel:
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
             async for pieces in _stream_pieces(response, self._endpoint.url):
                 finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
-                for event in _merged(event for piece in pieces for event in _events(piece, think)):
+                for event in _events(pieces, think):
                     yield event
                 length += sum(len(piece.text) for piece in pieces)
                 if length > responses.TEXT_LENGTH:
@@ -155,22 +154,20 @@ class OpenAIModel:
         await self._endpoint.close()
 
 
-def _events(piece: responses.Piece, think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
-    if piece.usage is not responses.NO_USAGE:
-        yield piece.usage
-    if piece.reasoning:
-        yield Reasoning(piece.reasoning)
-    if piece.text:
-        yield from think.feed(piece.text)
-
-
-def _merged(events: Iterable[Text | Reasoning | Usage]) -> Iterator[Text | Reasoning | Usage]:
-    """Merge adjacent pieces of text: passing each through the pipeline costs more than the text itself."""
-    for kind, run in groupby(events, type):
-        if kind is Text:
-            yield Text("".join(event.text for event in run if isinstance(event, Text)))
-        else:
-            yield from run
+def _events(pieces: Iterable[responses.Piece], think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
+    """The pieces as events; adjacent texts become one, because passing each on costs more than the text itself."""
+    text = ""
+    for piece in pieces:
+        other: list[Usage | Reasoning] = [piece.usage] if piece.usage is not responses.NO_USAGE else []
+        if piece.reasoning:
+            other.append(Reasoning(piece.reasoning))
+        if other and text:
+            yield from think.feed(text)
+            text = ""
+        yield from other
+        text += piece.text
+    if text:
+        yield from think.feed(text)
 
 
 async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[responses.Piece]]:

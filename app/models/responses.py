@@ -9,10 +9,9 @@ import asyncio
 import math
 from collections.abc import Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 import numpy as np
@@ -38,8 +37,7 @@ NO_USAGE = Usage()
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """The content of one event of a stream; missing parts are empty."""
 
     text: str
@@ -106,11 +104,13 @@ def piece(payload: bytes, url: str) -> Piece:
         raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
     text = reasoning = finish = ""
     try:
-        for choice in _as(list, _or_default(event.get("choices"), []), "choices"):
-            delta = _as(dict, _or_default(_as(dict, choice, "choice").get("delta"), {}), "delta")
+        for choice in _as(list, event.get("choices") or [], "choices"):
+            delta = _as(dict, _as(dict, choice, "choice").get("delta") or {}, "delta")
             text += _text(delta.get("content"))
-            reasoning += str(delta.get("reasoning_content") or delta.get("reasoning") or "")
-            finish = _as(str, choice.get("finish_reason") or finish, "finish_reason")
+            if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+                reasoning += str(thought)
+            if reason := choice.get("finish_reason"):
+                finish = _as(str, reason, "finish_reason")
     except ValueError as error:
         raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
     return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NO_USAGE)
@@ -138,7 +138,7 @@ def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
         raise ModelError(f"{of} sent {len(rows)} vectors of lengths {sorted(lengths)[:10]} for {count} texts.")
     try:
         # check types first: numpy would convert strings to an array as wide as the longest one
-        kinds = {type(number) for row in rows for number in row}
+        kinds = set[type]().union(*(map(type, row) for row in rows))
         good = all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
         if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < MAX_COMPONENT).all()):
             return list(rows)
@@ -180,16 +180,12 @@ def _text(content: Any) -> str:
     return "".join(_as(str, part.get("text"), f"part of type {part.get('type')!r:.50}") for part in parts)
 
 
-def _or_default(value: Any, otherwise: Any) -> Any:
-    return otherwise if value is None else value
-
-
 def _count(value: Any) -> int:
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if numeric and 0 <= value <= MAX_TOKENS else 0
 
 
 def _as(kind: type[T], value: Any, name: str) -> T:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"the {name} is {type(value).__name__}, not {kind.__name__}")  # noqa: TRY004  # all are ValueErrors here
-    return value
+    if type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool)):
+        return value
+    raise ValueError(f"the {name} is {type(value).__name__}, not {kind.__name__}")

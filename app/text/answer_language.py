@@ -14,7 +14,7 @@ from typing import Any, Literal
 from app.core.prompts import Language
 from app.core.turn import LanguageCheck
 from app.text.analysis import fold
-from app.text.language import letter_statistics, likeliest, profiles_of
+from app.text.language import has_profile, letter_statistics, likeliest, profiles_of
 
 Verdict = Literal["right", "wrong", "unsure"]
 
@@ -68,7 +68,7 @@ class AnswerLanguage:
         self._own, self._foreign = own - others, others - own
         self._letters = languages[code].letters
         self._code = code
-        self._statistics = profiles(languages) if profiles_of([code]) else None  # others would be found in its texts
+        self._statistics = profiles(languages) if has_profile(code) else None  # others would be found in its texts
 
     def early(self, text: str) -> Verdict:
         """The verdict on the beginning of an answer, once more text wouldn't change it."""

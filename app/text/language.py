@@ -226,6 +226,12 @@ def profiles_of(codes: Iterable[str]) -> list[str]:
 
 
 @cache
+def has_profile(code: str) -> bool:
+    """Whether langdetect knows the language."""
+    return bool(profiles_of([code]))
+
+
+@cache
 def _profiles(codes: tuple[str, ...]) -> Any:
     """The letter statistics of these languages; None where one has none, as the others would be found in its texts."""
     profiles = profiles_of(codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.core.types import Candidate
 
@@ -35,7 +35,7 @@ def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], d
     for candidate in leg:
         best[candidate.url] = max(candidate.score, best.get(candidate.url, candidate.score))
     rise = {page.url: max(0.0, page.score - best[page.url]) for page in pages if page.url in best}
-    moved = [replace(candidate, score=candidate.score + rise.get(candidate.url, 0.0)) for candidate in leg]
+    moved = [candidate._replace(score=candidate.score + rise.get(candidate.url, 0.0)) for candidate in leg]
     return tuple(sorted(moved, key=lambda candidate: (-candidate.score, candidate.id))[:depth])
 
 

@@ -12,7 +12,7 @@ from ingestion.convert import Document
 from ingestion.convert.raw import with_anchors
 from ingestion.convert.slugs import RULES
 from ingestion.convert.workers import Workers
-from ingestion.split.blocks import Heading, pieces
+from ingestion.split.blocks import Heading, headings_of
 
 Way = Literal["auto", "github", "mkdocs", "none"]
 FEWEST = 2
@@ -114,7 +114,7 @@ class Anchors:
         """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
         if self.way == "none":
             return read
-        headings = await self.workers.run(_headings, read.markdown)
+        headings = await self.workers.run(headings_of, read.markdown)
         if all(heading.anchor for heading in headings):
             return read
         if self.way == "auto":
@@ -141,13 +141,8 @@ class Anchors:
         return known or Learnt(())
 
 
-def _headings(markdown: str) -> list[Heading]:
-    found = pieces(markdown, max(1, len(markdown)))
-    return [piece.heading for piece in found if piece.heading is not None]
-
-
 def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
-    return learn(known or Learnt(tuple(RULES)), headings, _headings(html))
+    return learn(known or Learnt(tuple(RULES)), headings, headings_of(html))
 
 
 def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:

@@ -18,6 +18,9 @@ _VAIN = 10
 """How many times a text may be looked through for the ends of tags and statements that have none."""
 
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
+# letter by letter, a long page would take ten times as long
+_STATEMENT_SIGN = re.compile(r"\\.|[\"'`{}\[\]()\n]", re.DOTALL)
+_TAG_SIGN = re.compile(r"[\"'`{}>]")
 
 
 def clean_mdx(text: str) -> str:
@@ -72,11 +75,10 @@ def _drop_modules(prose: str) -> str:
 
 def _statement_end(text: str, start: int) -> int:
     """Where the line ends on which all brackets are closed; -1 when there is none."""
-    open_brackets, quote, at = list[str](), "", start
-    while at < len(text):
-        char = text[at]
+    open_brackets, quote = list[str](), ""
+    for found in _STATEMENT_SIGN.finditer(text, start):
+        char = found[0] if quote else found[0][-1]  # a backslash protects a sign only in a string
         if quote:
-            at += char == "\\"
             quote = "" if char == quote else quote
         elif char in "\"'`":
             quote = char
@@ -85,8 +87,7 @@ def _statement_end(text: str, start: int) -> int:
         elif open_brackets and char == open_brackets[-1]:
             open_brackets.pop()
         elif char == "\n" and not open_brackets:
-            return at + 1
-        at += 1
+            return found.end()
     return len(text) if not (quote or open_brackets) else -1
 
 
@@ -116,17 +117,16 @@ def _drop_tags(prose: str) -> str:
 def _tag_end(text: str, at: int) -> int:
     """Where the tag ends, quotes and braces in its attributes respected; -1 when it doesn't."""
     depth, quote = 0, ""
-    while at < len(text):
-        char = text[at]
+    for found in _TAG_SIGN.finditer(text, at):
+        char = found[0]
         if quote:
             quote = "" if char == quote else quote
         elif char in "\"'`":
             quote = char
         elif char in "{}":
             depth += 1 if char == "{" else -1
-        elif char == ">" and depth <= 0:
-            return at + 1
-        at += 1
+        elif depth <= 0:
+            return found.end()
     return -1
 
 

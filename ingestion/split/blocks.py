@@ -117,6 +117,15 @@ def pieces(
     return _glued(made)
 
 
+def headings_of(markdown: str) -> list[Heading]:
+    """The headings of the whole text in order, without cutting it."""
+    lines = markdown.split("\n")
+    found = (
+        _heading(node, lines[start:end]) for node, start, end in _top_level(lines) if node and node.type == "heading"
+    )
+    return [piece.heading for piece in found if piece.heading is not None]
+
+
 def _sentences(paragraph: str, gap: str, room: _Room) -> Iterator[Piece]:
     cost = BEFORE_BLOCK
     for sentence in sentences(paragraph, room.abbreviations):

@@ -75,7 +75,8 @@ class _Answer:
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
         passages, and_or = passages_of(turn, others), prompts.vocabulary.and_or
         self._citations = Citations(passages, turn.request.first_number, words, and_or)
-        self._pages = tuple(hit.chunk.url for hit in turn.hits) if images == "site" else ()
+        self._images = images == "site"
+        self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
         addresses = Addresses(_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
@@ -108,7 +109,10 @@ class _Answer:
             self._turn.citing.links += cited_links(self._turn, self._citations, sources, self._others)
         if sources and self._turn.request.links:
             rest += source_list(sources, self._language)
-        shown = [replace(source, snippet=safe_snippet(source.snippet, source.url)) for source in sources]
+        shown = [
+            replace(source, snippet=safe_snippet(source.snippet, source.url if self._images else ""))
+            for source in sources
+        ]
         return [*([Text(rest)] if rest else []), *shown]
 
     def _refuses(self) -> bool:
@@ -121,9 +125,12 @@ class _Answer:
 
 
 @lru_cache(maxsize=1000)
-def safe_snippet(snippet: str, url: str) -> str:
-    """A source's snippet as readers may get it; the same sections are cited again and again."""
-    return quoted(snippet, (url,))
+def safe_snippet(snippet: str, page: str) -> str:
+    """The snippet with images from the host of `page` alone; without any image if `page` is empty.
+
+    Cached, because answers cite the same sections again and again.
+    """
+    return quoted(snippet, (page,))
 
 
 def quoted(text: str, pages: tuple[str, ...]) -> str:

@@ -309,16 +309,17 @@ async def test_what_pages_say_is_as_safe_as_what_the_model_says() -> None:
         yield Text("\n\n[1]")
         yield Done()
 
-    shown = {}
+    shown, snippets = {}, {}
     for images in ("site", "none"):
         given = turn(hits=(replace(hit(1), chunk=chunk),), events=events())
         cited = [event async for event in (await Cite(CITE.prompts, images)(given))["events"]]
         shown[images] = body(cited)
         (source,) = (event for event in cited if isinstance(event, Source))
         assert (source.title, source.section) == ("A ‹script›a‹/script› `x](//evil.io)", "‹img src=//evil.io›")
-        assert source.snippet == r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>."
+        snippets[images] = source.snippet
         assert r"\`x\](//evil.io) – " in text_of(cited)
-    assert shown == {
-        "site": r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>." + "\n\n[1]",
-        "none": r"See \<img src=> x p q <b>b</b>." + "\n\n[1]",
+    assert snippets == {
+        "site": r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>.",
+        "none": r"See \<img src=> x p q <b>b</b>.",
     }
+    assert shown == {images: f"{snippet}\n\n[1]" for images, snippet in snippets.items()}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
-from typing import NamedTuple
 
 from app.citing.citations import Citations
+from app.citing.edits import Edit, applied, escaping, escaping_open_brackets, fenced, with_marks
 from app.citing.links import ADDRESS, Addresses, address_in
-from app.citing.markdown import Indented, Reading, Span, Words, read
+from app.citing.markdown import Reading, Words, read
+from app.citing.parser import Span
 from app.citing.removals import Removals
 
 LONGEST = 20_000  # characters that are judged together
@@ -29,7 +30,6 @@ _LEADS_OUT = re.compile(
 )
 _LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
 _ALIVE = re.compile(r"<[a-z/!?]|!\[|\][(:\[]|https?:|www\.|@", re.IGNORECASE)
-_BACKTICKS = re.compile(r"`+")
 _TOUCHY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # without these a text has nothing to judge
 _WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
 _MAIL = re.compile(r"<[^:<>]*>")
@@ -38,18 +38,8 @@ _TITLE = re.compile(r"[<>\[\]`&\\]|//|www\.", re.IGNORECASE)
 _SWALLOWED = re.compile(r"[`\\\[\]!&]")
 _LINE_END = re.compile(r"\n[ \t>]*")
 _DEFINES = re.compile(r"(?<=\]):")
-_BRACKET = re.compile(r"[\[\]]")
-_BLACK = re.compile(r"\S")
 _AROUND = frozenset({"()", "<>"})
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
-
-
-class Edit(NamedTuple):
-    """Other text for a part of the source."""
-
-    start: int
-    end: int
-    text: str = ""
 
 
 class Judge:
@@ -82,7 +72,7 @@ class Judge:
         for _ in range(_ROUNDS):
             whole = before + text
             reading = read(whole)
-            edits = _kept(whole, reading, self._edits(whole, reading))
+            edits = with_marks(whole, reading, self._edits(whole, reading))
             if reading.odd or any(block.indent < 0 and _ALIVE.search(block.code) for block in reading.indented):
                 return None
             if edits and edits[0].start < len(before):
@@ -91,7 +81,7 @@ class Judge:
                 return self._numbered(whole, reading, len(before))
             if self._removals:
                 self._removals.edits(whole, edits, reading)
-            text = _applied(whole, edits)[len(before) :]
+            text = applied(whole, edits)[len(before) :]
         return None
 
     def code(self, text: str) -> str:
@@ -99,7 +89,7 @@ class Judge:
         edits = sorted(self.in_code(text, 0, len(text)))
         if self._removals:
             self._removals.edits(text, edits)
-        return _applied(text, edits)
+        return applied(text, edits)
 
     def _numbered(self, whole: str, reading: Reading, start: int) -> str | None:
         if self._citations is None:
@@ -108,7 +98,7 @@ class Judge:
         edits = [edit for words in ranges for edit in self._cited(whole, max(words.start, start), words.end)]
         if self._removals:
             self._removals.citations(whole[edit.start : edit.end] for edit in edits)
-        text = _applied(whole, _kept(whole, reading, edits))
+        text = applied(whole, with_marks(whole, reading, edits))
         if any(not edit.text for edit in edits):  # what stood apart may now be one
             reading = read(text)
             if reading.odd or next(self._edits(text, reading), None):
@@ -151,7 +141,7 @@ class Judge:
             yield from self._plain(text, words, code_follows=words.start < last_code)
         for block in reading.indented:  # others may see a paragraph, and something alive in it
             if _ALIVE.search(block.code):
-                yield _fenced(block)
+                yield fenced(block)
         for start, end in reading.code:
             yield from self.in_code(text, start, end)
         yield from (Edit(start, end) for start, end in reading.surplus)
@@ -220,11 +210,11 @@ class Judge:
                 yield edit
         for found in _HOST.finditer(text, start, end):
             yield Edit(found.start(), found.end())
-        yield from _escaping(_LIVE, text, start, end)
+        yield from escaping(_LIVE, text, start, end)
         if bracketed:  # it would be a definition
-            yield from _escaping(_DEFINES, text, start, end)
+            yield from escaping(_DEFINES, text, start, end)
         if code_follows or bracketed:
-            yield from _open_brackets(text, start, end)
+            yield from escaping_open_brackets(text, start, end)
 
     def bare(self, text: str, at: int, end: int) -> tuple[Edit | None, int]:
         """What is to be done about the address here, and where it ends; clients may find it longer than it is."""
@@ -253,45 +243,6 @@ class Judge:
         return Edit(at - around, stop + around), stop + around
 
 
-def _escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:
-    for found in signs.finditer(text, start, end):
-        yield Edit(found.start(), found.start(), "\\")
-
-
-def _fenced(block: Indented) -> Edit:
-    fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(block.code))])
-    lines = [fence, *block.code.rstrip("\n").split("\n"), fence]
-    indent = " " * block.indent
-    return Edit(block.start, block.end, "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))
-
-
-def _kept(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
-    """The edits, with a mark where without one the rest of a line might begin another block."""
-    kept: list[Edit] = []
-    for edit in sorted(set(edits), reverse=True):
-        bares = not edit.text and edit.start in reading.line_starts
-        kept.append(edit._replace(text="…") if bares and _may_begin(text, edit.end, kept) else edit)
-    return kept[::-1]
-
-
-def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
-    """Whether what is left from here may begin a block."""
-    if behind and behind[-1].start == at and not behind[-1].text:
-        at = behind[-1].end
-    return not text[at : at + 1].isalpha() and bool(_BLACK.search(text, at))
-
-
-def _open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
-    """Backslashes for brackets that nothing closes, where some clients take code behind them for an end."""
-    open_at: list[int] = []
-    for found in _BRACKET.finditer(text, start, end):
-        if found[0] == "[":
-            open_at.append(found.start())
-        elif open_at:
-            open_at.pop()
-    yield from (Edit(at, at, "\\") for at in open_at)
-
-
 def is_joined(text: str, at: int) -> bool:
     """Whether brackets here are those of an index: right behind a word, or behind up to ten such brackets."""
     for _ in range(10):
@@ -312,13 +263,3 @@ def neutral(text: str) -> str:
     """The text with all its signs shown as they are."""
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")
-
-
-def _applied(text: str, edits: list[Edit]) -> str:
-    parts, at = [], 0
-    for edit in sorted(set(edits)):
-        if edit.start < at:
-            continue  # within what another one took out
-        parts += [text[at : edit.start], edit.text]
-        at = edit.end
-    return "".join([*parts, text[at:]])

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses
-from app.citing.markdown import Reading, Span
+from app.citing.markdown import Reading
+from app.citing.parser import Span
 from app.core.turn import Removal, RemovalKind
 
 UNKNOWN = "no passage has this address"

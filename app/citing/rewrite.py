@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from app.citing.citations import Citations
-from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, neutral
+from app.citing.inline import WHOLE_BLOCK, Inline
+from app.citing.judge import LONGEST, Judge, neutral
 from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
@@ -24,9 +25,6 @@ from app.citing.signs import (
     FENCE,
     FENCE_UNSURE,
     ITEM,
-    MORE,
-    RUN,
-    RUN_UNSURE,
     SIGN,
     TAIL,
     WORDS,
@@ -51,6 +49,7 @@ class Rewriter:
         removals: Removals | None = None,
     ) -> None:
         self._citations, self._judge, self._removals = citations, Judge(addresses, citations, removals), removals
+        self._inline = Inline(self._judge, removals)
         self._own_list = OwnList(headings)
         self._begin()
         self._steps: dict[Where, Callable[[], str | None]] = {
@@ -188,79 +187,10 @@ class Rewriter:
         if sign == "\n":
             self._where, self._blank, self._apart = "start", False, False
             return self._take(1)
-        if sign == "//":
-            return self._host()
-        return self._sign(sign) if sign in MORE else self._address()
-
-    def _sign(self, sign: str) -> str | None:
-        held = self._held
-        simple, unsure = MORE[sign]
-        if match := simple.match(held):
-            return self._simple(sign, match[0])
-        return None if unsure.match(held) else self._wait_for_block()
-
-    def _simple(self, sign: str, text: str) -> str:
-        written: str | None = text
-        if sign == "`":
-            coded = next(self._judge.in_code(text, 0, len(text)), None)
-            written = None if coded or ("|" in text) else text
-        elif sign == "<":
-            written = text if text == "<" or TAG.fullmatch(text) else f"\\{text}"
-            if written != text and self._removals:
-                self._removals.tag(text)
-        elif sign == "&":
-            written = text if text[-1] != ";" or harmless(text) else None
-        elif sign in "[【":
-            written = self._brackets(text)
-        return self._wait_for_block() if written is None else self._take(len(text), written)
-
-    def _brackets(self, text: str) -> str | None:
-        """Brackets with our numbers; None where that takes a look at what is around them."""
-        if text[-1] == ")":
-            words, target = text[1:-1].split("](", 1)
-            plain = not SCHEME.search(words) and "//" not in words and self._judge.bracket(f"[{words}]") is None
-            return (
-                text
-                if plain and not is_joined(self._said, len(self._said)) and target in self._judge.addresses
-                else None
-            )
-        if SCHEME.search(text) or "//" in text:
-            return None
-        joined = is_joined(self._said, len(self._said))
-        parts = [text] if text[0] == "【" else [f"[{part}" for part in text.split("[")[1:]]
-        cited = [self._judge.bracket(part, joined=joined) for part in parts]
-        written = "".join(part if one is None else one for part, one in zip(parts, cited, strict=True))
-        apart = self._said[-1:].isspace() or self._held[len(text)].isspace()
-        if not apart and "" in cited:
-            return None
-        if self._removals:
-            self._removals.citations(part for part, one in zip(parts, cited, strict=True) if one is not None)
-        return written
-
-    def _address(self) -> str | None:
-        if not RUN.match(self._held):
-            return None if RUN_UNSURE.match(self._held) else self._wait_for_block()
-        last = self._said[-1:]
-        text = last + self._held
-        edit, end = self._judge.bare(text, len(last) + (self._held[0] == "("), len(text))
-        end -= len(last)
-        if edit is None:
-            return self._take(end)
-        if edit.text == " ":
-            return self._take(end, f"{self._held[:end]} ")
-        if edit.start == edit.end:
+        decision = self._inline.decide(sign, held, self._said, within=len(self._said) > self._begun)
+        if decision is WHOLE_BLOCK:
             return self._wait_for_block()
-        apart = last.isspace() or self._held[end].isspace()
-        if not apart or len(self._said) <= self._begun:
-            return self._wait_for_block()
-        if self._removals:
-            self._removals.edits(text, [edit])
-        return self._take(end, "")
-
-    def _host(self) -> str | None:
-        if len(self._held) == 2:
-            return None
-        return self._take(2) if self._held[2].isspace() else self._wait_for_block()
+        return self._take(*decision) if decision else None
 
     # ---- a fence, and a block that waits -----------------------------------------------------------
 

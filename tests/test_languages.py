@@ -22,10 +22,9 @@ from app.pipeline.replies import replied_numbers
 from app.pipeline.steps.relevance import ends, names
 from app.text.analysis import fold
 from app.text.answer_language import AnswerLanguage
-from app.text.blocks import sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import comparable
-from app.text.sentences import hurried_sentences
+from app.text.sentences import informal_sentences, quotable_sentences
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.split import open_splitter
@@ -272,9 +271,9 @@ def test_an_abbreviation_ends_no_german_sentence():
     """Where pages are cut, where an answer quotes them, and where a question begins."""
     text = "Volumes lassen sich z.B. Mit NFS teilen. Das gilt bzw. Galt i. d. R. Für alle. Ende."
     expected = ["Volumes lassen sich z.B. Mit NFS teilen.", "Das gilt bzw. Galt i. d. R. Für alle.", "Ende."]
-    assert sentences(text) == expected
+    assert quotable_sentences(text) == expected
     abbreviations = load_prompts(("de",)).vocabulary.abbreviations
-    refusal = hurried_sentences("Die Textstellen sagen z.B. über Kerberos nichts. Mehr weiß ich nicht.", abbreviations)
+    refusal = informal_sentences("Die Textstellen sagen z.B. über Kerberos nichts. Mehr weiß ich nicht.", abbreviations)
     assert re.search(GERMAN.no_answer, fold(refusal[0]))
     assert ends("Hallo. Wie kann ich z.B. MongoDB starten?", abbreviations) == ["Wie kann ich z.B. MongoDB starten?"]
 

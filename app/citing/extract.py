@@ -13,7 +13,8 @@ from app.core.language import vocabulary
 from app.core.prompts import Language
 from app.core.turn import Text, Turn
 from app.core.types import Hit
-from app.text.blocks import CUT, Block, blocks_of, bounded, joined, sentences
+from app.text.blocks import CUT, Block, blocks_of, bounded, joined
+from app.text.sentences import quotable_sentences
 
 PASSAGES = 3
 LONGEST_FIRST, LONGEST_NEXT = 900, 500  # characters; a block that is longer stays whole, save paragraphs
@@ -152,7 +153,7 @@ class _Candidate:
 
     def _best_sentences(self, text: str) -> str:
         """The sentence that has most of the question, and its neighbours while there is room."""
-        pieces = sentences(text, self.abbreviations)
+        pieces = quotable_sentences(text, self.abbreviations)
         scores = [sum(self.weights.get(word, 0.0) for word in stems(piece)) for piece in pieces]
         first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
         length = len(pieces[first])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import islice
 
 from app.core.prompts import Language, Prompts
 from app.core.turn import Message, Turn
 from app.text.analysis import fold
+from app.text.fences import outside_code
 from app.text.language import is_smalltalk
 
 KEPT_MESSAGES = 6
@@ -16,27 +19,26 @@ KEPT_CHARACTERS = 1500
 FEWEST_TELLING = 2
 MOST_REFERRING = 3  # telling words: a longer question says what it is about, and its "it" points to its own words
 MOST_OPENED = 4  # behind "And ..."
-_ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
-_CODE = re.compile(r"(`{3,}.*?(?:`{3,}|\Z)|`[^`\n]*`)", re.DOTALL)
+_ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 
 
 def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
     """The last messages before the question, our own source lists removed, each cut to a sensible length."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
     talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
-    heading = _heading(prompts)
-    cleaned = [replace(m, content=_clean(m, heading)) for m in talk]
-    said = [m for m in cleaned if m.content]
-    return tuple(replace(m, content=m.content[:KEPT_CHARACTERS]) for m in said[-KEPT_MESSAGES:])
+    heading = _heading(tuple(text for one in prompts.languages.values() for text in (one.sources, one.related)))
+    texts = ((message.role, _clean(message, heading)) for message in reversed(talk))
+    kept = list(islice((Message(role, text[:KEPT_CHARACTERS]) for role, text in texts if text), KEPT_MESSAGES))
+    return tuple(reversed(kept))
 
 
 def _clean(message: Message, heading: re.Pattern[str]) -> str:
     """What was said: without our lists of links, and without numbers that would point to passages of today."""
     if message.role != "assistant":
         return message.content.strip()
-    parts = _CODE.split(_without_lists(message.content, heading))  # array[1] in code is no citation
-    return "".join(part if i % 2 else _CITATION.sub("", part) for i, part in enumerate(parts)).strip()
+    # array[1] in code is no citation
+    return outside_code(_without_lists(message.content, heading), partial(_CITATION.sub, "")).strip()
 
 
 def _without_lists(text: str, heading: re.Pattern[str]) -> str:
@@ -59,11 +61,11 @@ def _list_end(lines: Sequence[str], start: int) -> int:
     return end if items or end == len(lines) else 0
 
 
-def _heading(prompts: Prompts) -> re.Pattern[str]:
-    """The line above our lists, in whatever form models imitate it."""
-    languages = prompts.languages.values()
-    headings = "|".join(re.escape(text.rstrip(":")) for each in languages for text in (each.sources, each.related))
-    return re.compile(rf"[ \t]*+(?:#{{1,6}}[ \t]*+)?(?:\*\*)?[ \t]*+(?:{headings})[ \t]*+:?[ \t]*+(?:\*\*)?:?[ \t]*+")
+@lru_cache(maxsize=8)
+def _heading(texts: tuple[str, ...]) -> re.Pattern[str]:
+    """The line above our lists of links, in whatever form models imitate it."""
+    names = "|".join(re.escape(text.rstrip(":")) for text in texts)
+    return re.compile(rf"[ \t]*+(?:#{{1,6}}[ \t]*+)?(?:\*\*)?[ \t]*+(?:{names})[ \t]*+:?[ \t]*+(?:\*\*)?:?[ \t]*+")
 
 
 def referred(messages: Sequence[Message], language: Language) -> str:

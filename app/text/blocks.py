@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.types import Chunk
-from app.text.sentences import sentences as split
 
 CUT = "…"
 Kind = Literal["paragraph", "list", "table", "code", "quote"]
@@ -101,19 +100,6 @@ def bounded(block: Block, longest: int) -> Block:
         lines.append(line)
         in_code ^= bool(_FENCE.match(line))
     return replace(block, text="\n".join([*lines, "", CUT]))
-
-
-def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
-    """The sentences of a paragraph; none ends within code or with one of the abbreviations."""
-    sentences: list[list[str]] = []
-    in_code = False
-    for piece in split(text, abbreviations):
-        if in_code:
-            sentences[-1].append(piece.rstrip())
-        else:
-            sentences.append([piece.rstrip()])
-        in_code ^= piece.count("`") % 2 == 1
-    return [" ".join(pieces) for pieces in sentences]
 
 
 def joined(blocks: Iterable[Block]) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 _FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
+_PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
 _TICKS = re.compile(r"(?P<escape>\\)?(?P<ticks>`+)|\n[ \t]*+(?=\n)")
 
 
@@ -19,13 +20,26 @@ def blocks(text: str) -> Iterator[tuple[bool, str]]:
             if lines:
                 yield False, "".join(lines)
             fence, lines = match[1], [line]
-        elif fence and line.strip(" \t>\r\n").rstrip(fence[0]) == "" and len(line.strip(" \t>\r\n")) >= len(fence):
+        elif fence and _closes(line, fence):
             yield True, "".join([*lines, line])
             fence, lines = "", []
         else:
             lines.append(line)
     if lines:
         yield bool(fence), "".join(lines)
+
+
+def _closes(line: str, fence: str) -> bool:
+    signs = line.strip(" \t>\r\n")
+    return len(signs) >= len(fence) and not signs.strip(fence[0])
+
+
+def code_lines(block: str) -> list[str]:
+    """The lines of a fenced block, without those of its fences."""
+    first, *lines = block.splitlines()
+    fence = _FENCE.match(first)
+    closed = fence and lines and _closes(lines[-1], fence[1])
+    return lines[:-1] if closed else lines
 
 
 def outside_fences(text: str, change: Callable[[str], str]) -> str:
@@ -70,12 +84,13 @@ def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
 
 def _outside_spans(prose: str, change: Callable[[str], str]) -> str:
     """Code spans are kept out by placeholders, so that `change` sees a construct that goes around one whole."""
+    if "`" not in prose:
+        return change(prose)
     spans: list[str] = []
-
     parts, at = list[str](), 0
     for start, end in code_spans(prose):
         parts.append(f"{prose[at:start]}\x00{len(spans)}\x00")
         spans.append(prose[start:end])
         at = end
     changed = change("".join([*parts, prose[at:]]))
-    return re.sub("\x00(\\d+)\x00", lambda match: spans[int(match[1])], changed)
+    return _PLACEHOLDER.sub(lambda match: spans[int(match[1])] if int(match[1]) < len(spans) else match[0], changed)

@@ -8,12 +8,11 @@ from functools import cache
 from types import MappingProxyType
 
 from app.core.language import vocabulary
+from app.text import fences
 
-_CITATION = re.compile(r"\[\d{1,3}\]")
+_CITATION = re.compile(r"\[\d{1,3}\]")  # as answers have it; [80, 443] is a value
 _LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+")
-_FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
-_SPAN = re.compile(r"`([^`\n]+)`")
 
 _PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
 _SYMBOLS: Mapping[str, str] = MappingProxyType(
@@ -83,17 +82,28 @@ def addresses(text: str) -> tuple[str, ...]:
 
 def code_lines(text: str) -> tuple[str, ...]:
     """The lines of the fenced code in a text."""
-    return tuple(line.strip() for _, block in _FENCED.findall(text) for line in block.splitlines() if line.strip())
+    lines = (line.strip() for code, block in fences.blocks(text) if code for line in fences.code_lines(block))
+    return tuple(line for line in lines if line)
 
 
 def code_spans(text: str) -> tuple[str, ...]:
     """The code between backticks in the sentences of a text."""
-    return tuple(span.strip() for span in _SPAN.findall(_FENCED.sub(" ", text)))
+    prose = _without_fences(text)
+    spans = (prose[start:end].strip("`").strip() for start, end in fences.code_spans(prose))
+    return tuple(span for span in spans if span)
 
 
 def without_code(text: str) -> str:
     """The sentences of a text."""
-    return _SPAN.sub(" ", _FENCED.sub(" ", text))
+    prose, parts, at = _without_fences(text), list[str](), 0
+    for start, end in fences.code_spans(prose):
+        parts.append(prose[at:start])
+        at = end
+    return " ".join([*parts, prose[at:]])
+
+
+def _without_fences(text: str) -> str:
+    return " ".join(piece for code, piece in fences.blocks(text) if not code)
 
 
 def spaced(text: str) -> str:

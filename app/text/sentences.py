@@ -27,7 +27,20 @@ def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[s
     return [*found, text[start:]] if start < len(text) else found
 
 
-def hurried_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
+def quotable_sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
+    """The sentences of a paragraph without the white space between them; none ends within a code span."""
+    found: list[list[str]] = []
+    in_code = False
+    for sentence in sentences(text, abbreviations):
+        if in_code:
+            found[-1].append(sentence.rstrip())
+        else:
+            found.append([sentence.rstrip()])
+        in_code ^= sentence.count("`") % 2 == 1
+    return [" ".join(pieces) for pieces in found]
+
+
+def informal_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
     """The sentences without the white space between, whatever they begin with: hurried people write no capitals."""
     found, start = list[str](), 0
     for gap in _STOP.finditer(text):

@@ -22,7 +22,7 @@ from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
 from app.pipeline.runner import Changes
 from app.text.analysis import fold
-from app.text.sentences import hurried_sentences
+from app.text.sentences import informal_sentences
 
 SNIPPET = 300
 REFUSED = "offered: the model finds no answer in the passages"
@@ -120,7 +120,7 @@ class _Answer:
         said = self._said.strip()
         if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
             return False
-        first = hurried_sentences(said.partition("\n")[0], self._abbreviations)[0]
+        first = informal_sentences(said.partition("\n")[0], self._abbreviations)[0]
         return bool(re.search(self._language.no_answer, fold(first)))
 
 

@@ -24,7 +24,7 @@ from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
 from app.text.analysis import PREFIX_MARK, analyse
 from app.text.language import both_ends, without_stopwords
-from app.text.sentences import hurried_sentences
+from app.text.sentences import informal_sentences
 
 SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
 UNKNOWN_NAME = 3.0  # times what another unknown word counts
@@ -111,7 +111,7 @@ def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
 
     People greet, say who they are and what they work with, and then ask.
     """
-    sentences = hurried_sentences(question.strip(), abbreviations)
+    sentences = informal_sentences(question.strip(), abbreviations)
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
     found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]

@@ -19,9 +19,10 @@ from app.pipeline.replies import replied_numbers
 from app.pipeline.steps.optional.condense import faithful
 from app.pipeline.steps.relevance import MOST_ENDS, ends
 from app.text.answer_language import AnswerLanguage
-from app.text.blocks import blocks_of, sentences
+from app.text.blocks import blocks_of
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import claims, comparable, occurs
+from app.text.sentences import quotable_sentences
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import client_of
 from tests.deadline import at_most
@@ -146,7 +147,7 @@ def test_passages_of_a_whole_page_are_read_in_linear_time() -> None:
     chunk = Chunk("c", "docs", "https://docs.example.org/a", 0, text, "en", "A", sections)
     with at_most(20):
         assert len(blocks_of(chunk)) >= 20_000
-        assert len(sentences("`Open. " + "Read it. " * 50_000)) == 1
+        assert len(quotable_sentences("`Open. " + "Read it. " * 50_000)) == 1
 
 
 HOSTILE_PAGE = "-" * 60 + "|\n\nquota " + "<br>" * 2000 + "|\n\n" + "quota, " * 3000 + "\n\n" + "`" * 3000

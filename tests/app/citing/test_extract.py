@@ -9,7 +9,8 @@ import pytest
 from app.citing.extract import LONGEST_FIRST, extract
 from app.core.prompts import load_prompts
 from app.core.types import Chunk, Hit, Section
-from app.text.blocks import blocks_of, sentences
+from app.text.blocks import blocks_of
+from app.text.sentences import quotable_sentences
 from tests.app.pipeline.turns import hit, text_of, turn
 from tests.deadline import at_most
 
@@ -106,7 +107,7 @@ def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
 
 def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
     """They are the pieces that may be quoted alone."""
-    assert sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [
+    assert quotable_sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [
         "Use `a. B` e.g. Docker.", "Then wait!", "Např. Helm.", "Konec."
     ]  # fmt: skip
 

@@ -44,6 +44,7 @@ def test_our_lists_and_numbers_are_left_out(answer: str) -> None:
         "Call `list[0]` first.",
         "1. Open it.\n2. Close it.",
         "See [2](https://docs.example.org).",
+        "A \x007\x00 and \x00" + "9" * 500 + "\x00, then `b[1]`.",
     ],
 )
 def test_what_an_answer_says_stays(answer: str) -> None:

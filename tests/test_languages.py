@@ -118,7 +118,7 @@ async def looked_up(assistants: Assistants, question: str) -> Turn:
 
 
 async def weighed_up(assistants: Assistants, question: str) -> Turn:
-    return await assistants.get("").weigh(Request((Message("user", question),), id="r"))
+    return await assistants.get("").assess(Request((Message("user", question),), id="r"))
 
 
 async def test_a_language_that_nobody_speaks_is_a_folder(tmp_path: Path):

@@ -84,7 +84,7 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
     """Context of the assistants that `build` returns; closes them at the end."""
     assistants = build(settings, model=model)
     try:
-        await assistants.prove()
+        await assistants.check_reranker()
         yield assistants
     finally:
         await assistants.close()

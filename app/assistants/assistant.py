@@ -75,7 +75,7 @@ class Assistant:
         """The turn after the passages are found and fused, without reranking, evidence check and synthesis."""
         return await run(upto(self.plan, "search"), await self.begin(request), search=True)
 
-    async def weigh(self, request: Request) -> Turn:
+    async def assess(self, request: Request) -> Turn:
         """The turn after the evidence check, which decides whether the passages are relevant to the question."""
         return await run(upto(self.plan, "evidence"), await self.begin(request))
 
@@ -216,11 +216,11 @@ class Assistants:
             details=details,
         )
 
-    async def prove(self) -> None:
+    async def check_reranker(self) -> None:
         """Check with the server that the reranker works for its steps. Raises `SettingsError` if it doesn't."""
         steps = [step for one in self.by_id.values() for group in one.plan for step in group]
         if first := next((step for step in steps if isinstance(step, Rerank)), None):
-            await first.prove()
+            await first.check_scores()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""The numbers of passages in an answer, as its source list will have them."""
+"""Renumbers the citations of an answer as in its list of sources."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import lru_cache
 
 from app.core.turn import Source
 
-LARGEST = 50  # more passages are never asked for: what is larger is a value, an invented number hardly is
+LARGEST = 50  # more passages are never retrieved, so a larger number is a value, not a citation
 
 
 @dataclass
 class Citations:
-    """Numbers the sections in the order of their first use."""
+    """Numbers the cited sections in the order of their first use."""
 
     passages: tuple[Source, ...]
     first: int = 1  # number of the first source
-    words: frozenset[str] = frozenset()  # what a model may call a passage
-    and_or: frozenset[str] = frozenset()  # what it may write between numbers
+    words: frozenset[str] = frozenset()  # what models call a passage
+    and_or: frozenset[str] = frozenset()  # what models write between numbers
     used: set[int] = field(default_factory=set)  # numbers of the passages that were cited
     _order: list[int] = field(default_factory=list)
 
@@ -29,10 +29,10 @@ class Citations:
         return bool(self._order)
 
     def cited(self, words: str) -> str | None:
-        """What readers see for these words between brackets; None when they are no citation.
+        """The replacement for these words and their brackets; None if they are no citation.
 
-        A number that no passage has is dropped. A value stays: numbers that can't be ours (0, over 50), a list
-        without any of ours, a range that goes beyond them.
+        Removes a number that no passage has. These are values, not citations: 0, numbers over 50, a list without any
+        number of a passage, a range that exceeds them.
         """
         if not (words.isdecimal() and len(words) < 4) and not _pattern(self.words, self.and_or).fullmatch(words):
             return None
@@ -50,7 +50,7 @@ class Citations:
         return [number for number in self._numbers(words.partition("†")[0]) if number > len(self.passages)]
 
     def _numbers(self, words: str) -> Iterator[int]:
-        """The numbers of a list; of a range all, and 0 for one that isn't from one passage to a later one."""
+        """The numbers of a list, and all numbers of a range; 0 for a range that isn't from one passage to a later one."""
         for found in _RANGE.finditer(words):
             low, high = int(found[1]), int(found[2] or found[1])
             yield from range(low, high + 1) if low == high or low < high <= len(self.passages) else [0]
@@ -63,7 +63,7 @@ class Citations:
         return self._order.index(first) + self.first
 
     def sources(self) -> tuple[Source, ...]:
-        """The cited sections as they are numbered in the text; all passages' sections when none was cited."""
+        """The cited sections, numbered as in the text; the sections of all passages if none was cited."""
         if not self._order:
             for passage in range(1, len(self.passages) + 1):
                 self._number(passage)

@@ -1,4 +1,4 @@
-"""An answer without a language model: the parts of the best passages that speak of the question, word for word."""
+"""Answers without a language model: quotes the parts of the best passages that fit the question."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from app.text.blocks import CUT, Block, blocks_of, bounded, joined
 from app.text.sentences import quotable_sentences
 
 PASSAGES = 3
-LONGEST_FIRST, LONGEST_NEXT = 900, 500  # characters; a block that is longer stays whole, save paragraphs
+LONGEST_FIRST, LONGEST_NEXT = 900, 500  # characters; only paragraphs are cut to fit
 LONGEST_PARAGRAPH = 500
-WORTH_QUOTING = 0.6  # of the best part's score: less is seldom about the question
-HEADING = 0.5  # what a word counts that only the heading above has
+WORTH_QUOTING = 0.6  # share of the best part's score; parts with less are seldom about the question
+HEADING = 0.5  # the weight of a word that only the heading has
 LONGEST_BLOCK = 2000
 
 
 def extract(turn: Turn, language: Language) -> list[Text]:
-    """The best parts of up to three passages, each under its heading and number, below a line that says what this is."""
-    said = [Text(language.extractive_intro)]
+    """Quotes the best parts of up to three passages, each with its heading and number, after a line of introduction."""
+    texts = [Text(language.extractive_intro)]
     heading = ""
     for part in _parts(turn, language):
         above = f"**{escaped(part.heading)}** [{part.number}]\n\n" if part.heading != heading else ""
         heading = part.heading
-        said += [Text(f"\n\n{above}"), Text(part.text, quoted=True)]
-    return said
+        texts += [Text(f"\n\n{above}"), Text(part.text, quoted=True)]
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is quoted of one passage; `number` is the passage's."""
+    """The part of a passage that is quoted; `number` is that of the passage."""
 
     number: int
     heading: str
@@ -47,14 +47,18 @@ class _Part:
 
 
 def _parts(turn: Turn, language: Language) -> list[_Part]:
-    """Best page first, the parts of one page as they stand there, nothing twice."""
+    """The parts to quote, without repetitions: best page first, parts of one page in its order."""
     candidates = _candidates(turn, language)
     best = max((candidate.score for candidate in candidates), default=0.0)
     parts: list[_Part] = []
     quoted: set[str] = set()
     for candidate in candidates:
         foreign = candidate.hit.chunk.language != turn.language and any(parts)
-        if len(parts) == PASSAGES or candidate.score < WORTH_QUOTING * best or (foreign and not _lone(parts, turn)):
+        if (
+            len(parts) == PASSAGES
+            or candidate.score < WORTH_QUOTING * best
+            or (foreign and not _all_foreign(parts, turn))
+        ):
             continue
         part = candidate.part(LONGEST_NEXT if parts else LONGEST_FIRST, quoted)
         if part.text:
@@ -63,8 +67,8 @@ def _parts(turn: Turn, language: Language) -> list[_Part]:
     return sorted(parts, key=lambda part: (pages.index(part.url), part.position))
 
 
-def _lone(parts: Sequence[_Part], turn: Turn) -> bool:
-    """Whether nothing in the reader's language has been quoted."""
+def _all_foreign(parts: Sequence[_Part], turn: Turn) -> bool:
+    """Whether no part in the reader's language is quoted yet."""
     return all(turn.hits[part.number - 1].chunk.language != turn.language for part in parts)
 
 
@@ -73,7 +77,7 @@ def _candidates(turn: Turn, language: Language) -> list[_Candidate]:
     passages = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
     words = [stems(block.text) & asked for _, _, blocks in passages for block in blocks]
     counts = Counter(word for found in words for word in found)
-    # what all blocks have says little about any of them
+    # a word of all blocks distinguishes none of them
     weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
     abbreviations = vocabulary().abbreviations | language.abbreviations
     return [_Candidate(number, hit, blocks, weights, abbreviations) for number, hit, blocks in passages if blocks]
@@ -81,7 +85,7 @@ def _candidates(turn: Turn, language: Language) -> list[_Candidate]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A passage that may be quoted."""
+    """A passage that can be quoted."""
 
     number: int
     hit: Hit
@@ -91,11 +95,11 @@ class _Candidate:
 
     @property
     def score(self) -> float:
-        """How much of the question its best block has."""
+        """The score of its best block."""
         return max(self._score(block) for block in self.blocks)
 
     def part(self, longest: int, quoted: set[str]) -> _Part:
-        """Its best block with what belongs to it; nothing of what was `quoted` before, which grows."""
+        """Its best block with what belongs to it, without blocks in `quoted`, to which it adds the quoted ones."""
         chosen = self._chosen(longest)
         sections = self.hit.chunk.sections
         path = sections[self.blocks[chosen.start].section].path if sections else ()
@@ -118,7 +122,7 @@ class _Candidate:
         )
 
     def _chosen(self, longest: int) -> range:
-        """The best block, what it announces or is announced by, and what follows in its section while there is room."""
+        """The best block, the blocks that it leads to or that lead to it, and what follows in its section and fits."""
         scores = [self._score(block) for block in self.blocks]
         first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
         while first > 0 and self.blocks[first - 1].leads and self._together(first - 1, first):
@@ -130,9 +134,9 @@ class _Candidate:
                 break
             last += 1
             length += self._length(last)
-        while last > first and self.blocks[last].leads:  # it would announce nothing
+        while last > first and self.blocks[last].leads:  # nothing follows that it could lead to
             last -= 1
-        # what follows usually explains or shows it; what stands before only where nothing more follows
+        # blocks after it usually explain it; blocks before it only if no more follow
         while first > 0 and self._together(first - 1, first) and length + self._length(first - 1) <= longest:
             first -= 1
             length += self._length(first)
@@ -152,7 +156,7 @@ class _Candidate:
             yield replace(block, text=self._best_sentences(block.text)) if long else bounded(block, LONGEST_BLOCK)
 
     def _best_sentences(self, text: str) -> str:
-        """The sentence that has most of the question, and its neighbours while there is room."""
+        """The sentence with most words of the question, and the neighbours that fit."""
         pieces = quotable_sentences(text, self.abbreviations)
         scores = [sum(self.weights.get(word, 0.0) for word in stems(piece)) for piece in pieces]
         first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
@@ -166,8 +170,8 @@ class _Candidate:
                 first, length = first - 1, length + before
             else:
                 break
-        said = " ".join(pieces[first : last + 1])
-        return f"{f'{CUT} ' if first else ''}{said}{f' {CUT}' if last + 1 < len(pieces) else ''}"
+        chosen = " ".join(pieces[first : last + 1])
+        return f"{f'{CUT} ' if first else ''}{chosen}{f' {CUT}' if last + 1 < len(pieces) else ''}"
 
 
 def _normal(block: Block) -> str:

@@ -1,4 +1,4 @@
-"""What a reader's client may make of a Markdown text: no link or picture to where none may lead, no HTML but a little."""
+"""Makes blocks of Markdown safe for all clients: removes unknown links and images, and escapes all but plain HTML tags."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.citing.markdown import Reading, Words, read
 from app.citing.parser import Span
 from app.citing.removals import Removals
 
-LONGEST = 20_000  # characters that are judged together
-_MOST_BRACKETS = 300  # in them: finding their ends takes the parser the square of their number
-_ROUNDS = 8  # what is taken off may bare something else
+LONGEST = 20_000  # characters of a block
+_MOST_BRACKETS = 300  # of a block: the parser needs quadratic time to find their ends
+_ROUNDS = 8  # removing one thing can uncover another
 TAG = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
 SCHEME = re.compile(r"https?://|ftps?://|www\.", re.IGNORECASE)
 _RUN = re.compile(r"[^\s<]*")
@@ -30,7 +30,7 @@ _LEADS_OUT = re.compile(
 )
 _LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
 _ALIVE = re.compile(r"<[a-z/!?]|!\[|\][(:\[]|https?:|www\.|@", re.IGNORECASE)
-_TOUCHY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # without these a text has nothing to judge
+_RISKY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # a text without these signs is safe
 _WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
 _MAIL = re.compile(r"<[^:<>]*>")
 _ENTITY_SIGNS = frozenset("<>&\"'|*_#`[]{}()!~\\ $^+")
@@ -43,7 +43,7 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
 
 
 class Judge:
-    """Rewrites whole blocks; without `citations` their numbers are left alone. `removals` collects what is removed."""
+    """Rewrites whole blocks. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
     def __init__(
         self, addresses: Addresses, citations: Citations | None = None, removals: Removals | None = None
@@ -55,8 +55,8 @@ class Judge:
         }  # fmt: skip
 
     def safe(self, text: str, before: str = "") -> str:
-        """The text as readers may get it. `before` is what they got of the same blocks."""
-        if not _TOUCHY.search(text):
+        """The text, safe for readers. `before` is what they already got of the same blocks."""
+        if not _RISKY.search(text):
             return text
         so_far = self._removals.count if self._removals else 0
         shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
@@ -68,7 +68,7 @@ class Judge:
         return f"{apart}{neutral(text)}"
 
     def _judged(self, text: str, before: str) -> str | None:
-        """The text without what must not be; None where it would not do."""
+        """The safe text; None if edits can't make it safe."""
         for _ in range(_ROUNDS):
             whole = before + text
             reading = read(whole)
@@ -99,7 +99,7 @@ class Judge:
         if self._removals:
             self._removals.citations(whole[edit.start : edit.end] for edit in edits)
         text = applied(whole, with_marks(whole, reading, edits))
-        if any(not edit.text for edit in edits):  # what stood apart may now be one
+        if any(not edit.text for edit in edits):  # the text around a removed citation may now form something else
             reading = read(text)
             if reading.odd or next(self._edits(text, reading), None):
                 return None
@@ -120,7 +120,7 @@ class Judge:
                 yield Edit(found.start(), at, written)
 
     def bracket(self, bracket: str, *, joined: bool = False) -> str | None:
-        """What readers see for brackets and what is in them; None where that is no citation."""
+        """The replacement for the brackets and their content; None if they are no citation."""
         if self._citations is None or joined:
             return None
         words = bracket[1:-1]
@@ -128,18 +128,18 @@ class Judge:
             cited = self._citations.cited(words[1:-1])
         return cited
 
-    # ---- what must not be -----------------------------------------------------------------------
+    # ---- what isn't allowed ---------------------------------------------------------------------
 
     def _edits(self, text: str, reading: Reading) -> Iterator[Edit]:
         for span in reading.spans:
             if span.kind == "html_inline" and span.start in reading.line_starts:
-                yield Edit(span.start, span.start, "\\")  # it might begin a block of HTML
+                yield Edit(span.start, span.start, "\\")  # it could begin a block of HTML
             elif rule := self._rules.get(span.kind):
                 yield from rule(text, span)
         last_code = max((span.start for span in reading.spans if span.kind == "backticks"), default=0)
         for words in reading.texts:
             yield from self._plain(text, words, code_follows=words.start < last_code)
-        for block in reading.indented:  # others may see a paragraph, and something alive in it
+        for block in reading.indented:  # other clients can read it as a paragraph
             if _ALIVE.search(block.code):
                 yield fenced(block)
         for start, end in reading.code:
@@ -163,7 +163,7 @@ class Judge:
 
     @staticmethod
     def _leads(span: Span, words: str, allowed: bool) -> bool:
-        """Whether it may stay: all clients have to read it as we do."""
+        """Whether it is allowed, and all clients read it as we do."""
         return allowed and words.count("`") % 2 == 0 and not _TITLE.search(span.title)
 
     def _autolink(self, text: str, span: Span) -> Iterator[Edit]:
@@ -183,12 +183,14 @@ class Judge:
             yield Edit(span.start, span.start, "\\")
 
     def _span(self, text: str, span: Span) -> Iterator[Edit]:
-        for found in _LINE_END.finditer(text, span.start, span.end):  # others may see a block's beginning in it
+        for found in _LINE_END.finditer(
+            text, span.start, span.end
+        ):  # other clients can see the beginning of a block in it
             yield Edit(found.start(), found.end(), " ")
         yield from self.in_code(text, span.start, span.end)
 
     def in_code(self, text: str, start: int, end: int) -> Iterator[Edit]:
-        """Addresses that no passage has: who reads the text otherwise than we do finds none, either."""
+        """Removes addresses that no passage has, because other clients may not read this as code."""
         for found in ADDRESS.finditer(text, start, end):
             address = address_in(found[0])
             if address not in self.addresses:
@@ -201,7 +203,7 @@ class Judge:
                 yield Edit(found.start(), found.end())
 
     def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
-        """Text outside of all: bare addresses, which clients make links of, and signs that others read otherwise."""
+        """Plain text: removes unknown addresses, and escapes signs that other clients read differently."""
         start, end, bracketed = words
         at = start
         while found := SCHEME.search(text, at, end):
@@ -211,13 +213,13 @@ class Judge:
         for found in _HOST.finditer(text, start, end):
             yield Edit(found.start(), found.end())
         yield from escaping(_LIVE, text, start, end)
-        if bracketed:  # it would be a definition
+        if bracketed:  # it would define a link
             yield from escaping(_DEFINES, text, start, end)
         if code_follows or bracketed:
             yield from escaping_open_brackets(text, start, end)
 
     def bare(self, text: str, at: int, end: int) -> tuple[Edit | None, int]:
-        """What is to be done about the address here, and where it ends; clients may find it longer than it is."""
+        """The edit for the address here, if it needs one, and where it ends; clients can read more as the address than we do."""
         scheme = SCHEME.match(text, at)
         run = _RUN.match(text, at)
         assert scheme is not None
@@ -226,7 +228,7 @@ class Judge:
         if found is None:
             behind = text[scheme.end() : run.end()]
             if behind and (":" not in scheme[0] or "@" in behind or unicodedata.category(behind[0])[0] not in "PZC"):
-                # some clients see one, also within a word, or with signs for a host
+                # some clients see an address within a word, or with other signs as host
                 sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
                 return Edit(sign, sign, "\\"), scheme.end()
             return None, scheme.end()
@@ -234,7 +236,7 @@ class Judge:
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:
-            # some clients' links go up to a blank, and take in the sign that would begin code or an escape
+            # some clients' links end at a blank, and include a sign that would begin code or an escape
             swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
             return (Edit(stop, stop, " ") if swallows else None), stop
         if len(address) <= len(scheme[0]):
@@ -244,7 +246,7 @@ class Judge:
 
 
 def is_joined(text: str, at: int) -> bool:
-    """Whether brackets here are those of an index: right behind a word, or behind up to ten such brackets."""
+    """Whether brackets here are an index: right after a word, or after up to ten such brackets."""
     for _ in range(10):
         if text[at - 1 : at] != "]" or (opening := text.rfind("[", 0, at)) < 0:
             break
@@ -254,12 +256,12 @@ def is_joined(text: str, at: int) -> bool:
 
 
 def harmless(entity: str) -> bool:
-    """Whether it stands for a sign that needs one, and not for a part of an address."""
+    """Whether the entity is one of a sign that needs escaping, not of a part of an address."""
     sign = unescape(entity)
     return sign in _ENTITY_SIGNS or not sign.isascii()
 
 
 def neutral(text: str) -> str:
-    """The text with all its signs shown as they are."""
+    """The text with all signs escaped."""
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")

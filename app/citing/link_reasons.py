@@ -1,4 +1,4 @@
-"""Why an answer has its links: for each the passage, its section and what chose that section, for the trace alone."""
+"""Explains the links of an answer for the trace: the passage, its section, and why that section."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _NO_ANCHOR = "; its anchor isn't known, so the link leads to its page"
 
 
 def cited_links(
-    turn: Turn, citations: Citations, sources: tuple[Source, ...], others: Mapping[str, Counterpart]
+    turn: Turn, citations: Citations, sources: tuple[Source, ...], translations: Mapping[str, Counterpart]
 ) -> list[Link]:
-    """Those to the sources: one for each cited passage, as several may stand behind one source."""
+    """The links to the sources: one for each cited passage, because a source can have several."""
     wanted = asked_stems(turn)
     used = citations.used or range(1, len(citations.passages) + 1)
     links = []
     for source in sources:
         for passage in (one for one in citations.passages if one.url == source.url and one.number in used):
             hit = turn.hits[passage.number - 1]
-            reason = f"{'' if citations.used else _UNCITED}{_section(hit.chunk, wanted, others)}"
+            reason = f"{'' if citations.used else _UNCITED}{_section(hit.chunk, wanted, translations)}"
             if source.section and "#" not in source.url:
                 reason += _NO_ANCHOR
             links.append(
@@ -33,11 +33,11 @@ def cited_links(
     return links
 
 
-def _section(chunk: Chunk, wanted: set[str], others: Mapping[str, Counterpart]) -> str:
-    reason, other = section_reason(chunk, wanted), others.get(chunk.url)
-    return f"{reason}; {other.reason(best_section(chunk, wanted))}" if other else reason
+def _section(chunk: Chunk, wanted: set[str], translations: Mapping[str, Counterpart]) -> str:
+    reason, translation = section_reason(chunk, wanted), translations.get(chunk.url)
+    return f"{reason}; {translation.reason(best_section(chunk, wanted))}" if translation else reason
 
 
 def offered_links(hits: Iterable[Hit], reason: str) -> list[Link]:
-    """Those to whole pages that an answer without sources offers, the best hits first."""
+    """The links to whole pages that an answer without sources offers, best hits first."""
     return [Link(None, None, hit.chunk.id, hit.chunk.url, "", reason, hit.score) for hit in hits]

@@ -1,4 +1,4 @@
-"""Addresses in answers: ours written safely, and those of the passages told from a model's own."""
+"""Writes links safely, and distinguishes addresses of the passages from invented ones."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _HOST = re.compile(r"https?://([\w.-]+)(?::\d+)?(?=[/?#]|\Z)", re.IGNORECASE)
 
 
 class Addresses:
-    """Those that texts have, and stand-ins such as localhost. Pictures are shown from the hosts of `pages` alone."""
+    """The addresses in texts, and placeholders such as localhost. Images may come from the hosts of `pages` only."""
 
     def __init__(self, texts: Iterable[str], pages: Iterable[str] = ()) -> None:
         self._texts, self._pages = tuple(texts), tuple(pages)
 
     @cached_property
-    def _known(self) -> frozenset[str]:  # most answers have no address to look up
+    def _known(self) -> frozenset[str]:  # most answers have no addresses to check
         return frozenset(_plain(address_in(found)) for text in self._texts for found in _ALL.findall(text))
 
     def __contains__(self, address: str) -> bool:
-        """Whether a reader may be led there."""
+        """Whether an answer may link to the address."""
         return self._knows(address) or bool(_PLACEHOLDER.match(address))
 
     def _knows(self, address: str) -> bool:
@@ -46,18 +46,18 @@ class Addresses:
         return any(one in self._known for one in whole)
 
     def shows(self, address: str) -> bool:
-        """Whether a reader's client may load a picture from there."""
+        """Whether clients may load an image from the address."""
         return host_of(address) in {host_of(page) for page in self._pages} - {""} and self._knows(address)
 
 
 def host_of(address: str) -> str:
-    """The host of a web address in small letters; empty where a browser might read another one."""
+    """The host of a web address in lower case; empty if browsers could read another one."""
     found = _HOST.match(address)
     return found[1].lower() if found else ""
 
 
 def address_in(run: str) -> str:
-    """The address without what a sentence or a list puts behind it: signs, a parenthesis that closes, another one."""
+    """The address without what follows it in a sentence or list: punctuation, a closing parenthesis, another address."""
     if following := _NEXT.search(run):
         run = run[: following.start()]
     depth = 0
@@ -70,23 +70,23 @@ def address_in(run: str) -> str:
 
 
 def _plain(address: str) -> str:
-    """For comparing: as it is read, without fragment and last slash."""
+    """The address for comparisons: decoded, without fragment and last slash."""
     read = unicodedata.normalize("NFC", unquote(unescape(address)))
     return read.partition("#")[0].rstrip("/").casefold()
 
 
 def markdown_link(name: str, url: str) -> str:
-    """A Markdown link that neither the name's signs nor the address' can break."""
+    """A Markdown link; no sign in the name or address can break it."""
     return f"[{escaped(name)}]({quote(url, safe=_SAFE)})"
 
 
 def escaped(name: str) -> str:
-    """Plain text as Markdown on one line that shows it as it is."""
+    """Plain text as Markdown on one line, with all signs escaped."""
     return _SIGN.sub(r"\\\g<0>", " ".join(name.split()))
 
 
 def untagged(name: str) -> str:
-    """Plain text in which nobody finds a tag of HTML: its angle brackets are single quotation marks then."""
+    """Plain text without HTML tags: their angle brackets become single quotation marks."""
     return _TAG.sub(lambda found: found[0].translate(_ANGLES), name)
 
 
@@ -99,7 +99,7 @@ def related_pages(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def related_list(hits: Iterable[Hit], language: Language) -> str:
-    """Up to three pages below a heading that promises no more than that they may help; empty without any."""
+    """Markdown of up to three pages under the heading for related pages; empty without hits."""
     lines = [f"- {markdown_link(hit.chunk.title or hit.chunk.url, hit.chunk.url)}" for hit in related_pages(hits)]
     return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
 
@@ -109,4 +109,4 @@ _SIGN = re.compile(
 )
 _ANGLES = {ord("<"): 0x2039, ord(">"): 0x203A}
 _TAG = re.compile(r"<(?=[a-z/!?])[^<>]*>?", re.IGNORECASE)
-_SAFE = "%/:=&?~#+!$,;'@*"  # what Markdown and a browser take as it is; brackets and spaces are encoded
+_SAFE = "%/:=&?~#+!$,;'@*"  # signs that Markdown and browsers don't change; brackets and spaces are encoded

@@ -1,4 +1,4 @@
-"""Markdown as a CommonMark parser reads it, each thing with its place in the source."""
+"""Finds the parts of a Markdown text and their places in the source, as a CommonMark parser reads them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from markdown_it.token import Token
 
 from app.citing.parser import Span, parser_with_spans
 
-_MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # what no marker of a block has
+_MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # signs that no block marker has
 _CLOSING = re.compile(r"[ \t>]*([`~]{3,})\s*")
 _BEGINS = re.compile(
     r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}"
-)  # what others take for another block than a table
+)  # what other clients don't read as a table
 _PROBE = "x"
 
 
@@ -30,7 +30,7 @@ class Words(NamedTuple):
 
 
 class Indented(NamedTuple):
-    """Code without a fence; `indent` is where one would stand, -1 where that can't be told."""
+    """Code without a fence; `indent` is the indent of a fence there, -1 if unknown."""
 
     start: int
     end: int
@@ -40,26 +40,24 @@ class Indented(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """What stands where. `odd`: there is text whose place can't be told."""
+    """The parts of a text. `odd`: the place of some text is unknown."""
 
     spans: list[Span] = field(default_factory=list)
     texts: list[Words] = field(default_factory=list)
     code: list[tuple[int, int]] = field(default_factory=list)
     indented: list[Indented] = field(default_factory=list)
-    line_starts: set[int] = field(default_factory=set)  # where the text of a line begins, behind all markers
-    surplus: list[tuple[int, int]] = field(default_factory=list)  # cells that a table has no column for
+    line_starts: set[int] = field(default_factory=set)  # where the text of a line begins, after all markers
+    surplus: list[tuple[int, int]] = field(default_factory=list)  # cells without a column
     odd: bool = False
 
 
 def read(text: str) -> Reading:
-    """The text's links, pictures, tags, code and plain text. Blocks of HTML and definitions of links are read as if they
-    were none.
-    """
+    """The text's links, images, tags, code and plain text. HTML blocks and link definitions count as plain text."""
     return _Placed(text).reading(_PARSER.parse(text))
 
 
 def begins_anew(text: str, line: str) -> bool:
-    """Whether a line that begins so ends all that stands before, save a list that it goes on."""
+    """Whether a line that begins so ends every block before it, except a list that it continues."""
     at = text.count("\n")
     tokens = _BLOCKS.parse(f"{text}{line}{_PROBE}")
     return any(
@@ -71,7 +69,7 @@ def begins_anew(text: str, line: str) -> bool:
 
 
 class _Placed:
-    """Finds the places of tokens in the source."""
+    """Finds the place of each token in the source."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -81,7 +79,7 @@ class _Placed:
         self._starts.append(len(text))
         self._reading = Reading()
         self._covered: list[tuple[int, int]] = []
-        self._cells: dict[int, int] = {}  # how far the cells of a line were found
+        self._cells: dict[int, int] = {}  # where the last cell found in a line ends
 
     def reading(self, tokens: Iterable[Token]) -> Reading:
         found = self._reading
@@ -96,7 +94,9 @@ class _Placed:
                 self._inline(token, cell=cell)
             elif token.type == "table_open" and token.map:
                 rule = token.map[0] + 1
-                found.odd = found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]  # or a heading's
+                found.odd = (
+                    found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]
+                )  # or the line of a heading
             cell = token.type in {"th_open", "td_open"}
         self._covered += found.code
         for gap in self._gaps():
@@ -121,7 +121,7 @@ class _Placed:
         )
 
     def _loose(self, fence: Token, start: int, end: int) -> bool:
-        """Whether other readers may see another end of the fence."""
+        """Whether other clients can see another end of the fence."""
         lines = self._text[start:end].rstrip("\n").split("\n")
         closing = [_CLOSING.fullmatch(line) for line in lines]
         ends = [
@@ -158,14 +158,14 @@ class _Placed:
             self._reading.texts.append(Words(places[start], places[end], token.content.startswith("[")))
 
     def _places(self, content: str, first: int, last: int) -> list[int] | None:
-        """For each character of the content, and its end, the place in the source."""
+        """The place in the source of each character of the content, and of its end."""
         places: list[int] = []
         for number, line in enumerate(content.split("\n"), start=first):
             if number >= last:
                 return None
             start, end, words = self._starts[number], self._starts[number + 1], line.strip()
             at = start + len(self._text[start:end].rstrip()) - len(words)
-            if not self._text.startswith(words, at):  # a heading may be closed by signs
+            if not self._text.startswith(words, at):  # a heading can end with signs
                 at = self._text.find(words, start, end)
             if at < start:
                 return None
@@ -175,7 +175,7 @@ class _Placed:
         return places
 
     def _cell(self, token: Token) -> list[int] | None:
-        """The same in a table's cell, where a bar has a backslash before it."""
+        """As `_places`, for a table cell, where a bar is escaped."""
         assert token.map is not None
         line = token.map[0]
         written = token.content.replace("|", "\\|")
@@ -194,7 +194,7 @@ class _Placed:
 
 
 def _texts(content: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
-    """What is in no span, or in the words of one."""
+    """The parts in no span, or in the words of a link or image."""
     taken = []
     for span in spans:
         if span.kind in {"link", "image"}:

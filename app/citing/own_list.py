@@ -1,4 +1,4 @@
-"""The list of sources that a model writes at the end of its answer."""
+"""Removes the list of sources that a model writes at the end of its answer."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import re
 
 _ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
 _ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
-LONGEST = 4000  # characters; what is longer is no mere list of sources
+LONGEST = 4000  # characters; a longer text is more than a list of sources
 _NAMES_SOURCE = re.compile(r"\[[^\[\]\n]+\]|://|www\.|【")
 
 
 class OwnList:
-    """Takes out a list of sources that a model wrote at the end, below one of the headings: ours follows."""
+    """Removes a list of sources at the end of a text, below one of the headings, because ours follows."""
 
     def __init__(self, headings: frozenset[str]) -> None:
         self._headings = headings  # in small letters
         self._held = ""
         self._fresh = True  # nothing has passed yet
-        self._heading, self._looked = False, 0  # what the lines of `_held` that were looked at are, and how far they go
+        self._heading, self._looked = False, 0  # whether the heading was read, and how much of `_held`
 
     @property
     def idle(self) -> bool:
-        """Whether text without a line end can't be of such a list."""
+        """Whether text without a line end can't belong to such a list."""
         return not (self._held or self._fresh)
 
     def feed(self, text: str) -> str:
-        """The text that can't be of such a list; line ends wait for what follows them."""
+        """The text that can't belong to such a list; line ends wait for the next text."""
         if self.idle and "\n" not in text:
             return text
         text, self._held = self._held + text, ""
@@ -40,7 +40,7 @@ class OwnList:
         return text
 
     def _undecided(self, text: str, start: int) -> int:
-        """How far the lines from here may be blank, a heading and its list: all of the text, or up to a line that isn't."""
+        """How far the lines from here can be a heading and its list: the whole text, or up to a line that isn't."""
         at = start + self._looked
         while at < len(text):
             newline = text.find("\n", at)
@@ -62,7 +62,7 @@ class OwnList:
         return any(heading.startswith(name) or name.rstrip(" \t*_:#") == heading for heading in self._headings)
 
     def rest(self) -> tuple[str, str]:
-        """What was still held back, at the end: text, and the list that was taken out."""
+        """The rest at the end: text, and the list that was removed."""
         held, self._held, self._fresh = self._held, "", True
         self._heading, self._looked = False, 0
         lines = held.strip().splitlines()
@@ -72,6 +72,6 @@ class OwnList:
 
 
 def _lists(line: str, *, whole: bool) -> bool:
-    """Whether a line may be of a list, or go on with an item."""
+    """Whether a line can be an item of a list, or continue one."""
     unsure = not whole and _ITEM_UNSURE.match(line)
     return bool(unsure or _ITEM.match(line) or line.startswith(("  ", "\t")))

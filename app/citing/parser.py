@@ -19,9 +19,7 @@ _ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
 
 
 class Span(NamedTuple):
-    """A thing at `start` to `end`. A link or picture has its words at `inner` and leads to `target`, as the parser
-    decoded it.
-    """
+    """An inline element. A link or image has its words at `inner`; `target` is its address as the parser decodes it."""
 
     kind: Kind
     start: int
@@ -35,7 +33,7 @@ def parser_with_spans() -> MarkdownIt:
     """A parser whose inline tokens have their `Span`s under `meta["spans"]`."""
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
     parser.disable(["html_block", "reference"])
-    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005  # what some readers refuse, others open
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005  # other clients accept what this one refuses
     parser.normalizeLink = str  # type: ignore[method-assign,assignment]
     helpers = parser.helpers
 
@@ -57,7 +55,7 @@ def parser_with_spans() -> MarkdownIt:
 
 
 def _inlines(state: Any) -> None:
-    """Reads the inline tokens, each with its spans."""
+    """Parses inline tokens and notes their spans."""
     for token in state.tokens:
         if token.type == "inline":
             state.env["spans"], state.env["labels"] = [], {}
@@ -73,7 +71,7 @@ def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[S
             return False
         start, count = state.pos, len(state.tokens)
         spans, labels = state.env["spans"], state.env["labels"]
-        if kind == "image":  # the parser reads its words apart, as another source
+        if kind == "image":  # the parser reads its words as a source of their own
             state.env["spans"], state.env["labels"] = [], dict(labels)
         matched = rule(state, silent)
         if kind == "image":
@@ -90,7 +88,7 @@ def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[S
 
 
 def _is_one(kind: Kind, text: str, start: int, tokens: list[Token]) -> bool:
-    """Whether it is what its rule looks for, and not mere signs that the rule passed over."""
+    """Whether the rule found its element, and didn't just skip signs."""
     if kind == "escape":
         return bool(_ESCAPE.match(text, start))
     return kind != "backticks" or bool(tokens and tokens[-1].type == "code_inline")

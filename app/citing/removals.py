@@ -1,4 +1,4 @@
-"""What readers don't get of a model's text, and why: read from the edits that are made, for the trace alone."""
+"""Records for the trace what was removed from a model's text, and why."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _AROUND = " \t\n()<>\"'="
 
 
 class Removals:
-    """Appends to `removed`, which it shares with the turn."""
+    """Appends removals to `removed`, which the turn shares."""
 
     def __init__(self, removed: list[Removal], addresses: Addresses, citations: Citations) -> None:
         self._removed, self._addresses, self._citations = removed, addresses, citations
 
     @property
     def count(self) -> int:
-        """How many there are so far."""
+        """The number of removals so far."""
         return len(self._removed)
 
     def edits(self, text: str, edits: Iterable[tuple[int, int, str]], reading: Reading | None = None) -> None:
-        """What sorted edits take out of the text. Signs that merely get a backslash aren't removals."""
+        """Records what sorted edits remove from the text. Escaped signs aren't removals."""
         spans = reading.spans if reading else ()
         begun = {span.start: span for span in spans if span.kind not in {"backticks", "escape"}}
         ends = {span.inner[1]: span for span in spans if span.kind in {"link", "image"}}
@@ -70,22 +70,22 @@ class Removals:
             self._add("html", written, _ENTITY if span.kind == "entity" else _AS_TEXT)
 
     def citations(self, brackets: Iterable[str]) -> None:
-        """Numbers among these citations that no passage has."""
+        """Records the citations that have a number without a passage."""
         for bracket in brackets:
             if invented := self._citations.invented(bracket.strip("[]【】")):
                 numbers = ", ".join(map(str, invented))
                 self._add("citation", bracket, f"there is no passage {numbers} among {len(self._citations.passages)}")
 
     def tag(self, tag: str) -> None:
-        """A tag that is shown as text."""
+        """Records a tag that is shown as text."""
         self._add("html", tag, _AS_TEXT)
 
     def source_list(self, text: str) -> None:
-        """The model's own list of sources."""
+        """Records the model's own list of sources."""
         self._add("source list", text.strip(), _SOURCES)
 
     def neutral(self, text: str, so_far: int) -> None:
-        """Text whose signs are all shown; what was noted of it, behind the first `so_far`, isn't done."""
+        """Records text whose signs are all escaped. Deletes its removals, after the first `so_far`, since they aren't made."""
         del self._removed[so_far:]
         self._add("markup", text.strip(), _NEUTRAL)
 

@@ -1,8 +1,8 @@
-"""A model's Markdown as it streams, as readers may get it: with our numbers, without addresses that no passage has.
+"""Rewrites a model's Markdown while it streams: renumbers citations and removes addresses that no passage has.
 
-Text goes on at once where it can be nothing else. What is simple (a number, code or a link on one line of a paragraph)
-is decided when it has come; all else waits for the end of its block, which a parser tells and `judge.py` rewrites. Every
-decision rests on the text alone and never on where it was cut into pieces.
+Plain text passes at once. `inline.py` decides on simple things (a number, code or a link on one line of a paragraph) when
+they are complete. All else waits for the end of its block, which a parser finds, and `judge.py` rewrites the block. The
+result depends on the text alone, never on how it was cut into pieces.
 """
 
 from __future__ import annotations
@@ -32,14 +32,12 @@ from app.citing.signs import (
 )
 
 Where = Literal["start", "line", "fence", "block"]
-_AHEAD = 64  # characters of a line tell how it begins
+_AHEAD = 64  # characters of a line show how it begins
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 
 
 class Rewriter:
-    """Rewrites a text as it goes by; without `citations` their numbers are left alone. `removals` collects what is
-    removed.
-    """
+    """Rewrites a text piece by piece. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
     def __init__(
         self,
@@ -58,23 +56,23 @@ class Rewriter:
 
     def _begin(self) -> None:
         self._held = self._return = ""
-        self._said = ""  # of the block that is open
+        self._said = ""  # what readers got of the open block
         self._where: Where = "start"
-        self._blank = True  # the line before is, or ends what it is in
-        self._apart = True  # it does so for readers, too, who may see the block before otherwise
-        self._begun = 0  # where the words of the line begin in it
+        self._blank = True  # the line before is blank, or ends its block
+        self._apart = True  # so do readers see it, who may read the block before differently
+        self._begun = 0  # where the words of the line begin in `_said`
         self._fence = self._indent = ""
-        self._opened = False  # the first line of the fence was read
-        self._item = 0  # how far the text of the open list item is indented, where it is a plain one
+        self._opened = False  # its first line was read
+        self._item = 0  # the indent of the open list item, if it is a plain one
         self._final = False
-        self._looked, self._next_look = 0, 0  # how far a block's end was looked for, and from where on it is again
+        self._looked, self._next_look = 0, 0  # how far the end of the block was searched for, and where to search again
 
     def feed(self, text: str) -> str:
-        """The text that is certain by now."""
+        """The text that is decided by now."""
         return self._read(self._own_list.feed(self._clean(text)))
 
     def rest(self) -> str:
-        """What was still held back, at the end; what is fed after it begins anew."""
+        """The rest of the text at its end. A text that is fed afterwards is a new one."""
         rest, listed = self._own_list.rest()
         self._final = True
         text = self._read(rest)
@@ -85,21 +83,21 @@ class Rewriter:
         elif self._held:
             text += self._closed(self._judge.safe(self._held, self._said))
         if listed and self._citations and not self._citations.any:
-            Judge(self._judge.addresses, self._citations).safe(listed)  # all that it tells of what was used
+            Judge(self._judge.addresses, self._citations).safe(listed)  # its numbers are the only citations
         if listed and self._removals:
             self._removals.source_list(listed)
         self._begin()
         return text
 
     def _closed(self, text: str) -> str:
-        """The end of a text, with what closes a fence that it leaves open."""
+        """The end of a text, with a closing fence if it leaves one open."""
         fences = ANY_FENCE.findall(text)
         if not fences or begins_anew(f"{self._said}{text}\n\n", ""):
             return text
         return f"{text}\n{fences[-1]}"
 
     def _clean(self, text: str) -> str:
-        """Without control characters, and with one kind of line ends."""
+        """The text without control characters, with newlines as line ends."""
         if text.isprintable() and not self._return:
             return text
         text, self._return = self._return + text, ""
@@ -115,7 +113,7 @@ class Rewriter:
         return "".join(parts)
 
     def _take(self, end: int, written: str | None = None) -> str:
-        """Lets go of what is held up to there."""
+        """Releases the held text up to there, or `written` in its place."""
         text, self._held = self._held[:end], self._held[end:]
         self._said += (said := text if written is None else written)
         return said
@@ -140,7 +138,7 @@ class Rewriter:
         return self._wait_for_block()
 
     def _place(self, indent: int, marker: str) -> None:
-        """Notes which block a line of words with this marker is in."""
+        """Notes the block that a line of words with this marker is in."""
         itemized = marker[:1] not in {"", "#"} and not indent and self._anew(marker, blank=self._apart)
         if not indent and self._anew(marker, blank=self._blank):
             self._said = ""
@@ -150,7 +148,7 @@ class Rewriter:
             self._item = 0
 
     def _fences(self, held: str) -> bool:
-        """Whether a fence begins here, or may."""
+        """Whether a fence begins here, or could begin when more text comes."""
         indent = len(held) - len(held.lstrip(" "))
         if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
@@ -163,7 +161,7 @@ class Rewriter:
         return bool(FENCE_UNSURE.match(held, indent))
 
     def _anew(self, marker: str, *, blank: bool) -> bool:
-        """Whether a line with this marker is a block of its own, or an item that the ones before don't touch."""
+        """Whether a line with this marker begins a new block, or an item that earlier lines don't affect."""
         if blank or marker[:1] in {"#", "-", "*", "+"}:
             return bool(marker or blank)
         return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(ITEM.match(self._said)))
@@ -195,7 +193,7 @@ class Rewriter:
     # ---- a fence, and a block that waits -----------------------------------------------------------
 
     def _fenced(self) -> str | None:
-        """Whole lines, up to the one that closes the fence."""
+        """One line of a fenced block."""
         end = self._held.find("\n") + 1
         if not end:
             return None
@@ -210,7 +208,7 @@ class Rewriter:
                 "start",
                 True,
                 True,
-            )  # the list item ends here, and its fence with it
+            )  # the list item ends here, and its fence too
             return self._take(0, f"{self._indent}{self._fence}\n")
         self._opened = True
         return self._take(end, self._code(line))
@@ -224,7 +222,7 @@ class Rewriter:
         return f"{code.rstrip()}…\n" if code != text and self._closes(code) else code
 
     def _block(self) -> str | None:
-        """The block that ends before a line which begins anew."""
+        """The block, if a line that begins another one has come."""
         held = self._held
         for found in ANEW.finditer(held, self._looked):
             at = found.start()
@@ -242,10 +240,10 @@ class Rewriter:
         return self._ended(LONGEST, self._neutral(held[:LONGEST])) if len(held) >= LONGEST + _AHEAD else None
 
     def _judged(self, text: str, line: str) -> str:
-        """The block as readers may get it, before this line."""
+        """The safe block, which this line follows."""
         written = self._judge.safe(text, self._said)
         if line[:1].isdigit() and not begins_anew(self._said + written, line):
-            written += "\n"  # a paragraph by now, which a number would go on with
+            written += "\n"  # as a paragraph, the block would include a numbered line
         return written
 
     def _neutral(self, text: str) -> str:
@@ -254,10 +252,10 @@ class Rewriter:
         return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
-        """Whether the line after the text ends its block; only what a fence or a number makes of it takes a parser."""
+        """Whether the line after the text ends its block; only fences and numbers need the parser for that."""
         before = self._said + text
         if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
-            return False  # no blank line goes before
+            return False  # no blank line is before it
         if line[:1].isdigit() or ANY_FENCE.search(before):
             return begins_anew(before, line)
         return True
@@ -270,5 +268,5 @@ class Rewriter:
 
 
 def _known(text: str, at: int) -> bool:
-    """Whether all has come that tells how the line here begins."""
+    """Whether enough text has come to know how the line here begins."""
     return text[at : at + 1].isalpha() or "\n" in text[at : at + _AHEAD] or len(text) >= at + _AHEAD

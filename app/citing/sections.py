@@ -1,4 +1,4 @@
-"""Which of a chunk's sections a reader should be sent to, and whether one is headed by what was asked."""
+"""Chooses the section of a chunk to link to, and finds sections whose heading is the question."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from app.core.types import Chunk, Hit, Section
 from app.text.analysis import fold
 from app.text.language import without_stopwords
 
-STEM = 5  # letters: endings change after about as many
-FEWEST_STEMS = 2  # a single word is a heading here and there
+STEM = 5  # letters; endings usually begin after them
+FEWEST_STEMS = 2  # single words are often headings
 _WORD = re.compile(r"[^\W_]+")
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
 
 
 def stems(text: str) -> set[str]:
-    """The first letters of the text's words, folded: what survives inflection."""
-    # letter by letter, as other texts must be, folding was a tenth of an answer's CPU
+    """The first letters of the words, folded; most inflected forms share them."""
+    # folding each letter took a tenth of an answer's CPU
     return set(_STEMS.findall(text.casefold() if text.isascii() else fold(text)))
 
 
 def asked_stems(turn: Turn) -> set[str]:
-    """The stems of the question and of all that was searched in its place."""
+    """The stems of the question, the refined question and all keywords."""
     keywords = (*turn.keywords.values(), *turn.more_keywords.values())
     return stems(" ".join((turn.referred, turn.question, turn.refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
-    """The section that has most of the wanted stems, its heading counted with its text; the first one on a tie."""
+    """The section with most of the wanted stems in heading and text; the first one on a tie."""
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
     stems_wanted = set(wanted)
@@ -39,14 +39,14 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
 
 
 def _parts(chunk: Chunk) -> Iterator[tuple[str, str]]:
-    """Each section's heading and its text in the chunk."""
+    """The heading of each section and its text in the chunk."""
     ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
     for section, end in zip(chunk.sections, ends, strict=True):
         yield " ".join(section.path[-1:]), chunk.text[section.offset : end]
 
 
 def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
-    """What made `best_section` choose its section, with the words of the question that stand in it."""
+    """Why `best_section` chose its section, with the words of the question that are in it."""
     if not chunk.sections:
         return "the passage lies in no section"
     asked, parts = set(wanted), list(_parts(chunk))
@@ -54,18 +54,18 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     best = max(found)
     heading, text = parts[found.index(best)]
     places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
-    said = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
+    found_words = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
     if len(parts) == 1:
         chosen = "the passage's only section"
     elif not best or found.count(best) > 1:
         chosen = f"the first of the passage's sections with most words of question and keywords ({best})"
     else:
         chosen = f"the passage's section with most words of question and keywords ({best})"
-    return f"{chosen}; {said}" if said else chosen
+    return f"{chosen}; {found_words}" if found_words else chosen
 
 
 def _asked_words(text: str, asked: set[str]) -> list[str]:
-    """The words of the text with these stems, one for each stem."""
+    """One word of the text for each of these stems that it has."""
     words: dict[str, str] = {}
     for found in _WORD.finditer(text):
         for stem in stems(found[0]) & asked:
@@ -74,15 +74,15 @@ def _asked_words(text: str, asked: set[str]) -> list[str]:
 
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
-    """The hits, those first that have the question for a heading or title, in its very words but for function words.
+    """The hits; first those with a heading or title that repeats the question. Function words don't count.
 
-    Who takes a question from a list of contents, or repeats a suggested one, wants that section.
+    A question that repeats a heading or a suggested question asks for that section.
     """
     wanted = stems(without_stopwords(question, language))
 
     def is_headed(hit: Hit) -> bool:
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
-        near = [heading for heading in headings if stems(heading) >= wanted]  # few are, and the rest takes time
+        near = [heading for heading in headings if stems(heading) >= wanted]  # few match, and the next check takes time
         return any(stems(without_stopwords(heading, language)) == wanted for heading in near)
 
     return tuple(sorted(hits, key=lambda hit: not is_headed(hit))) if len(wanted) >= FEWEST_STEMS else tuple(hits)

@@ -1,4 +1,4 @@
-"""Signs of Markdown that are told apart while a text streams: what is complete, and what may become so."""
+"""Patterns of Markdown in a streamed text: for what is complete, and for what could become complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS_UNSURE = re.compile(
 )
 ITEM = re.compile(rf"({_MARKER}) ")
 BLANK = re.compile(r"[ \t]*\n")
-FENCE = re.compile(r"(`{3,20})[^`\n|]{0,100}\n|(~{3,20})(?!~)[^\n|]{0,100}\n")  # with a bar, some see a table's head
+FENCE = re.compile(r"(`{3,20})[^`\n|]{0,100}\n|(~{3,20})(?!~)[^\n|]{0,100}\n")  # with a bar, some clients read a table
 FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n|]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n|][^\n|]{0,99})?)\Z")
 CLOSING = re.compile(r" {0,3}([`~]{3,})\s*")
 ANY_FENCE = re.compile(r"`{3,}|~{3,}")
@@ -22,7 +22,7 @@ ANEW = re.compile(
 )
 SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
 TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
-MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # what is simple, and what may become it
+MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # complete, and possibly incomplete
     "`": (re.compile(r"(`{1,20})(?!`)[^`\n]{1,300}(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`{1,20}(?:[^`\n]{0,300}`{0,20})?\Z")),
     "[": (
         re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){1,20}(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【\[]{0,2000}\)(?=.|\n)"),

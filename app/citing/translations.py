@@ -1,4 +1,4 @@
-"""The same section in the reader's language, where the site has its page in that language too."""
+"""Finds the same section in the reader's language, if the site has the page in that language."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ log = logging.getLogger("app.pipeline")
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """A page in the reader's language, with the sections of both pages in order."""
+    """A page in the reader's language, with its sections and those of the foreign page, in order."""
 
     page: Page
     sections: tuple[Section, ...]
-    theirs: tuple[Section, ...]
+    foreign_sections: tuple[Section, ...]
 
     def section(self, of: Section | None) -> Section | None:
-        """The section that says the same: of the same anchor, else at the same place where both have as many."""
+        """The same section: with the same anchor, else at the same place if both pages have as many sections."""
         if of is None:
             return None
         same = self._same_anchor(of)
-        if same or len(self.sections) != len(self.theirs):
+        if same or len(self.sections) != len(self.foreign_sections):
             return same
-        place = next((i for i, section in enumerate(self.theirs) if _name(section) == _name(of)), None)
+        place = next((i for i, section in enumerate(self.foreign_sections) if _name(section) == _name(of)), None)
         return None if place is None else self.sections[place]
 
     def reason(self, of: Section | None) -> str:
-        """Why that is the section, for the trace."""
+        """The reason for that section, for the trace."""
         page = f"its counterpart on the page in the question's language, {self.page.url}, is"
         if of and self._same_anchor(of):
             return f"{page} the section of the same anchor"
@@ -48,15 +48,15 @@ def _name(section: Section) -> tuple[tuple[str, ...], str]:
 
 
 async def counterparts(turn: Turn) -> Mapping[str, Counterpart]:
-    """By the address of each found page that isn't in the reader's language; without those that have none."""
+    """The counterparts of the found pages in other languages that have one, by the address of the found page."""
     foreign = {hit.chunk.url for hit in turn.hits if hit.chunk.language != turn.language}
     found: dict[str, Counterpart] = {}
     try:
         for url in foreign if turn.generation else ():
             if counterpart := await _counterpart(turn, url):
                 found[url] = counterpart
-    except StoreError as error:  # the links found so far are right as well
-        log.warning("counterparts not looked up id=%s error=%s", turn.request.id, error)
+    except StoreError as error:  # the counterparts found so far are right
+        log.warning("failed to look up counterparts id=%s error=%s", turn.request.id, error)
     return found
 
 

@@ -1,4 +1,4 @@
-"""An answer held back while its language isn't sure, so that a wrong one can still be asked for again."""
+"""Holds an answer back until its language is certain, so that the model can be asked again for the right one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from app.core.turn import Done, Event, Events, Text
 from app.text.answer_language import AnswerLanguage, Verdict
 
-HELD = 80  # characters that a reader may have to wait for
+LONGEST_HELD = 80  # characters
 
 
 class WrongLanguage(Exception):
-    """The answer is in another language; `events` is all of it, where it was read to its end, `text` what was read."""
+    """The answer is in another language. `text` is what was read of it; `events` are all its events if it was read to the end."""
 
     def __init__(self, text: str, events: tuple[Event, ...] = ()) -> None:
         super().__init__("The answer is in another language.")
@@ -20,33 +20,33 @@ class WrongLanguage(Exception):
 
 
 class FirstText:
-    """Lets an answer's text through once its language is sure. Raises `WrongLanguage` before any of it."""
+    """Releases the text of an answer once its language is certain. Raises `WrongLanguage` before it releases any."""
 
     def __init__(self, check: AnswerLanguage) -> None:
         self._check = check
         self._held = ""
-        self._said: list[str] = []
+        self._pieces: list[str] = []
         self._holding = True
 
     def feed(self, text: str) -> str:
-        """The text that may be shown by now."""
-        self._said.append(text)
+        """The text that can be shown now."""
+        self._pieces.append(text)
         if not self._holding:
             return text
         self._held += text
         verdict = self._check.early(self._held)
-        if verdict == "unsure" and len(self._held) < HELD:
+        if verdict == "unsure" and len(self._held) < LONGEST_HELD:
             return ""
         return self._release(verdict)
 
     def rest(self) -> str:
-        """What was still held back, at the end."""
+        """The text that is still held back at the end."""
         return self._release("unsure") if self._holding else ""
 
     @property
     def switched(self) -> bool:
-        """Whether a considerable part of all that was said is in another language."""
-        return self._check.switched("".join(self._said))
+        """Whether a considerable part of the whole text is in another language."""
+        return self._check.switched("".join(self._pieces))
 
     def _release(self, verdict: Verdict) -> str:
         self._holding = False
@@ -55,10 +55,10 @@ class FirstText:
         return self._held
 
 
-async def checked(events: Events, check: AnswerLanguage) -> Events:
-    """The events, the first text held until its language is sure, or 80 characters long.
+async def check_language(events: Events, check: AnswerLanguage) -> Events:
+    """The events; the first text waits until its language is certain, or 80 characters have come.
 
-    Raises `WrongLanguage` before any text; a switch later on is told by `Done`.
+    Raises `WrongLanguage` before any text; `Done.language` reports a later switch.
     """
     first = FirstText(check)
     async with aclosing(events):
@@ -74,8 +74,8 @@ async def checked(events: Events, check: AnswerLanguage) -> Events:
                 yield event
 
 
-async def whole(events: Events) -> Events:
-    """The events once all of them are there. Raises `WrongLanguage` with them when the language switched."""
+async def whole_answer(events: Events) -> Events:
+    """The events, after all of them have come. Raises `WrongLanguage` with them if the language switched."""
     async with aclosing(events):
         read = tuple([event async for event in events])
     if any(isinstance(event, Done) and event.language for event in read):

@@ -1,4 +1,4 @@
-"""Calls to the language model, counted: helper calls, which are short and few, and the answer itself."""
+"""Calls the language model and counts the calls: helper calls, which are short and few, and the answer itself."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from app.core.turn import Call, Completion, Done, Message, Reasoning, Text, Turn
 from app.models.base import CallOptions, Model
 
 LONGEST_ANSWER = 300  # tokens
-LONGEST_REPLY = 20_000  # characters: what follows comes from a model that doesn't heed the tokens
+LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
 
 
 async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
-    """What the model answers, `LONGEST_REPLY` characters at most. `ModelError` when it fails, or when the question has had all its helper calls."""
-    return (await helped(step, lambda options: model.complete(messages, options), turn, settings)).text[:LONGEST_REPLY]
+    """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left."""
+    return (await call_helper(step, lambda options: model.complete(messages, options), turn, settings)).text[
+        :LONGEST_REPLY
+    ]
 
 
-async def helped(
+async def call_helper(
     step: str,
     ask: Callable[[CallOptions], Awaitable[Completion]],
     turn: Turn,
@@ -28,10 +30,12 @@ async def helped(
     *,
     max_tokens: int = LONGEST_ANSWER,
 ) -> Completion:
-    """As `ask_helper`, for a step that asks in its own way; whatever `ask` does is one call."""
+    """The whole completion, for a step that makes its own request; all that `ask` does counts as one call."""
     begun = sum(turn.calls.begun.values())
     if begun >= settings.helper_calls:
-        raise ModelError(f"{step} wasn't asked: a question may have {settings.helper_calls} helper calls.")
+        raise ModelError(
+            f"{step} was left out: a question may use {settings.helper_calls} helper calls (DOCS_HELPER_CALLS)."
+        )
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
     options = CallOptions(
         temperature=settings.helper_temperature, max_tokens=max_tokens, timeout=settings.helper_timeout
@@ -49,8 +53,8 @@ async def helped(
 Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]
 
 
-async def timed(events: Events, turn: Turn, step: str) -> Events:
-    """The events of a streamed call; how long it took and its tokens are remembered."""
+async def recorded(events: Events, turn: Turn, step: str) -> Events:
+    """The events of a streamed call; its duration and tokens are added to the turn's calls."""
     started, usage, error = time.perf_counter(), Usage(), "cancelled"
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
     done: Done | None = None
@@ -68,5 +72,5 @@ async def timed(events: Events, turn: Turn, step: str) -> Events:
         raise
     finally:
         turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, usage, error))
-    if done:  # last, so that who reads it finds the call among the ended ones
+    if done:  # last, so that its reader finds the call recorded
         yield done

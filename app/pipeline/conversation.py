@@ -1,4 +1,4 @@
-"""The earlier conversation, as the language model may see it."""
+"""The earlier conversation: what the model gets of it, and whether the question refers to it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.text.language import is_smalltalk
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
-FEWEST_TELLING = 2
-MOST_REFERRING = 3  # telling words: a longer question says what it is about, and its "it" points to its own words
-MOST_OPENED = 4  # behind "And ..."
+FEWEST_CONTENT_WORDS = 2
+MOST_REFERRING = 3  # content words: in a longer question "it" points to the question's own words
+MOST_OPENED = 4  # content words after "And ..."
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 
 
 def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
-    """The last messages before the question, our own source lists removed, each cut to a sensible length."""
+    """The last messages before the question, without our source lists, each of at most `KEPT_CHARACTERS`."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
     talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
     heading = _heading(tuple(text for one in prompts.languages.values() for text in (one.sources, one.related)))
@@ -34,7 +34,7 @@ def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...
 
 
 def _clean(message: Message, heading: re.Pattern[str]) -> str:
-    """What was said: without our lists of links, and without numbers that would point to passages of today."""
+    """The message without our lists of links and our citations, whose numbers would point to other passages now."""
     if message.role != "assistant":
         return message.content.strip()
     # array[1] in code is no citation
@@ -42,7 +42,7 @@ def _clean(message: Message, heading: re.Pattern[str]) -> str:
 
 
 def _without_lists(text: str, heading: re.Pattern[str]) -> str:
-    """The text without each heading that has a list below it, or nothing; and without that list."""
+    """The text without our headings that have a list or nothing below them, and without those lists."""
     lines = text.replace("\r\n", "\n").split("\n")
     kept, at = list[str](), 0
     while at < len(lines):
@@ -53,7 +53,7 @@ def _without_lists(text: str, heading: re.Pattern[str]) -> str:
 
 
 def _list_end(lines: Sequence[str], start: int) -> int:
-    """Behind the list that begins at a line, or the blank ones before it; 0 where something else does."""
+    """The end of the list that begins at this line, after blank lines; 0 if there is no list."""
     end, items = start, 0
     while end < len(lines) and ((item := _ITEM.match(lines[end])) or not lines[end].strip()):
         items += item is not None
@@ -69,9 +69,9 @@ def _heading(texts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def referred(messages: Sequence[Message], language: Language) -> str:
-    """The earlier question that the last one refers to; empty when it stands on its own.
+    """The earlier question that the last one refers to; empty if the last one stands on its own.
 
-    It refers when it names next to nothing itself ("For how long?"), or little and says so ("And ...", "it", "there").
+    It refers to it if it has hardly a content word ("For how long?"), or few and a word that refers ("And ...", "it").
     """
     *before, last = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()] or [""]
     before = [question for question in before if not is_smalltalk(question, language)]
@@ -79,46 +79,46 @@ def referred(messages: Sequence[Message], language: Language) -> str:
         return ""
     written = re.findall(r"[^\W_]+", last)
     words = [fold(word) for word in written]
-    telling = [word for word in written if fold(word) not in language.stopwords]
+    content = [word for word in written if fold(word) not in language.stopwords]
     if words[:1] and words[0] in language.openers:
-        refers = len(telling) <= MOST_OPENED
+        refers = len(content) <= MOST_OPENED
     elif language.references.intersection(words):
-        refers = len(telling) <= MOST_REFERRING
+        refers = len(content) <= MOST_REFERRING
     else:
-        refers = len(telling) < FEWEST_TELLING and not any(
-            _is_name(word, language) for word in set(written[1:]).intersection(telling)
+        refers = len(content) < FEWEST_CONTENT_WORDS and not any(
+            _is_name(word, language) for word in set(written[1:]).intersection(content)
         )
     return before[-1] if refers else ""
 
 
 def _is_name(word: str, language: Language) -> bool:
-    """Whether a word is the name of something ("Kubernetes"); an acronym such as CPU is a property of many things."""
+    """Whether a word is a name ("Kubernetes"). An acronym such as CPU isn't: it is a property of many things."""
     capital = word[1:] != word[1:].lower() if language.nouns_capitalised else word[:1].isupper()
     return capital and not word.isupper()
 
 
 def spelled_out(turn: Turn) -> Turn:
-    """The turn as if a question that refers to the one before had been asked the way the language model spelled it out.
+    """The turn with the refined question in place of one that refers to an earlier question.
 
-    One that stands on its own stays as it was asked: retrieval does better with the original.
+    A question that stands on its own stays unchanged: retrieval is better with the original.
     """
     return replace(turn, question=turn.refined, referred="") if turn.refined and turn.referred else turn
 
 
 def standalone(turn: Turn) -> str:
-    """The question so that it needs no conversation: as `spelled_out`, else behind the one that it refers to."""
+    """The question, understandable without the conversation: refined, else after the question that it refers to."""
     asked = spelled_out(turn)
     return f"{asked.referred} {asked.question}".strip()
 
 
-def prompted(system: str, turn: Turn, prompts: Prompts) -> list[Message]:
-    """What a helper is asked: its prompt, and the question below the conversation that it may refer to."""
+def helper_messages(system: str, turn: Turn, prompts: Prompts) -> list[Message]:
+    """The messages of a helper call: its prompt, then the question below the conversation."""
     history = earlier(turn.request.messages, prompts)
     return [Message("system", system), Message("user", conversation(turn.question, history))]
 
 
 def conversation(question: str, history: Sequence[Message]) -> str:
-    """The question, below the conversation that it may refer to; without one, the question alone."""
+    """The question below the earlier conversation, if there is one."""
     if not history:
         return question
     lines = [f"{m.role}: {m.content}" for m in history]

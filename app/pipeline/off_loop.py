@@ -1,4 +1,4 @@
-"""Reading of long texts beside the event loop, so that other requests go on meanwhile."""
+"""Reads long texts in a thread, so that they don't block other requests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TypeVar
 
 from app.core.errors import AnswerTimeout
 
-LONG = 20_000  # characters: shorter texts are read in less time than others notice
+LONG = 20_000  # characters; shorter texts take too little time to matter
 LONGEST = 10.0  # seconds
 
-_threads = ThreadPoolExecutor(2, "reading")  # of our own: the store's searches don't wait for them
+_threads = ThreadPoolExecutor(2, "reading")  # separate, so that searches of the store don't wait for them
 T = TypeVar("T")
 
 
 async def off_loop(read: Callable[[], T], length: int) -> T:
-    """What `read` returns, in a thread where its texts have over `LONG` characters.
+    """The result of `read`, which runs in a thread if its texts have over `LONG` characters.
 
-    Raises `AnswerTimeout` where it takes over `LONGEST` seconds.
+    Raises `AnswerTimeout` if it takes over `LONGEST` seconds.
     """
     if length <= LONG:
         return read()
@@ -27,5 +27,5 @@ async def off_loop(read: Callable[[], T], length: int) -> T:
         return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(_threads, read), LONGEST)
     except TimeoutError as error:
         raise AnswerTimeout(
-            f"Passages of {length} characters weren't read in {LONGEST:.0f} s: try again, or index shorter ones (DOCS_SPLITTER)."
+            f"Reading {length} characters of passages took over {LONGEST:.0f} s. Try again, or index shorter passages (DOCS_SPLITTER)."
         ) from error

@@ -1,4 +1,4 @@
-"""The registry of steps, and the plan made from the step names in assistants.toml."""
+"""The registry of steps; makes plans from the step names in assistants.toml."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.models.base import Embedder, Model
 from app.models.rerank import Reranker
-from app.pipeline.order import prove
-from app.pipeline.runner import Declared, Plan, Step
+from app.pipeline.order import validate
+from app.pipeline.runner import Plan, Step, StepDeclaration
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.detect import Detect
 from app.pipeline.steps.keywords import Keywords
@@ -59,7 +59,7 @@ class _NoReranker(SettingsError):
 class StepFactory:
     """A known step: its class, which declares what it reads and writes, and the function that makes one."""
 
-    step: Declared
+    step: StepDeclaration
     make: Callable[[Tools], Step]
 
     @property
@@ -121,8 +121,8 @@ def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = Mapping
     Raises `SettingsError` for an unknown name, an invalid order (even of steps that are left out), or a step without
     what it needs.
     """
-    prove_order(names)
-    _prove_models(flat(names), tools, by_step)
+    validate_order(names)
+    _validate_models(flat(names), tools, by_step)
     groups = (
         tuple(step for name in group if (step := _make_step(name, by_step.get(name, tools))))
         for group in _grouped(names)
@@ -130,12 +130,12 @@ def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = Mapping
     return tuple(group for group in groups if group)
 
 
-def prove_order(names: Names) -> None:
+def validate_order(names: Names) -> None:
     """Raises `SettingsError` for an unknown name or an invalid order; makes no steps."""
     if unknown := next((name for name in flat(names) if name not in STEPS), ""):
         raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
-    groups: list[list[Declared]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
-    prove(groups, {name: factory.step for name, factory in STEPS.items()})
+    groups: list[list[StepDeclaration]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
+    validate(groups, {name: factory.step for name, factory in STEPS.items()})
 
 
 def flat(names: Names) -> list[str]:
@@ -158,7 +158,7 @@ def _grouped(names: Names) -> list[Sequence[str]]:
     return [[item] if isinstance(item, str) else item for item in names]
 
 
-def _prove_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tools]) -> None:
+def _validate_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tools]) -> None:
     for name in by_step:
         if name not in names:
             raise SettingsError(f"A model is named for the step {name!r}, which isn't among the steps.")
@@ -186,8 +186,8 @@ def helper_call_warning(plan: Plan, most: int) -> str:
     if not (late := [step.name for step, calls in zip(asking, before, strict=False) if calls >= most]):
         return ""
     return (
-        f"steps may make up to {before[-1]} helper calls a question, but DOCS_HELPER_CALLS is {most}: where the others "
-        f"take theirs, {', '.join(late)} will be left out"
+        f"steps may make up to {before[-1]} helper calls a question, but DOCS_HELPER_CALLS is {most}: if the others use "
+        f"them up, {', '.join(late)} will be left out"
     )
 
 

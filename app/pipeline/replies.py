@@ -1,4 +1,4 @@
-"""What a language model was asked to reply with, and nothing around it: numbers, a line."""
+"""Parses short replies of language models: a line, a JSON object, a list of numbers."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ def unquoted(answer: str) -> str:
 
 
 def braced(answer: str) -> str:
-    """The reply from its first opening to its last closing brace, where an object may be; else empty."""
+    """The reply from its first opening to its last closing brace; empty without braces."""
     start, end = answer.find("{"), answer.rfind("}") + 1
     return answer[start:end] if 0 <= start < end else ""
 
 
 def says_none(answer: str, words: Vocabulary | None = None) -> bool:
-    """Whether a reply begins by saying, in any language, that nothing of what was shown is it."""
+    """Whether the reply begins with "none", in any language."""
     return re.match(rf"\W*(?:{(words or vocabulary()).none})\b", fold(answer)) is not None
 
 
 def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, ...] | None:
-    """The numbers of an answer that is nothing but a list of them, or says that there are none; None for other answers."""
+    """The numbers of a reply that only lists numbers, or says that there are none; None for any other reply."""
     words = words or vocabulary()
-    said = re.sub(r"^[^\S\n]*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE)
-    said = " ".join(said.split()).rstrip(".").strip()
-    if re.fullmatch(rf"(?:{words.none})|0|-|", said):
+    text = re.sub(r"^[^\S\n]*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE)
+    text = " ".join(text.split()).rstrip(".").strip()
+    if re.fullmatch(rf"(?:{words.none})|0|-|", text):
         return ()
-    found = _list(words.labels, words.and_or).fullmatch(said)
+    found = _list(words.labels, words.and_or).fullmatch(text)
     return tuple(map(int, re.findall(r"\d+", found[1]))) if found else None
 
 

@@ -1,4 +1,4 @@
-"""Waiting once for a model that is asked too often: shortly, because a reader waits too."""
+"""Retries once after a rate limit, within seconds, because a reader is waiting."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.core.errors import ModelRateLimited
 
 Result = TypeVar("Result")
 
-LONGEST = 2.0
-UNTOLD = 0.5  # seconds to wait where the server doesn't say how long
+LONGEST_WAIT = 2.0  # seconds
+DEFAULT_WAIT = 0.5  # seconds, if the server sends no Retry-After
 
 
-async def patiently(call: Callable[[], Awaitable[Result]]) -> Result:
-    """What the call gives, tried again once after a refusal that asks for a short wait; else its error."""
+async def retry_once(call: Callable[[], Awaitable[Result]]) -> Result:
+    """The result of the call. Retries once after `ModelRateLimited` with a short wait; raises any other error."""
     try:
         return await call()
     except ModelRateLimited as error:
-        wait = UNTOLD if error.retry_after is None else error.retry_after
-        if wait > LONGEST:
+        wait = DEFAULT_WAIT if error.retry_after is None else error.retry_after
+        if wait > LONGEST_WAIT:
             raise
         await asyncio.sleep(wait)
     return await call()

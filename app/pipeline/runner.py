@@ -1,4 +1,4 @@
-"""What a step is, and the runner that takes a turn through a plan of them."""
+"""Defines a step, and runs a turn through a plan of steps."""
 
 from __future__ import annotations
 
@@ -19,54 +19,53 @@ Changes = Mapping[str, Any]
 
 
 class Fallback(Exception):
-    """An optional step failed, for the error that this one is raised from, and goes on with these changes instead."""
+    """Raised by an optional step that failed but still has changes; its cause is the error that it failed with."""
 
     def __init__(self, changes: Changes) -> None:
         super().__init__(", ".join(changes))
         self.changes = changes
 
 
-class Declared(Protocol):
-    """What a step says of itself, before there is one: its order is proved by this.
+class StepDeclaration(Protocol):
+    """What a step class declares; the order of steps is validated by this.
 
-    `reads` must have been written before; `uses` are read when an earlier step wrote them; a step whose
-    failure must not fail the answer is `optional`: the turn then goes on without its changes, or with those of a
-    `Fallback`. A name with a dot is a part of a field, such as the scores of the hits.
+    If an `optional` step fails, the turn continues without its changes, or with those of a `Fallback`. A field name with
+    a dot is a part of a field, such as the scores of the hits.
     """
 
     @property
     def name(self) -> str:
-        """As in assistants.toml."""
+        """The name in assistants.toml."""
         ...
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Fields that must have been written."""
+        """Fields of the turn that an earlier step must have written."""
         ...
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Fields that are used where they are."""
+        """Fields that the step reads if an earlier step wrote them."""
         ...
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Fields that it changes."""
+        """Fields that the step changes."""
         ...
 
     @property
     def optional(self) -> bool:
-        """Whether the answer goes on without it."""
+        """Whether the answer continues if the step fails."""
         ...
 
     @property
     def helper_calls(self) -> int:
-        """How many helper calls a question may cost it at most."""
+        """The most helper calls that the step makes for a question."""
         ...
 
 
-class Step(Declared, Protocol):
-    """One box of the pipeline. It gets a `Turn` and returns only what it changes of it."""
+class Step(StepDeclaration, Protocol):
+    """One step of the pipeline. It gets a `Turn` and returns only its changes."""
 
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
@@ -78,10 +77,10 @@ Plan = tuple[Group, ...]
 
 
 async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
-    """The turn after all groups, each step's changes recorded in `trace`. Steps of one group run together.
+    """The turn after all groups, with the changes of each step in `trace`. The steps of a group run in parallel.
 
-    A step that isn't optional fails the run with its own error; whatever still runs is cancelled. Small talk ends the
-    run: nothing was asked, so there is nothing to find or to write. A `search` goes on: its words are searched for.
+    An error of a step that isn't optional fails the run and cancels the steps that still run. Small talk ends the run,
+    unless it is a `search`, which looks for the words as they are.
     """
     for group in plan:
         if turn.smalltalk and not search:
@@ -93,12 +92,12 @@ async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
 
 
 async def answer(turn: Turn) -> Events:
-    """The answer's events of a turn that `run` took through a whole plan; of small talk, its reply."""
+    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it."""
     if turn.smalltalk:
         yield Text(turn.smalltalk)
         yield Done()
         return
-    assert turn.events is not None  # proved by make_plan
+    assert turn.events is not None  # make_plan validates this
     async with aclosing(turn.events) as events:
         async for event in events:
             yield event
@@ -135,7 +134,7 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
         problem = f"{type(error).__name__}: {error}"
         unexpected = not isinstance(error, AssistantError)
         log.warning(
-            "step failed, going on without id=%s step=%s error=%s",
+            "optional step failed id=%s step=%s error=%s",
             turn.request.id,
             step.name,
             problem,

@@ -1,4 +1,4 @@
-"""How an answer came about, for people who run the service: built only where it was asked for."""
+"""The trace of an answer, for operators; it is built only for requests that ask for it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.pipeline.runner import Plan
 
 CANDIDATES = 10  # of each leg
 LONGEST_TEXT = 300
-LIVE = {"generation", "events"}  # streams and connections, not values
+STREAMS = {"generation", "events"}  # fields that aren't values
 
 
 async def traced(events: Events, turn: Turn, plan: Plan) -> Events:
-    """The events, the last one with the trace of all steps; the one that writes the answer as long as it took."""
+    """The events; the last one has the trace of all steps, with the time that writing the answer took."""
     started = time.perf_counter()
     clock = _Clock(started)
     async with aclosing(events):
@@ -45,7 +45,7 @@ def _steps(turn: Turn, plan: Plan, clock: _Clock, end: Done | Failure) -> Sequen
     known: dict[str, Any] = {"request": turn.request}
     steps = []
     for record in turn.trace:
-        given = {name: known[name] for name in inputs.get(record.step, ()) if name in known and name not in LIVE}
+        given = {name: known[name] for name in inputs.get(record.step, ()) if name in known and name not in STREAMS}
         steps.append(_step(record, given, [call for call in turn.calls.ended if call.step == record.step]))
         known.update(record.changes)
     writer = next((step for step in steps if step["step"] == "synthesize"), None)
@@ -54,7 +54,7 @@ def _steps(turn: Turn, plan: Plan, clock: _Clock, end: Done | Failure) -> Sequen
         writer["first_text_ms"] = clock.ms(clock.first) if clock.first else None
         writer["output"] = _end(end)
     citer = next((step for step in steps if step["step"] == "cite"), None)
-    if citer is not None and turn.citing is not None:  # known once all events were read
+    if citer is not None and turn.citing is not None:  # complete once all events were read
         citer["output"] = _shown(turn.citing)
     return steps
 
@@ -64,7 +64,7 @@ def _step(record: StepRecord, given: Mapping[str, Any], calls: Sequence[Call]) -
         "step": record.step,
         "ms": round(record.ms, 1),
         "input": _shown(given),
-        "output": _shown({name: value for name, value in record.changes.items() if name not in LIVE}),
+        "output": _shown({name: value for name, value in record.changes.items() if name not in STREAMS}),
         "calls": len(calls),
         "call_ms": [round(call.ms, 1) for call in calls],
         "prompt_tokens": sum(call.usage.prompt_tokens for call in calls),
@@ -80,7 +80,7 @@ def _end(end: Done | Failure) -> dict[str, Any]:
 
 
 def _shown(value: object) -> Any:
-    """The value as JSON: long texts cut, of each leg the best, of passages what ranks them, of vectors the length."""
+    """The value as JSON: long texts are cut, legs show their best candidates, passages their scores, vectors their length."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Text to the tokens that BM25 counts, in a language: words, their stems and first letters, identifiers whole and in parts.
+"""Splits text into the tokens that BM25 counts: words, their stems and first letters, identifiers and their parts.
 
-Passages and questions go the same way, and diacritics go first, so that a hurried question without them has the
-same tokens as the page. Every store indexes these tokens, so all of them find the same.
+Passages and questions are analysed alike, without diacritics, so that a question typed without them matches the page.
+Every store indexes these tokens, so all stores find the same.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 ANALYZER = "stem-prefix5-1"  # part of the index's recipe: raise the number when the tokens of a text change
 
 PREFIX = 5
-PREFIX_MARK, STEM_MARK = "*", "~"  # never part of a word or an identifier, so no kind can be taken for another
-LONGEST_KEPT = 32  # of a run whose tokens are remembered: memory is bounded by bytes, not by entries of any length
-LONGEST = 64  # longer runs are encoded data; nobody asks for them, and they would fill the index
+PREFIX_MARK, STEM_MARK = "*", "~"  # never part of a word or an identifier, so that kinds of tokens don't collide
+LONGEST_KEPT = 32  # characters of a run whose tokens are cached; it bounds the memory of the cache
+LONGEST = 64  # longer runs are encoded data, which would only fill the index
 
 STEMMERS: Mapping[str, str] = MappingProxyType(
     {
@@ -36,26 +36,26 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def analyse(text: str, language: str) -> list[str]:
-    """The tokens of a text, in its order; a language without a stemmer has words and first letters only."""
+    """The tokens of a text in order; without a stemmer for the language, words and first letters only."""
     return [token for run in _runs(text) for token in _tokens(run, language)]
 
 
 def fold(text: str) -> str:
-    """The text in small letters without diacritics."""
+    """The text in lower case without diacritics."""
     small = text.casefold()
-    if small.isascii():  # most words are, and going through their letters takes its time
+    if small.isascii():  # fast path for most words
         return small
     decomposed = unicodedata.normalize("NFKD", small)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
 def _runs(text: str) -> list[str]:
-    # composed, because the dictionaries are and because a lone accent isn't part of a word
+    # composed, because stemmers expect it and a lone accent isn't part of a word
     return _RUN.findall(unicodedata.normalize("NFC", text))
 
 
 def _tokens(run: str, language: str) -> tuple[str, ...]:
-    """The tokens of one run without spaces: of its words, and of itself when it is made of several."""
+    """The tokens of a run without spaces: of its words and, if it has several, of the whole run."""
     return _kept_tokens(run, language) if len(run) <= LONGEST_KEPT else _made_tokens(run, language)
 
 
@@ -71,7 +71,7 @@ _kept_tokens = lru_cache(maxsize=20_000)(_made_tokens)
 
 
 def _humps(word: str) -> Iterator[str]:
-    """The word, and its parts where capitals mark them: ImagePullBackOff is asked for as "image pull"."""
+    """The word, and its parts by capitals, so that "image pull" finds ImagePullBackOff."""
     yield word
     parts = _HUMP.split(word)
     if len(parts) > 1:
@@ -103,4 +103,4 @@ def _stem(word: str, language: str) -> str:
     return str(stemmers[name].stemWord(word))
 
 
-_own = threading.local()  # a stemmer keeps the word it is at, so threads can't share one
+_own = threading.local()  # stemmers have state, so threads can't share one

@@ -1,6 +1,6 @@
-"""Whether an answer is in the language it was asked for in: on its prose alone, and only where that is sure.
+"""Checks whether an answer is in the language of the question, by its prose, and only decides if that is certain.
 
-Documentation in any language is full of English words, so what is code, quoted, a link or a name says nothing.
+Documentation in any language is full of English words, so code, quotations, links and names don't count.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from app.text.language import has_profile, letter_statistics, likeliest, profile
 
 Verdict = Literal["right", "wrong", "unsure"]
 
-SURE = 3  # function words of one language, none of another: more text won't change that
-MAJORITY = 2  # times the words of another language, where there are words of both
-PROSE = 0.2  # least share of function words: prose has 20 to 50 %, in a language that shares some under 15 %
+SURE = 3  # function words of one language and none of another: more text won't change the verdict
+MAJORITY = 2  # times the words of the other language, if there are words of both
+PROSE = 0.2  # least share of function words: prose has 20 to 50 %; text of a related language has under 15 %
 FEWEST_OWN = 2
-FEWEST_WORDS = 6  # fewer without a function word may be names
+FEWEST_WORDS = 6  # fewer words without a function word could be names
 CERTAIN = 0.9  # probability by letter statistics
-LONGEST_WORD = 4  # letters, in scripts that put no blanks between words
+LONGEST_WORD = 4  # letters, for scripts without spaces between words
 SWITCHED = 0.2  # share of the prose
-WINDOW = 12  # words, at least, of which the statistics are asked
+WINDOW = 12  # the fewest words that are checked together
 MOST_WINDOWS = 10
-LONGEST_PART = 200  # characters: more make the statistics slower, not surer
-FEWEST_STRANGE = 24  # words: on fewer the statistics take Czech for Slovak, and names for anything
-LEAST_LED = 3  # words of a sentence that leads to code ("Run the following command:")
+LONGEST_PART = 200  # characters; more make the statistics slower, not better
+FEWEST_STRANGE = 24  # words; with fewer, the statistics confuse Czech and Slovak, and names with anything
+LEAST_LED = 3  # words of a sentence before code ("Run the following command:")
 MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
 
 _SILENT = re.compile(
-    # bounded or anchored, so that none is tried from each letter to the end
+    # bounded or anchored, so that the time is linear
     r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
     r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
     r"|^[^\w\n]*+(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
@@ -59,26 +59,28 @@ class _Count:
 
 
 class AnswerLanguage:
-    """Tells texts of one language from all others, those that aren't configured included."""
+    """Distinguishes texts of one language from all others, including languages that aren't configured."""
 
     def __init__(self, code: str, languages: Mapping[str, Language]) -> None:
         own = languages[code].words
         others = frozenset[str]().union(*(known.words for other, known in languages.items() if other != code))
-        # a word that two languages share tells nothing
+        # words that languages share decide nothing
         self._own, self._foreign = own - others, others - own
         self._letters = languages[code].letters
         self._code = code
-        self._statistics = profiles(languages) if has_profile(code) else None  # others would be found in its texts
+        self._statistics = (
+            profiles(languages) if has_profile(code) else None
+        )  # without its own profile, others would match its texts
 
     def early(self, text: str) -> Verdict:
-        """The verdict on the beginning of an answer, once more text wouldn't change it."""
+        """The verdict on the beginning of an answer; "unsure" as long as more text could change it."""
         count = self._count(_SILENT.sub(" ", text))
         if count.own >= SURE and not count.foreign:
             return "right"
         return "wrong" if count.foreign > SURE and not count.own else "unsure"
 
     def beginning(self, text: str) -> Verdict:
-        """The verdict on as much of an answer as one may wait for."""
+        """The verdict on the beginning of an answer, when no more text can be waited for."""
         prose = _SILENT.sub(" ", text)
         count = self._count(prose)
         if count.is_foreign:
@@ -90,7 +92,7 @@ class AnswerLanguage:
         return "wrong" if self._leads_to_code(text) else "unsure"
 
     def switched(self, text: str) -> bool:
-        """Whether a considerable part of a whole answer's prose, by its sentences, is in another language."""
+        """Whether a considerable part of the sentences of a whole answer is in another language."""
         windows = [(part, self._count(part)) for part in _windows(_SILENT.sub(" ", text))]
         foreign = sum(count.words for _, count in windows if count.is_foreign)
         strange = [
@@ -102,25 +104,25 @@ class AnswerLanguage:
         return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
 
     def _is_strange(self, part: str, count: _Count) -> bool:
-        """Whether a part may be in a language that isn't configured; statistics are dear, so only where its words don't tell."""
+        """Whether a part could be in a language that isn't configured; uses the slow statistics only if words don't decide."""
         return count.words >= WINDOW and not self._is_own(count) and self._statistical(part) not in {"", self._code}
 
     def _is_own(self, count: _Count) -> bool:
         return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
 
     def _leads_to_code(self, text: str) -> bool:
-        """Whether the first sentence announces code in another language."""
+        """Whether the first sentence leads to code and is in another language."""
         if not (leading := _LEADING.match(text)):
             return False
         count = self._count(_SILENT.sub(" ", leading[1]))
         return count.words >= LEAST_LED and count.foreign > 0 and not count.own
 
     def outcome(self, text: str) -> LanguageCheck:
-        """What became of a whole answer that was asked for again."""
+        """The outcome for the whole second answer."""
         return "wrong" if self.beginning(text) == "wrong" or self.switched(text) else "corrected"
 
     def _statistical(self, text: str) -> str:
-        """The language by letter statistics; empty where they aren't certain."""
+        """The language by letter statistics; empty if they aren't certain."""
         if self._statistics is None:
             return ""
         language, probability = likeliest(self._statistics, text[:LONGEST_PART])
@@ -141,7 +143,7 @@ class AnswerLanguage:
 
 
 def _windows(prose: str) -> Iterator[str]:
-    """The prose in parts of some sentences of one paragraph, each long enough to tell its language by."""
+    """The prose in parts of some sentences of one paragraph, each long enough to detect its language."""
     least = max(WINDOW, len(_WORD.findall(prose)) // MOST_WINDOWS)
     for paragraph in re.split(r"\n\s*\n", prose):
         part, words = list[str](), 0
@@ -155,7 +157,7 @@ def _windows(prose: str) -> Iterator[str]:
 
 
 def profiles(languages: Iterable[str] = ()) -> Any:
-    """The letter statistics of these and of what models write, loaded once: better before anybody waits for an answer."""
+    """The letter statistics of these languages and of `MODELS_WRITE`; loaded once, best before the first answer."""
     return _profiles(tuple(sorted({*MODELS_WRITE, *languages})))
 
 

@@ -1,4 +1,4 @@
-"""A passage's Markdown as blocks that can be quoted one by one: paragraphs, and whole lists, tables and code."""
+"""Splits the Markdown of a passage into blocks that can be quoted: paragraphs, and whole lists, tables and code."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Kind = Literal["paragraph", "list", "table", "code", "quote"]
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-# possessive: a rule can be read as one or as many, and trying all ways takes time exponential in its length
+# possessive, because backtracking over the signs of a rule takes exponential time
 _NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a passage; `section` counts its sections. `leads` where it announces what follows."""
+    """A block of a passage; `section` is the index of its section."""
 
     text: str
     kind: Kind
@@ -30,12 +30,12 @@ class Block:
 
     @property
     def leads(self) -> bool:
-        """Whether it says little without the next block."""
+        """Whether it introduces the next block."""
         return self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":")
 
 
 def blocks_of(chunk: Chunk) -> list[Block]:
-    """The chunk's blocks in order; headings, pictures and rules are left out."""
+    """The blocks of the chunk in order, without headings, images and rules."""
     offsets = [section.offset for section in chunk.sections[1:]]
     found: list[tuple[list[str], Kind, int]] = []
     for start, lines in _groups(chunk.text):
@@ -64,7 +64,7 @@ def _kind(lines: list[str]) -> Kind:
 
 
 def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines that stand together, with the offset of the first; a fenced block is whole."""
+    """Groups of consecutive lines, each with the offset of its first; a fenced block is one group."""
     lines: list[str] = []
     fence, start, at = "", 0, 0
     for line in text.splitlines(keepends=True):
@@ -88,7 +88,7 @@ def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def bounded(block: Block, longest: int) -> Block:
-    """The block, a list or table over this length cut after a whole line, with a mark."""
+    """The block; a longer list, table or quote is cut after a line and marked."""
     if len(block.text) <= longest or block.kind not in {"list", "table", "quote"}:
         return block
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Where a Markdown text is code and where it is prose, so that cleaning never touches code."""
+"""Separates code from prose in Markdown, so that cleaning never changes code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TICKS = re.compile(r"(?P<escape>\\)?(?P<ticks>`+)|\n[ \t]*+(?=\n)")
 
 
 def blocks(text: str) -> Iterator[tuple[bool, str]]:
-    """The text in pieces that join back to it: (True, fenced code with its fences) or (False, what is between)."""
+    """The text in pieces that join back to it: (True, fenced code with its fences) or (False, prose)."""
     fence, lines = "", list[str]()
     for line in text.splitlines(keepends=True):
         # most lines have no fence, and searching for one is the faster test
@@ -43,17 +43,17 @@ def code_lines(block: str) -> list[str]:
 
 
 def outside_fences(text: str, change: Callable[[str], str]) -> str:
-    """The text with `change` applied to what is between fenced blocks."""
+    """The text with `change` applied to the prose between fenced blocks."""
     return "".join(piece if code else change(piece) for code, piece in blocks(text))
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """The text with `change` applied to what is neither in a fenced block nor in a code span."""
+    """The text with `change` applied to all but fenced blocks and code spans."""
     return outside_fences(text, lambda prose: _outside_spans(prose, change))
 
 
 def code_spans(prose: str) -> Iterator[tuple[int, int]]:
-    """Where code spans start and end: at the next run of as many backticks in the same paragraph."""
+    """The start and end of each code span; it ends at the next run of as many backticks in the paragraph."""
     if "`" not in prose:
         return
     runs = list[tuple[int, int, bool]]()
@@ -67,7 +67,7 @@ def code_spans(prose: str) -> Iterator[tuple[int, int]]:
 
 
 def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
-    waiting: defaultdict[int, list[int]] = defaultdict(list)  # by length, those still to come, the next one last
+    waiting: defaultdict[int, list[int]] = defaultdict(list)  # later runs by length, the next one last
     for number in range(len(runs) - 1, -1, -1):
         waiting[runs[number][1] - runs[number][0]].append(number)
     number = 0
@@ -83,7 +83,7 @@ def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
 
 
 def _outside_spans(prose: str, change: Callable[[str], str]) -> str:
-    """Code spans are kept out by placeholders, so that `change` sees a construct that goes around one whole."""
+    """Replaces code spans with placeholders, so that `change` sees constructs around them as a whole."""
     if "`" not in prose:
         return change(prose)
     spans: list[str] = []

@@ -1,8 +1,8 @@
-"""The language of a question: deterministic, one of the configured ones.
+"""Detects the language of a question, deterministically, among the configured ones.
 
-Words, endings and diacritics that only one language has decide first, then the conversation so far, then langdetect
-with the configured profiles only: short technical questions mislead detectors that know fifty languages (they said
-Portuguese to "dog").
+Words, endings and diacritics that only one language has decide first, then the earlier conversation, then langdetect
+with the profiles of the configured languages only: short technical questions mislead detectors of fifty languages, which
+take "dog" for Portuguese.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.core.prompts import Language
 from app.text.analysis import fold
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# what may begin anywhere is bounded, or ends where it could begin again: else each beginning would be read to the end
+# bounded, or ending where it could begin again, so that the time is linear
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
 _QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
 _APOSTROPHE = re.compile("['’]")
@@ -30,21 +30,20 @@ _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
 SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
-FEWEST_WORDS = 2  # on a single word the statistics are sure of anything
-FEWEST_LETTERS = 12  # nor do two short names tell a language ("kubectl pods")
-MOST_WORDS = 50  # more make the statistics slower, not surer
-SHORTEST = 4  # letters: "gpu" and "s3" are of no language, and their rare letters would outvote the words
-LEAST_INFLECTED = 5  # letters: below, an ending is most of a word, and names end as they like
-ENOUGH = 2  # words: whoever writes so many of a language has pasted those of one that lends its words
-MOST_CAPITALS = 0.7  # of the words: beyond, the capitals are those of a title or of shouting
-READ = 1000  # characters at either end: the question is above a pasted log or below it
+FEWEST_WORDS = 2  # the statistics are certain of any single word
+FEWEST_LETTERS = 12  # two short names show no language ("kubectl pods")
+MOST_WORDS = 50  # more make the statistics slower, not better
+SHORTEST = 4  # letters; "gpu" and "s3" have no language, but their rare letters would outvote words
+LEAST_INFLECTED = 5  # letters; in shorter words the ending is most of the word
+ENOUGH = 2  # words; with so many, words of a language that lends words were pasted
+MOST_CAPITALS = 0.7  # share of the words; with more, the text is a title or shouting
+READ = 1000  # characters at either end; the question is before or after a pasted log
 
 
 def without_stopwords(text: str, language: Language) -> str:
-    """The words of a question that say what it is about; all of them when it has no others.
+    """The question without its stopwords; the whole question if it has no other words.
 
-    Where few pages are in a language, an index counts its "how" and "the" as rare and telling words. An acronym isn't
-    one of them: CI is no "či".
+    In a language with few pages, the index would take "how" and "the" for rare words. Acronyms stay: CI isn't "či".
     """
     words = text.split()
     acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(_PUNCTUATION))}
@@ -53,13 +52,12 @@ def without_stopwords(text: str, language: Language) -> str:
 
 
 def is_smalltalk(text: str, language: Language) -> bool:
-    """Whether the text greets, thanks or chats, and asks for nothing that a page could have.
+    """Whether the text only greets, thanks or chats.
 
-    A clause with a question mark that only points to something ("and how?", "can you do it?") asks for what was talked
-    of before.
+    A clause with a question mark that refers to something ("and how?", "can you do it?") is no small talk.
     """
     if not any(map(str.isalnum, text)):
-        return bool(text.strip())  # a thumb up
+        return bool(text.strip())  # an emoji
     if not _chats(_letters(text), language):
         return False
     asked = [clause for each in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(each)) if clause]
@@ -67,7 +65,7 @@ def is_smalltalk(text: str, language: Language) -> bool:
 
 
 class LanguageDetector:
-    """Tells which of the configured languages a text is in."""
+    """Detects which of the configured languages a text is in."""
 
     def __init__(self, languages: Mapping[str, Language], default: str) -> None:
         self._languages = languages
@@ -81,32 +79,32 @@ class LanguageDetector:
         self._endings = {code: tuple(language.endings) for code, language in languages.items()}
         self._lending = frozenset(code for code, language in languages.items() if language.lends_words)
         self._with_nouns = frozenset(code for code, language in languages.items() if language.nouns_capitalised)
-        self._factory = _profiles(self._codes) if len(self._codes) > 1 else None  # loaded before anybody waits
+        self._factory = _profiles(self._codes) if len(self._codes) > 1 else None  # loaded before the first question
 
     def detect(self, text: str, prior: str = "") -> str:
-        """The text's language; without a sign of any, `prior` (as the language so far), then what its letters suggest."""
+        """The language of the words; if none decides, `prior` (such as that of the conversation), else a guess."""
         return self.shown(text) or prior or self.guessed(text)
 
     def guessed(self, text: str) -> str:
-        """What the letters of a text suggest, else the default."""
+        """The language by letter statistics, else the default."""
         return self._statistical(_words(both_ends(text))) or self._default
 
     def shown(self, text: str) -> str:
-        """The language that the text's words show; empty where none does ("gpu quota namespace")."""
+        """The language that the words decide; empty if none does ("gpu quota namespace")."""
         if len(self._codes) == 1:
             return self._codes[0]
         text = _COMPOUND.sub(self._compound, _CODE.sub(" ", both_ends(text)))
         own = _QUOTED.sub(" ", text)
-        own = own if _words(own) else text  # all of it may be in quotation marks
+        own = own if _words(own) else text  # the whole text may be quoted
         greeting = self._greeting(own)
-        if (before := own.partition(": ")[0]) != own:  # behind a colon comes an error message, a name, a list
+        if (before := own.partition(": ")[0]) != own:  # an error message, a name or a list often follows a colon
             head = self._winner(before, greeting)
             if head and head not in self._lending:
                 return head
         return self._winner(own, greeting)
 
     def _compound(self, found: re.Match[str]) -> str:
-        """Words with hyphens between them where all are of one language ("je-li"); else a name ("nvidia-smi"): nothing."""
+        """The compound if all its words are of one language ("je-li"); a blank for a name ("nvidia-smi")."""
         parts = [fold(part) for part in found[0].split("-")]
         return found[0] if any(all(self._is_of(code, part) for part in parts) for code in self._codes) else " "
 
@@ -121,23 +119,23 @@ class LanguageDetector:
 
     def _votes(self, text: str) -> dict[str, int]:
         votes = dict.fromkeys(self._codes, 0)
-        name = frozenset[str]()  # the languages of the name that we are in: its further words may be small
+        name = frozenset[str]()  # languages of the current name, whose next words can be lower case
         for i, (word, named) in enumerate(_with_names(text)):
             folded = _APOSTROPHE.sub("", fold(word))
             of = frozenset(code for code in self._codes if self._is_of(code, folded))
             spelled = frozenset(code for code in self._codes if self._is_spelled_as(code, word))
             name = spelled if named else name & (of | spelled)
-            if named or name:  # which may be a noun
+            if named or name:  # it may be a noun
                 nouns = frozenset[str]() if _is_acronym(word) else self._with_nouns
                 of, spelled = of & nouns, spelled & nouns
-            # an error message may follow the first word, but no question begins with one of its words by chance
+            # the first word of a question counts twice: an error message may follow it
             first = 2 if i == 0 and len(word) >= LEAST_INFLECTED else 1
             for code in of | spelled:
                 votes[code] += (first if folded in self._words[code] else code in of) + (code in spelled)
         return votes
 
     def _greeting(self, text: str) -> str:
-        """The only language in which a clause of the text is small talk."""
+        """The language in which a clause is small talk; empty if there are none or several."""
         for clause in map(_letters, _CLAUSE.split(text)):
             codes = [code for code, language in self._languages.items() if _chats(clause, language)]
             if len(codes) == 1:
@@ -145,7 +143,7 @@ class LanguageDetector:
         return ""
 
     def _is_spelled_as(self, code: str, word: str) -> bool:
-        """Whether the word has letters that this language has and English hasn't."""
+        """Whether all non-ASCII letters of the word, at least one, are of this language."""
         if word.isascii():
             return False
         return self._languages[code].letters.issuperset(letter for letter in word.lower() if not letter.isascii())
@@ -161,7 +159,7 @@ class LanguageDetector:
 
 
 def both_ends(text: str) -> str:
-    """As much of a text as tells what is asked and in what language: of a long one beginning and end."""
+    """The text; of a long one, its beginning and end."""
     return text if len(text) <= 2 * READ else f"{text[:READ]}\n{text[-READ:]}"
 
 
@@ -182,12 +180,12 @@ def _is_acronym(word: str) -> bool:
 
 
 def _is_title(words: Sequence[str]) -> bool:
-    """Whether most words behind the first have a capital, so that none of them says anything."""
+    """Whether most words after the first have a capital, so that capitals mean nothing."""
     return sum(word[:1].isupper() for word in words[1:]) > MOST_CAPITALS * (len(words) - 1)
 
 
 def _with_names(text: str) -> Iterator[tuple[str, bool]]:
-    """Each word, and whether it is written as a name: with a capital that isn't owed to the beginning of a sentence."""
+    """Each word, and whether it is written as a name: with a capital that isn't of a sentence start."""
     title = _is_title(_words(text))
     for sentence in _SENTENCE.split(text):
         for i, word in enumerate(_words(sentence)):
@@ -195,20 +193,20 @@ def _with_names(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def likeliest(statistics: Any, text: str) -> tuple[str, float]:
-    """The language of a text by `letter_statistics`, and its probability of 0..1; empty where no letters tell any."""
+    """The language of a text by `letter_statistics`, and its probability (0..1); empty if the letters match none."""
     from langdetect.lang_detect_exception import LangDetectException
 
     detector = statistics.create()
     try:
         detector.append(text)
         best = detector.get_probabilities()[0]
-    except (LangDetectException, IndexError):  # nothing in the text that any profile knows
+    except (LangDetectException, IndexError):  # no profile has anything of the text
         return "", 0.0
     return str(best.lang), float(best.prob)
 
 
 def letter_statistics(profiles: Iterable[str]) -> Any:
-    """Langdetect's factory of detectors that know these profiles; the same text always gets the same language."""
+    """Langdetect's factory of detectors with these profiles, seeded, so that results are deterministic."""
     from langdetect import DetectorFactory
 
     factory = DetectorFactory()
@@ -218,7 +216,7 @@ def letter_statistics(profiles: Iterable[str]) -> Any:
 
 
 def profiles_of(codes: Iterable[str]) -> list[str]:
-    """Langdetect's profiles, as JSON, of those languages that it has one of."""
+    """Langdetect's profiles, as JSON, of the languages that it supports."""
     from langdetect import PROFILES_DIRECTORY
 
     files = (Path(PROFILES_DIRECTORY, code) for code in codes)
@@ -227,19 +225,19 @@ def profiles_of(codes: Iterable[str]) -> list[str]:
 
 @cache
 def has_profile(code: str) -> bool:
-    """Whether langdetect knows the language."""
+    """Whether langdetect supports the language."""
     return bool(profiles_of([code]))
 
 
 @cache
 def _profiles(codes: tuple[str, ...]) -> Any:
-    """The letter statistics of these languages; None where one has none, as the others would be found in its texts."""
+    """The letter statistics of these languages; None if one has none, because others would match its texts."""
     profiles = profiles_of(codes)
     return letter_statistics(map(_folded_profile, profiles)) if len(profiles) == len(codes) else None
 
 
 def _folded_profile(text: str) -> str:
-    """The profile of a language as if it were written without diacritics, as hurried people do."""
+    """The profile of a language without diacritics, which many people don't type."""
     profile = json.loads(text)
     counts: Counter[str] = Counter()
     for letters, count in profile["freq"].items():

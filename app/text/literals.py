@@ -1,4 +1,4 @@
-"""What a reader copies from an answer, and what must not be made up: numbers with their units, commands, addresses."""
+"""Finds what readers copy from an answer and what must not be invented: numbers with units, commands, addresses."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _measured() -> re.Pattern[str]:
     return re.compile(rf"(?<!\d)(?:{low})?(?P<number>{_DIGITS})[\s-]?(?:{_unit()})(?!\w)", re.IGNORECASE)
 
 
-MOST_PLACES = 100  # of a text that are looked at: what is a part of something else in so many is so in the next ones
+MOST_PLACES = 100  # of a text that are checked
 _INSIDE = re.compile(r"(?:\w|\d[.,])\Z")
 _NUMBER_GOES_ON, _PATH_GOES_ON = re.compile(r"\w|[.,]\d"), re.compile(r"[\w/]")
 
 
 def claims(text: str) -> tuple[str, ...]:
-    """The numbers with their units, commands and addresses in a text; citations and the numbers of lists are none."""
+    """The numbers with units, commands and addresses of a text, without citations and list numbers."""
     text = _LIST_MARK.sub("", _CITATION.sub("", text))
     found = list(addresses(text))
     text = _URL.sub(" ", text)
@@ -76,25 +76,25 @@ def claims(text: str) -> tuple[str, ...]:
 
 
 def addresses(text: str) -> tuple[str, ...]:
-    """The web addresses in a text, without the punctuation that ends a sentence."""
+    """The web addresses of a text, without punctuation after them."""
     return tuple(url.rstrip(".,;:!?*") for url in _URL.findall(text))
 
 
 def code_lines(text: str) -> tuple[str, ...]:
-    """The lines of the fenced code in a text."""
+    """The lines of fenced code in a text."""
     lines = (line.strip() for code, block in fences.blocks(text) if code for line in fences.code_lines(block))
     return tuple(line for line in lines if line)
 
 
 def code_spans(text: str) -> tuple[str, ...]:
-    """The code between backticks in the sentences of a text."""
+    """The code spans of a text."""
     prose = _without_fences(text)
     spans = (prose[start:end].strip("`").strip() for start, end in fences.code_spans(prose))
     return tuple(span for span in spans if span)
 
 
 def without_code(text: str) -> str:
-    """The sentences of a text."""
+    """The text without fenced code and code spans."""
     prose, parts, at = _without_fences(text), list[str](), 0
     for start, end in fences.code_spans(prose):
         parts.append(prose[at:start])
@@ -107,18 +107,18 @@ def _without_fences(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """The text with single spaces for any other."""
+    """The text with single spaces as its only white space."""
     return " ".join(text.split())
 
 
 def comparable(text: str) -> str:
-    """The text in small letters, with single spaces, and each unit in one way: 10GiB, 10 GiB and 10 gib are the same."""
+    """The text in lower case, with single spaces and uniform units: 10GiB, 10 GiB and 10 gib become the same."""
     return _measured().sub(_with_unit, spaced(text)).casefold()
 
 
 def occurs(claim: str, text: str) -> bool:
-    """Whether the text has the claim, and not only as a part of something else; both are `comparable`, or both `spaced`."""
-    # 10 is not in 100, version 1.2 not in 11.2, and "rm -r ." not in "rm -r ./build"
+    """Whether the text has the claim as a whole. Pass both through `comparable`, or both through `spaced`."""
+    # 10 doesn't occur in 100, 1.2 not in 11.2, "rm -r ." not in "rm -r ./build"
     goes_on = _NUMBER_GOES_ON if claim[-1:].isalnum() else _PATH_GOES_ON
     at = text.find(claim)
     for _ in range(MOST_PLACES):
@@ -132,7 +132,7 @@ def occurs(claim: str, text: str) -> bool:
 
 
 def _in_table(claim: str, text: str) -> bool:
-    """A cell has the number alone where the head of its column tells the unit."""
+    """Whether a table cell has the number, and the text its unit, as in the head of the column."""
     number, _, unit = claim.rpartition(" ")
     cell = rf"\|\s*{re.escape(number)}\s*\|"
     return (

@@ -1,4 +1,4 @@
-"""Where sentences end; an abbreviation of any language ends none."""
+"""Splits text into sentences; abbreviations of all languages don't end one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from app.core.language import vocabulary
 
-# a stop, closing marks, space, then what a sentence begins with: a word, a bullet or a link
+# a stop, closing marks, space, then the start of a sentence: a word, a bullet or a link
 _END = re.compile(r"""[.!?…]["'”’“»)\]*_`]{0,3}\s+(?=["'“„«(\[*_`]{0,3}(?P<first>\w)|[-*+]\s|!?\[)""")
 _STOP = re.compile(r"(?<=[.!?])\s+")
 _LAST_WORD = re.compile(r"(?<![\w.])([\w.]+)\.$")
@@ -16,7 +16,7 @@ _LAST_WORD = re.compile(r"(?<![\w.])([\w.]+)\.$")
 def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
     """The text in sentences, in order, each with the white space after it: they join back to the text.
 
-    The abbreviations, in small letters without their last stop, are those of the shipped languages where none are given.
+    The abbreviations are in lower case, without their last stop; the default is those of the shipped languages.
     """
     abbreviations = vocabulary().abbreviations if abbreviations is None else abbreviations
     found, start = list[str](), 0
@@ -41,7 +41,7 @@ def quotable_sentences(text: str, abbreviations: Collection[str] | None = None) 
 
 
 def informal_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
-    """The sentences without the white space between, whatever they begin with: hurried people write no capitals."""
+    """The sentences without the white space between them; they can begin with lower case, as people type."""
     found, start = list[str](), 0
     for gap in _STOP.finditer(text):
         if _last_word(text[max(start, gap.start() - 40) : gap.start()]) not in abbreviations:
@@ -56,12 +56,12 @@ def _is_end(before: str, following: str, abbreviations: Collection[str]) -> bool
     last = _last_word(before)
     if not last:
         return True
-    if last.isdigit():  # "3. listopadu", "1. First": an ordinal number or a list item, unless a new sentence is sure
+    if last.isdigit():  # "3. listopadu", "1. First": an ordinal or a list item, unless a sentence surely begins
         return following.isupper() and len(last) > 2
     return last not in abbreviations and not (len(last) == 1 and last.isalpha())
 
 
 def _last_word(text: str) -> str:
-    """The word before the stop that the text ends with, in small letters; empty where it ends otherwise."""
+    """The word before the stop at the end of the text, in lower case; empty if there is no such stop."""
     word = _LAST_WORD.search(text)
     return word[1].rpartition("\n")[2].lower().strip(".") if word else ""

@@ -24,9 +24,9 @@ class AssistantFinder:
         """Up to the ranked passages."""
         return await self.assistants.get(request.assistant).find(request)
 
-    async def weigh(self, request: Request) -> Turn:
+    async def assess(self, request: Request) -> Turn:
         """Up to the decision whether they say anything."""
-        return await self.assistants.get(request.assistant).weigh(request)
+        return await self.assistants.get(request.assistant).assess(request)
 
 
 @asynccontextmanager

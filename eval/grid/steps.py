@@ -10,7 +10,7 @@ from typing import Any
 
 from app.assistants.file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
-from app.pipeline.registry import Tools, flat, missing_tool, prove_order
+from app.pipeline.registry import Tools, flat, missing_tool, validate_order
 from eval.errors import EvaluationError
 
 Steps = tuple[tuple[str, ...], ...]
@@ -70,7 +70,7 @@ def _drop(base: Steps, *steps: str) -> Steps:
 
 def _possible(steps: Steps) -> bool:
     try:
-        prove_order(steps)
+        validate_order(steps)
     except SettingsError:
         return False
     return True

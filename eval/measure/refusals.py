@@ -189,7 +189,7 @@ async def weigh(
     """
     if not answerable or not unanswerable:
         raise EvaluationError("Questions of both kinds are needed: answerable ones and unanswerable ones.")
-    first = await finder.weigh(Request(answerable[0].messages, weighing.assistant, "eval-warm-up"))
+    first = await finder.assess(Request(answerable[0].messages, weighing.assistant, "eval-warm-up"))
     if first.evidence is None:
         raise EvaluationError("This assistant never declines: its steps in assistants.toml are without `relevance`.")
     kinds = [(case, CROSS if case.cross else ANSWERABLE) for case in answerable]
@@ -204,7 +204,7 @@ async def weigh(
 
 async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> Weighed:
     try:
-        turn = await finder.weigh(request)
+        turn = await finder.assess(request)
     except AssistantError as error:
         return Weighed(case, kind, error=f"{type(error).__name__}: {error}")
     always = bool(turn.smalltalk) or not (turn.hits or turn.related)

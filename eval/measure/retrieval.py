@@ -42,7 +42,7 @@ class Finder(Protocol):
         """The turn as it is after retrieval: hits, language, trace and the generation they came from."""
         ...
 
-    async def weigh(self, request: Request) -> Turn:
+    async def assess(self, request: Request) -> Turn:
         """The turn as it is once it was judged whether the hits say anything of the question."""
         ...
 

@@ -80,7 +80,7 @@ class Lookup:
             search=Query(texts=(), limit=self.limit, vector_weight=self.vector_weight),
         )
 
-    async def weigh(self, request: Request) -> Turn:
+    async def assess(self, request: Request) -> Turn:
         turn = await self.find(request)
         return replace(turn, evidence=float(bool(turn.hits)), evidence_needed=0.32)
 

@@ -90,7 +90,7 @@ def test_the_page_lists_wrong_decisions_and_asks_for_nothing():
 class Weigher:
     """Decides by the question's first word."""
 
-    async def weigh(self, request) -> Turn:
+    async def assess(self, request) -> Turn:
         word = request.question.split()[0]
         if word == "broken":
             raise StoreUnavailable("The store is gone.")

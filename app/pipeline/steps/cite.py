@@ -1,4 +1,4 @@
-"""Source links, by code and never by the model: the sections that the answer names by number, else all passages."""
+"""Adds the source links. Code makes them, never the model: to the sections that the answer cites, else to all passages."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from app.text.sentences import informal_sentences
 
 SNIPPET = 300
 REFUSED = "offered: the model finds no answer in the passages"
-LONGEST_REFUSAL = 300  # characters; who says more says something
+LONGEST_REFUSAL = 300  # characters; a longer text is an answer
 
 
 @dataclass(frozen=True)
 class Cite:
-    """Renumbers citations in the order of their first use, drops those without a passage and addresses that no passage
-    has, and appends the links.
+    """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
+    appends the links.
     """
 
     prompts: Prompts
@@ -45,56 +45,56 @@ class Cite:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The events with the source list before the end."""
+        """The events, with the sources before the last one."""
         return {"events": self._cited(turn)}
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
-        # looked up while the model thinks about its first word
-        looked_up = asyncio.create_task(counterparts(turn))
+        # runs while the model prepares its first word
+        lookup = asyncio.create_task(counterparts(turn))
         answer: _Answer | None = None
         try:
             async with aclosing(turn.events) as events:
                 async for event in events:
                     if answer is None:
-                        answer = _Answer(turn, self.prompts, await looked_up, self.images)
+                        answer = _Answer(turn, self.prompts, await lookup, self.images)
                     for cited in answer.mapped(event):
                         yield cited
         finally:
-            looked_up.cancel()
+            lookup.cancel()
 
 
 class _Answer:
-    """One answer on its way to the reader."""
+    """Rewrites the events of one answer."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, others: Mapping[str, Counterpart], images: str) -> None:
-        self._turn, self._language, self._others = turn, prompts.language(turn.language), others
+    def __init__(self, turn: Turn, prompts: Prompts, translations: Mapping[str, Counterpart], images: str) -> None:
+        self._turn, self._language, self._others = turn, prompts.language(turn.language), translations
         self._abbreviations = prompts.vocabulary.abbreviations
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        passages, and_or = passages_of(turn, others), prompts.vocabulary.and_or
+        passages, and_or = passages_of(turn, translations), prompts.vocabulary.and_or
         self._citations = Citations(passages, turn.request.first_number, words, and_or)
         self._images = images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
-        addresses = Addresses(_shown(turn), self._pages)
+        addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
-        self._said = ""  # no longer than tells whether it is a refusal
+        self._beginning = ""  # as much as shows whether it is a refusal
 
     def mapped(self, event: Event) -> list[Event]:
-        """The event as readers get it, and before the last one what is still to say."""
+        """The event as readers get it; before the last event, the rest of the text and the sources."""
         if not isinstance(event, Text):
             return [*self._closing(event), event]
-        if len(self._said) <= LONGEST_REFUSAL:
-            self._said += event.text
+        if len(self._beginning) <= LONGEST_REFUSAL:
+            self._beginning += event.text
         if event.quoted:
             return [Text(self._text.rest() + quoted(event.text, self._pages))]
         text = self._text.feed(event.text)
         return [Text(text)] if text else []
 
     def _closing(self, event: Event) -> list[Event]:
-        """What goes before the last event: text still held back, and where all went well the sources."""
+        """The events before the last one: text that was held back and, after a complete answer, the sources."""
         if not isinstance(event, Done | Failure):
             return []
         rest = self._text.rest()
@@ -116,11 +116,11 @@ class _Answer:
         return [*([Text(rest)] if rest else []), *shown]
 
     def _refuses(self) -> bool:
-        """Whether the model says no more than that the passages don't answer: then none of them is a source."""
-        said = self._said.strip()
-        if self._citations.any or len(said) > LONGEST_REFUSAL or "```" in said or not self._language.no_answer:
+        """Whether the model only says that the passages don't answer the question; then none of them is a source."""
+        text = self._beginning.strip()
+        if self._citations.any or len(text) > LONGEST_REFUSAL or "```" in text or not self._language.no_answer:
             return False
-        first = informal_sentences(said.partition("\n")[0], self._abbreviations)[0]
+        first = informal_sentences(text.partition("\n")[0], self._abbreviations)[0]
         return bool(re.search(self._language.no_answer, fold(first)))
 
 
@@ -134,40 +134,40 @@ def safe_snippet(snippet: str, page: str) -> str:
 
 
 def quoted(text: str, pages: tuple[str, ...]) -> str:
-    """A page's own words without what must not reach a client; its links stay, and pictures from the hosts of pages."""
+    """Text of a page, safe for clients: its links stay; images stay only if they come from the hosts of `pages`."""
     rewriter = Rewriter(Addresses([text], pages))
     return rewriter.feed(text) + rewriter.rest()
 
 
-def _shown(turn: Turn) -> Iterator[str]:
-    """All that the model was shown of pages, and what was attached."""
+def _texts_shown(turn: Turn) -> Iterator[str]:
+    """All texts of pages and attachments that the model was given."""
     for hit in turn.hits:
         chunk = hit.chunk
         yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.before, chunk.text, chunk.after)
     yield from turn.request.attached
 
 
-def passages_of(turn: Turn, others: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:
-    """Each hit as a source, in the ranking's order, with the section of it that speaks most of the question.
+def passages_of(turn: Turn, translations: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:
+    """Each hit as a source, in the order of the ranking, with its section that has most words of the question.
 
-    `others` are pages in the reader's language, by the address of the page that they stand for.
+    `translations` are pages in the reader's language, by the address of the page that they translate.
     """
-    others = others or {}
+    translations = translations or {}
     wanted = asked_stems(turn)
     return tuple(
-        _source(number, hit, wanted, others.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
+        _source(number, hit, wanted, translations.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
     )
 
 
-def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) -> Source:
+def _source(number: int, hit: Hit, wanted: set[str], translation: Counterpart | None) -> Source:
     chunk = hit.chunk
     section = best_section(chunk, wanted)
     title, url, language = chunk.title, chunk.link_to(section), chunk.language
-    snippet = _beginning(chunk.text[section.offset if section else 0 :].strip())
-    if other:
-        section = other.section(section)
+    snippet = _shortened(chunk.text[section.offset if section else 0 :].strip())
+    if translation:
+        section = translation.section(section)
         anchor = f"#{section.anchor}" if section and section.anchor else ""
-        title, url, language = other.page.title, other.page.url + anchor, other.page.language
+        title, url, language = translation.page.title, translation.page.url + anchor, translation.page.language
     name = section.path[-1] if section and section.path else ""
     return Source(
         number=number,
@@ -177,23 +177,23 @@ def _source(number: int, hit: Hit, wanted: set[str], other: Counterpart | None) 
         language=language,
         snippet=snippet,
         score=hit.score,
-        translated_from="" if other else chunk.translated_from,
+        translated_from="" if translation else chunk.translated_from,
     )
 
 
-def _beginning(text: str) -> str:
-    """The text, cut behind a word where it is long."""
+def _shortened(text: str) -> str:
+    """The text; a long one is cut after a word."""
     return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rsplit(maxsplit=1)[0]} …"
 
 
 def source_list(sources: tuple[Source, ...], language: Language) -> str:
-    """The Markdown list of links at the end of an answer; translations and pages in another language are told."""
+    """The Markdown list of links at the end of an answer; it marks translations and pages in another language."""
     lines = [f"\n\n**{language.sources}**\n"]
-    lines += [f"{one.number}. {markdown_link(one.name, one.url)}{_told(one, language)}" for one in sources]
+    lines += [f"{one.number}. {markdown_link(one.name, one.url)}{_language_note(one, language)}" for one in sources]
     return "\n".join(lines)
 
 
-def _told(source: Source, language: Language) -> str:
+def _language_note(source: Source, language: Language) -> str:
     if source.translated_from:
         return f" ({language.translated_from(source.translated_from)})"
     return f" ({language.written_in(source.language)})" if source.language not in {"", language.code} else ""

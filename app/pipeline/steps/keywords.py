@@ -1,4 +1,4 @@
-"""Search keywords in every indexed language: the cure for Czech questions about pages that exist in English only."""
+"""Asks the model for search keywords in every indexed language, so that a Czech question finds English pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
 
 LONGEST = 400
@@ -20,7 +20,7 @@ LONGEST = 400
 
 @dataclass(frozen=True)
 class Keywords:
-    """Asks the language model for keywords, one line per language."""
+    """Gets keywords from the language model, one line per language."""
 
     model: Model
     prompts: Prompts
@@ -33,7 +33,7 @@ class Keywords:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """Keywords by language code; `ModelError` when the answer has none that can be read."""
+        """Keywords by language code. Raises `ModelError` if the reply has none."""
         codes = codes_of(turn, self.prompts)
         system = self.prompts.render(
             turn.language,
@@ -41,16 +41,16 @@ class Keywords:
             languages=names_of(codes, self.prompts),
             form=form_of(codes),
         )
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         keywords = parse(answer, codes)
         if not keywords:
-            raise ModelError(f"No keywords can be read from {answer[:200]!r}: the question alone is searched.")
+            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. Searching for the question alone.")
         return {"keywords": keywords}
 
 
 def codes_of(turn: Turn, prompts: Prompts) -> list[str]:
-    """All languages that keywords are wanted in, the question's first."""
+    """The languages of the keywords, the question's first."""
     return [turn.language, *(code for code in prompts.languages if code != turn.language)]
 
 
@@ -65,7 +65,7 @@ def form_of(codes: Sequence[str]) -> str:
 
 
 def parse(answer: str, codes: list[str]) -> dict[str, str]:
-    """Lines `code: a, b, c` as they come from models: with list marks, quotes, bold or JSON's brackets."""
+    """The keywords in lines like `code: a, b, c`, which models write with list marks, quotes, bold or JSON brackets."""
     found: dict[str, str] = {}
     for line in answer.splitlines():
         match = re.match(r"\W*([a-z]{2,3})\W*[:=]\s*(.+)", line.strip())

@@ -1,4 +1,4 @@
-"""A clearer wording of the question: for the synthesis, and for the search where a conversation went before."""
+"""Refines the question for the answer and, in a conversation, for the search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted
 from app.pipeline.runner import Changes
 
@@ -32,11 +32,9 @@ class Refine:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The rewritten question; `ModelError` for an answer that can't be one."""
-        messages = prompted(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
+        """The refined question. Raises `ModelError` for a reply that is empty or too long."""
+        messages = helper_messages(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
         answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
-            raise ModelError(
-                f"The rewritten question is {'empty' if not answer else 'an essay'}: the original is used."
-            )
+            raise ModelError(f"The refined question is {'empty' if not answer else 'too long'}: the original is used.")
         return {"refined": answer}

@@ -1,8 +1,8 @@
-"""Whether the passages say anything of what was asked, decided on raw evidence, and how many of them are worth reading.
+"""Decides by evidence whether the passages can answer the question, and how many of them the answer needs.
 
-Fused scores are relative to the question, so a best hit of 1.0 says nothing. The evidence is the share of the
-question's words, weighted by how rare they are in the index, that the best passage has. A name that the index doesn't
-have weighs most: who asks for a product that no page mentions isn't answered by the rest of the words.
+Fused scores are relative to the question, so a best score of 1.0 proves nothing. The evidence is the share of the
+question's words, weighted by how rare they are in the index, that the best passage has. A name that isn't in the index
+has the largest weight: the other words don't answer a question about a product that no page mentions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from app.text.analysis import PREFIX_MARK, analyse
 from app.text.language import both_ends, without_stopwords
 from app.text.sentences import informal_sentences
 
-SAME_BEGINNING = 0.5  # what a word counts of which the passage has only the first letters
-UNKNOWN_NAME = 3.0  # times what another unknown word counts
-WITH_KEYWORDS = 1.3  # times the evidence that is needed: the best of several wordings has more of it by chance alone
-MOST_NAMES = 0.7  # of the words: beyond, the capitals are those of a title
-FEWEST_WORDS = 2  # of an end of the question: a single one is on some page
+SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
+UNKNOWN_NAME = 3.0  # times the weight of another unknown word
+WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings has more by chance
+MOST_NAMES = 0.7  # share of the words; with more, the text is a title
+FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
 MOST_ENDS = 16
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the question: its tokens, any of which a passage may have, and whether it is written as a name."""
+    """A word of the question: its tokens, of which a passage needs any one, and whether it is written as a name."""
 
     tokens: tuple[str, ...]
     name: bool = False
@@ -45,7 +45,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Relevance:
-    """Puts hits aside as merely related when even the best has too little of the question, else leaves out weak ones."""
+    """Moves all hits to `related` if even the best has too little evidence; else removes the weak ones."""
 
     prompts: Prompts
     settings: Settings
@@ -57,10 +57,10 @@ class Relevance:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The evidence of 0..1; below what is needed no hits are left, else those that aren't far behind the best.
+        """The evidence (0..1), the evidence needed, and the hits: none below it, else those not far behind the best.
 
-        Needed is `min_evidence`, and of words `WITH_KEYWORDS` times that where keywords were searched as well. Where that
-        isn't reached, what the question finds alone counts, as if there were no keywords: bad ones hide its passages.
+        Needed is `min_evidence`, or `WITH_KEYWORDS` times that if keywords were searched too. If the hits don't reach it,
+        the question is searched again without the keywords, because bad keywords hide its passages.
         """
         generation: Generation = turn.generation
         texts = self._asked(turn)
@@ -70,16 +70,16 @@ class Relevance:
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
-        evidence = max(await best(texts, hits, rarity), by_reranker)
+        evidence = max(await best_coverage(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
-            own = await _found_alone(turn) if evidence < needed * WITH_KEYWORDS else ()
-            if own and (by_question := await best(alone, own, rarity)) >= needed:
+            own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
+            if own and (by_question := await best_coverage(alone, own, rarity)) >= needed:
                 evidence, hits = by_question, own
             else:
                 needed *= WITH_KEYWORDS
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
-            return {**judged, "hits": (), **aside(hits)}
+            return {**judged, "hits": (), **set_aside(hits)}
         kept = without_tail(hits, self.settings.tail * evidence)
         return {**judged, "hits": kept} if kept != turn.hits else judged
 
@@ -98,8 +98,8 @@ class Relevance:
         ]
 
 
-async def _found_alone(turn: Turn) -> tuple[Hit, ...]:
-    """What the question finds without the keywords."""
+async def _without_keywords(turn: Turn) -> tuple[Hit, ...]:
+    """The hits of the question without the keywords."""
     if turn.search is None:
         return ()
     query = replace(turn.search, texts=turn.search.texts[:1])
@@ -107,9 +107,8 @@ async def _found_alone(turn: Turn) -> tuple[Hit, ...]:
 
 
 def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
-    """Where the question proper may be: the sentence with the question mark, else the last, and its ends from each clause on.
-
-    People greet, say who they are and what they work with, and then ask.
+    """Parts of the text that may be the real question: the sentence with the question mark, else the last one, and the
+    rest of it from each clause on. People greet, introduce themselves, and then ask.
     """
     sentences = informal_sentences(question.strip(), abbreviations)
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
@@ -119,9 +118,9 @@ def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
 
 
 def names(text: str, *, nouns: bool = False) -> frozenset[str]:
-    """The words with a capital letter that isn't owed to the beginning of a sentence, to a title or to shouting.
+    """The words that are written as names: with a capital that no sentence start, title or shouting explains.
 
-    In a language of capital `nouns` only a capital behind the first letter makes a name.
+    If the language writes `nouns` with a capital, only a capital after the first letter makes a name.
     """
     found, inner, begins = set(), [], True
     for word in text.split():
@@ -136,19 +135,19 @@ def names(text: str, *, nouns: bool = False) -> frozenset[str]:
 
 
 def reranked(hits: Sequence[Hit]) -> float:
-    """The best score of a reranker, which reads across languages where words don't agree; 0 where there was none."""
+    """The best score of the reranker, which compares meanings across languages; 0 without a reranker."""
     return max((hit.rerank or 0.0 for hit in hits), default=0.0)
 
 
-def aside(hits: Sequence[Hit]) -> Changes:
-    """The hits as merely related; where an earlier step left none, those that it put aside stay so."""
+def set_aside(hits: Sequence[Hit]) -> Changes:
+    """The hits as `related`; without hits, those that an earlier step put there stay."""
     return {"related": tuple(hits)} if hits else {}
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
-    """The first of the hits, and those with at least this share of the best fused score; a reranker's stay whole.
+    """The first hit, and the hits with at least this share of the best fused score; reranked hits all stay.
 
-    A boost leaves nothing out: with it or without, who holds out against the best by the same measure stays.
+    A hit stays if it reaches the share with boosts or without them, so that the boost of one hit removes no other.
     """
     if any(hit.rerank is not None for hit in hits):
         return tuple(hits)
@@ -161,13 +160,13 @@ def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """How much a word tells: its inverse document frequency, as in BM25."""
+    """Weights of words: their inverse document frequency, as in BM25."""
 
     counts: Mapping[str, int]
     chunks: int
 
     def of(self, word: Word) -> float:
-        """Above 0, most for a word that the index doesn't have, more still when it is a name."""
+        """The weight, above 0; largest for a word that isn't in the index, and more for such a name."""
         count = max((self.counts.get(token, 0) for token in word.tokens if not token.endswith(PREFIX_MARK)), default=0)
         rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
@@ -178,7 +177,7 @@ def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> l
 
 
 def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
-    """The words, as names where the question has them as such: a list of keywords has its capitals anywhere."""
+    """The words; names are those that are names in the question, since capitals in keywords mean nothing."""
     return [Word(word.tokens, name=not names.isdisjoint(word.tokens)) for word in words]
 
 
@@ -187,7 +186,7 @@ def _tokens(hits: Sequence[Hit]) -> list[frozenset[str]]:
 
 
 def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: Rarity) -> float:
-    """The share 0..1 of the words, by their rarity, that the tokens of the best of the passages have."""
+    """The share (0..1) of the words, weighted by rarity, that the best passage has."""
     if not words or not passages:
         return 0.0
     weights = [rarity.of(word) for word in words]
@@ -195,8 +194,8 @@ def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: 
     return max(had) / sum(weights)
 
 
-async def best(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity) -> float:
-    """The largest share of a text that a passage has; 0 where there is none of either."""
+async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity) -> float:
+    """The largest coverage of any of the texts by a passage; 0 without texts or passages."""
     passages = await off_loop(partial(_tokens, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
     return max((coverage(words, passages, rarity) for words in texts), default=0.0)
 

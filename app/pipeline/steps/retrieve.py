@@ -1,4 +1,4 @@
-"""Finding the passages: both legs, fused into one ranking, on the generation that the turn pinned."""
+"""Retrieves the passages: searches both legs in the pinned generation and fuses them into one ranking."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from app.text.language import without_stopwords
 
 log = logging.getLogger("app.pipeline")
 
-GUESSED = 0.25  # of the preference for a language is left where that is a guess: it decides between equals only
-REFERRED_WEIGHT = 0.6  # the earlier question's words count less than the new one's
+GUESSED = 0.25  # share of the preference for a language if that is a guess: it only decides between equals
+REFERRED_WEIGHT = 0.6  # weight of the earlier question's words, relative to the new one's
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Embeds the question and searches with it as it is, while the helper calls are still under way."""
+    """Embeds the question and searches for it while the helper calls are running."""
 
     embedder: Embedder
     prompts: Prompts
@@ -42,7 +42,7 @@ class Probe:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question's vector (None when the embedder failed) and both legs with raw scores."""
+        """The vector of the question (None if the embedder failed) and both legs with raw scores."""
         vector = await _embed(turn, self.embedder)
         query = query_for(turn, self, vector)
         return {"vector": vector, "legs": await turn.generation.search(query)}
@@ -50,7 +50,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Retrieve:
-    """Fuses the legs into the best passages; keywords, where there are any, are searched together with the question."""
+    """Fuses the legs into the best passages; searches for the question and its keywords, if there are any."""
 
     embedder: Embedder
     prompts: Prompts
@@ -65,7 +65,7 @@ class Retrieve:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The query as it was searched, its legs, and the hits, best first."""
+        """The query, its legs, and the hits, best first."""
         generation: Generation = turn.generation
         legs, vector = turn.legs, turn.vector
         if legs is None:
@@ -87,18 +87,18 @@ async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
     recipe = generation.info.recipe
     if recipe.embedder != embedder.name:
         raise IndexMismatch(
-            f"The index was built with the embedder {recipe.embedder}, the service is set to {embedder.name}: "
-            "set the old one again, or index anew with docs-assistant ingest."
+            f"The index was built with the embedder {recipe.embedder}, but {embedder.name} is configured: "
+            "configure the old one, or build the index again with docs-assistant ingest."
         )
     try:
         text = f"{turn.referred} {turn.question}" if turn.referred else turn.question
         vector = (await embedder.embed_queries([text]))[0]
-    except ModelError as error:  # words still find most pages
+    except ModelError as error:  # the words find most pages
         log.warning("question not embedded, searching by words only id=%s error=%s", turn.request.id, error)
         return None
     if len(vector) != recipe.dimension:
         raise IndexMismatch(
-            f"{embedder.name} now gives vectors of {len(vector)} numbers, the index has {recipe.dimension}: index anew."
+            f"{embedder.name} now returns vectors of {len(vector)} numbers, but the index has {recipe.dimension}: build it again."
         )
     return vector
 
@@ -108,23 +108,23 @@ class Searching(Protocol):
 
     @property
     def prompts(self) -> Prompts:
-        """For the words that say nothing."""
+        """For the stopwords."""
         ...
 
     @property
     def settings(self) -> Settings:
-        """For weights and numbers."""
+        """For weights and limits."""
         ...
 
 
 def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
-    """The search for the turn's question, or for keywords together with it."""
+    """The query for the question of the turn and for keywords, if there are any."""
     settings = step.settings
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
         texts += [LexicalText(code, text) for code, text in keywords.items()]
-    elif turn.referred:  # keywords were written with the conversation in view, so they say it already
+    elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
     share = settings.vector_share(turn.language)
@@ -135,7 +135,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
-        # keywords carry the question into the other language, so that a hit there says as much
+        # keywords translate the question, so a hit in another language is as good
         other_language=settings.other_language_keywords if keywords else settings.other_language,
         sureness=GUESSED if turn.unsure else 1.0,
         fusion=settings.fusion,

@@ -1,4 +1,4 @@
-"""The answer: by the language model from the passages, streamed; word for word from them where there is no model."""
+"""Writes the answer: the language model streams it; without a model it quotes the passages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
 from app.core.types import Hit
 from app.models.base import CallOptions, Model
-from app.pipeline.answer_check import WrongLanguage, checked, whole
-from app.pipeline.calls import timed
+from app.pipeline.answer_check import WrongLanguage, check_language, whole_answer
+from app.pipeline.calls import recorded
 from app.pipeline.conversation import earlier
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
@@ -26,15 +26,15 @@ from app.text.answer_language import AnswerLanguage, profiles
 
 log = logging.getLogger("app.pipeline")
 
-CHARACTERS_PER_TOKEN = 3  # a low guess for Czech, so that passages fit
+CHARACTERS_PER_TOKEN = 3  # a low estimate for Czech, so that the passages fit
 LONGEST_QUESTION_TOKENS = 2000
 LONGEST_STYLE = 2000
-OTHER_LANGUAGE = "it isn't in the question's language: the model was asked again"
+OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
 
 
 @dataclass(frozen=True)
 class Synthesize:
-    """Writes the answer's events. Its failure before the first text falls back to an extractive answer, by setting."""
+    """Writes the events of the answer. If the model fails before any text, DOCS_ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None
     prompts: Prompts
@@ -47,12 +47,12 @@ class Synthesize:
     helper_calls = 0
 
     def __post_init__(self) -> None:
-        """Load what the first answer would wait for."""
+        """Load the letter statistics, so that the first answer doesn't wait for them."""
         if self.model and self.settings.check_answer_language:
             profiles(self.prompts.languages)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The events; nothing is asked of the model before they are read."""
+        """The events; the model is called when they are read."""
         return {"events": self._answer(turn)}
 
     async def _answer(self, turn: Turn) -> Events:
@@ -88,21 +88,21 @@ class Synthesize:
                 yield event
 
     async def _in_language(self, model: Model, turn: Turn) -> Events:
-        """The model's answer; one in another language than the question's is asked for once more."""
+        """The answer of the model. If it is in another language than the question, the model is asked once more."""
         check = AnswerLanguage(turn.language, self.prompts.languages) if self.settings.check_answer_language else None
         first = self._generate(model, turn)
-        first = checked(first, check) if check else first
+        first = check_language(first, check) if check else first
         refused: tuple[Event, ...] = ()
         try:
-            async with aclosing(whole(first) if turn.request.whole else first) as events:
+            async with aclosing(whole_answer(first) if turn.request.whole else first) as events:
                 async for event in events:
-                    yield _told(event, turn)
+                    yield _logged(event, turn)
                 return
         except WrongLanguage as wrong:
             refused = wrong.events
             if turn.citing:
                 turn.citing.removed.append(Removal("answer", wrong.text, OTHER_LANGUAGE))
-        assert check is not None  # nobody else raises it
+        assert check is not None  # only the check raises it
         log.info("answer in another language id=%s language=%s: asked again", turn.request.id, turn.language)
         async with aclosing(self._again(model, turn, check, refused)) as events:
             async for event in events:
@@ -112,24 +112,24 @@ class Synthesize:
         said: list[str] = []
         second = self._generate(model, turn, self.prompts.render(turn.language, "answer_language"))
         try:
-            async with aclosing(whole(second) if turn.request.whole else second) as events:
+            async with aclosing(whole_answer(second) if turn.request.whole else second) as events:
                 async for event in events:
                     if isinstance(event, Text):
                         said.append(event.text)
                     elif isinstance(event, Done):
                         event = replace(event, language=check.outcome("".join(said)))  # noqa: PLW2901
-                    yield _told(event, turn)
+                    yield _logged(event, turn)
         except ModelError as error:
             if said or not refused:
                 raise
             log.warning("language model failed on correcting id=%s error=%s", turn.request.id, error)
             if turn.citing:
-                turn.citing.removed.clear()  # nothing else was said yet
-            for event in refused:  # better than none
+                turn.citing.removed.clear()  # all of it is of the answer that is shown now
+            for event in refused:  # better than no answer
                 yield event
 
     def _nothing(self, turn: Turn) -> list[Event]:
-        """Says so, and names the nearest pages: no model is asked to make something of too little."""
+        """The reply that nothing was found, with the nearest pages; the model isn't asked."""
         said = [Text(self.prompts.render(turn.language, "nothing_found"))]
         if related := related_list(turn.related, self.prompts.language(turn.language)):
             said.append(Text(related, quoted=True))
@@ -145,7 +145,7 @@ class Synthesize:
         return [*texts, Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
-        """What the model writes; `firmer` is said last, where models heed it most."""
+        """What the model writes. `firmer` is an instruction at the end of the prompt, where models follow it best."""
         sampling, settings = turn.request.sampling, self.settings
         options = CallOptions(
             temperature=settings.temperature if sampling.temperature is None else sampling.temperature,
@@ -163,16 +163,16 @@ class Synthesize:
             Message("user", "\n\n".join(part for part in (question, firmer) if part)),
         ]
         empty = True
-        async with aclosing(timed(model.stream(messages, options), turn, self.name)) as events:
+        async with aclosing(recorded(model.stream(messages, options), turn, self.name)) as events:
             async for event in events:
                 empty = empty and not (isinstance(event, Text) and event.text.strip())
                 if isinstance(event, Done) and empty:
-                    raise ModelError(f"The language model {model.name} answered nothing.")
-                if not (empty and isinstance(event, Text)):  # leading blank lines say nothing
+                    raise ModelError(f"The language model {model.name} returned an empty answer.")
+                if not (empty and isinstance(event, Text)):  # drops leading blank lines
                     yield event
 
     def _system(self, turn: Turn, room: int) -> str:
-        """Our rules and the passages, then what the client added, marked as such: attached material, wishes of style."""
+        """The system prompt: our rules and passages, then the attachments and style of the client, marked as such."""
         attached = "\n\n".join(turn.request.attached)[: max(room // 2, 0)]
         style = turn.request.style[:LONGEST_STYLE]
         passages = numbered(turn.hits, room - len(attached) - len(style), turn.condensed)
@@ -186,26 +186,27 @@ class Synthesize:
         return "\n\n".join(parts)
 
 
-def _told(event: Event, turn: Turn) -> Event:
+def _logged(event: Event, turn: Turn) -> Event:
     if isinstance(event, Done) and event.language:
         log.info("answer language id=%s asked=%s %s", turn.request.id, turn.language, event.language)
     return event
 
 
 def room_in(settings: Settings, answer: int) -> int:
-    """How many characters of passages the model's window takes beside a question and an answer of so many tokens."""
+    """How many characters of passages fit into the context window, beside a question and an answer of so many tokens."""
     return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
 
 
 def numbered(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> str:
-    """The passages with numbers, headings and what stands next to them, the last ones cut or left out where
-    `room` characters are full. A text of `condensed`, by the chunk's id, stands for the chunk's own.
+    """The passages with numbers, headings and neighbouring text, as many as fit into `room` characters.
+
+    A text of `condensed`, by the id of the chunk, replaces the text of the chunk.
     """
     return "\n\n".join(fitting(hits, room, condensed))
 
 
 def fitting(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> list[str]:
-    """As `numbered`, one by one: as many of the first as fit."""
+    """The passages of `numbered` as a list."""
     passages: list[str] = []
     for number, hit in enumerate(hits, start=1):
         title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
@@ -219,5 +220,5 @@ def fitting(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None 
 
 
 def with_neighbours(hit: Hit) -> str:
-    """The passage as the model reads it, with what stands next to it on its page."""
+    """The text of the passage with the neighbouring text of its page."""
     return "\n\n".join(part for part in (hit.chunk.before, hit.chunk.text, hit.chunk.after) if part)

@@ -45,7 +45,7 @@ async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -
 
 async def test_an_answer_without_numbers_is_an_error_of_ours(llm: FakeLLM, model: OpenAIModel) -> None:
     llm.reply = lambda _: Reply("A project may have 64 GB.")
-    with pytest.raises(ModelError, match="as they are"):
+    with pytest.raises(ModelError, match="used unchanged"):
         await condense(model)(turn(hits=(hit(1, LONG), hit(2, LONG))))
 
 

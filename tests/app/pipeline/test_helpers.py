@@ -142,5 +142,5 @@ def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict
 async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:
     """The trace then tells why the question alone was searched."""
     llm.reply = lambda _: Reply("Sorry, no.")
-    with pytest.raises(ModelError, match="No keywords"):
+    with pytest.raises(ModelError, match="no keywords"):
         await Keywords(model, PROMPTS, SETTINGS)(turn())

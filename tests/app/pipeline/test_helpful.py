@@ -109,7 +109,7 @@ def test_numbers_as_models_write_them(answer: str, numbers: list[int]) -> None:
     ],
 )
 def test_sentences_are_no_numbers(answer: str) -> None:
-    with pytest.raises(ModelError, match="all passages are kept"):
+    with pytest.raises(ModelError, match="All passages are kept"):
         parse(answer, 5)
 
 

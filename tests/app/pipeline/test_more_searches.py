@@ -235,5 +235,5 @@ def test_only_sections_that_exist_are_picked(answer: str, sections_: list[str]) 
 
 
 def test_sentences_are_no_sections() -> None:
-    with pytest.raises(ModelError, match="none is preferred"):
+    with pytest.raises(ModelError, match="None is preferred"):
         picked("I think it is about storage.", LISTED)

@@ -129,5 +129,5 @@ def test_answers_as_they_come_from_models(answer: str, period: Period | None) ->
 )
 def test_an_answer_that_cannot_be_read_is_an_error_of_ours(answer: str) -> None:
     """The runner then goes on with the question as it is."""
-    with pytest.raises(ModelError, match="searched as it is"):
+    with pytest.raises(ModelError, match="searched unchanged"):
         parse(answer, "asked")

@@ -1,4 +1,4 @@
-"""assistants.toml is proved at start-up: names, order, writers."""
+"""assistants.toml is validated at start-up: names, order, writers."""
 
 import re
 
@@ -8,7 +8,7 @@ from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.pipeline.registry import STEPS as FACTORIES
-from app.pipeline.registry import Tools, helper_call_warning, make_plan, prove_order, upto
+from app.pipeline.registry import Tools, helper_call_warning, make_plan, upto, validate_order
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 
@@ -77,9 +77,9 @@ def test_helpers_can_be_left_out() -> None:
         # a new ranking would undo what was judged
         ("retrieve relevance rerank synthesize", "relevance uses hits, so it must come after rerank"),
         # twice, in vain, or without what it acts on
-        ("retrieve synthesize cite cite", "cite stands twice"),
-        ("retrieve relevance second_search second_search synthesize", "second_search stands twice"),
-        ("refine+probe analyze retrieve synthesize", "refine is in vain: no step reads its refined before analyze"),
+        ("retrieve synthesize cite cite", "cite is named twice"),
+        ("retrieve relevance second_search second_search synthesize", "second_search is named twice"),
+        ("refine+probe analyze retrieve synthesize", "refine has no effect: no step reads its refined before analyze"),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),
@@ -101,12 +101,12 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
     ],
 )
 def test_an_order_that_can_work_is_taken(steps: str) -> None:
-    prove_order(["detect", *(group.split("+") for group in steps.split())])
+    validate_order(["detect", *(group.split("+") for group in steps.split())])
 
 
 def test_no_step_is_before_detect() -> None:
     with pytest.raises(SettingsError, match=r"retrieve needs question.*put detect before it"):
-        prove_order(["retrieve", "detect", "synthesize"])
+        validate_order(["retrieve", "detect", "synthesize"])
 
 
 @pytest.mark.parametrize(

@@ -184,10 +184,10 @@ def test_settings_that_lack_the_model_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("scores", [{0: 1.0, 1: 0.0}, {}, {0: 0.5}])
-async def test_scores_of_0_to_1_are_proved_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
+async def test_scores_of_0_to_1_are_checked_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
     """Both ends of the range are within it."""
     server.scores = scores
-    await Rerank(reranker, SETTINGS).prove()
+    await Rerank(reranker, SETTINGS).check_scores()
     assert len(server.bodies) == 1
 
 
@@ -196,8 +196,8 @@ async def test_other_scores_are_refused_at_the_start(server: Server, reranker: R
     """Unless the setting brings them to 0..1."""
     server.scores = scores
     with pytest.raises(SettingsError, match="DOCS_RERANK_SIGMOID=true"):
-        await Rerank(reranker, SETTINGS).prove()
-    await Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": True})).prove()
+        await Rerank(reranker, SETTINGS).check_scores()
+    await Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": True})).check_scores()
 
 
 async def test_a_reranker_that_is_away_proves_nothing(
@@ -205,8 +205,8 @@ async def test_a_reranker_that_is_away_proves_nothing(
 ) -> None:
     """The service starts, since answers go on without it; the log says so."""
     server.statuses = [503]
-    await Rerank(reranker, SETTINGS).prove()
-    assert "reranker not proved" in caplog.text
+    await Rerank(reranker, SETTINGS).check_scores()
+    assert "reranker not checked" in caplog.text
 
 
 async def test_the_assistants_do_not_open_with_such_a_reranker(server: Server, tmp_path: Path) -> None:

@@ -150,7 +150,10 @@ async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplo
 
 async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) -> None:
     """The message names both and says what to do; so does one for vectors of another length."""
-    with pytest.raises(IndexMismatch, match=r"was built with .* other-model: set the old one again, or index anew"):
+    with pytest.raises(
+        IndexMismatch,
+        match=r"was built with .* other-model is configured: configure the old one, or build the index again",
+    ):
         await steps(Counting(name="other-model"))[0](turn("memory", generation=generation))
     with pytest.raises(IndexMismatch, match="vectors of 8 numbers"):
         await steps(Counting(8))[0](turn("memory", generation=generation))

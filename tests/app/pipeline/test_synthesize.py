@@ -81,7 +81,7 @@ async def test_the_setting_error_makes_the_failure_an_error(llm: FakeLLM) -> Non
     with pytest.raises(ModelUnavailable):
         await answer(llm, turn(hits=HITS), SETTINGS.model_copy(update={"on_model_failure": "error"}))
     llm.reply = lambda _: Reply(text="")
-    with pytest.raises(ModelError, match="answered nothing"):
+    with pytest.raises(ModelError, match="empty answer"):
         await answer(llm, turn(hits=HITS), SETTINGS.model_copy(update={"on_model_failure": "error"}))
 
 

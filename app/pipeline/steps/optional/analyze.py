@@ -1,4 +1,4 @@
-"""The clearer question and the search keywords by one call, instead of the two of refine and keywords."""
+"""Refines the question and gets keywords with one call, instead of the two of refine and keywords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import braced, unquoted
 from app.pipeline.runner import Changes
 from app.pipeline.steps.keywords import LONGEST as LONGEST_KEYWORDS
@@ -51,13 +51,13 @@ class Analyze:
             languages=names_of(codes, self.prompts),
             form="{\n" + ",\n".join(lines) + "\n}",
         )
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         question, keywords = parse(answer, codes)
         if len(question) > max(LONGEST_QUESTION, 2 * len(turn.question)):
-            question = ""  # an essay
+            question = ""  # too long for a question
         if not question and not keywords:
-            raise ModelError(f"Neither question nor keywords can be read from {answer[:200]!r}: the original is used.")
+            raise ModelError(f"The reply has neither question nor keywords: {answer[:200]!r}; the original is used.")
         return {"refined": question, "keywords": keywords}
 
 

@@ -18,7 +18,7 @@ from app.core.types import Boost, Page
 from app.index.base import Generation
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import replied_numbers, says_none
 from app.pipeline.runner import Changes
 
@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the site: what all its addresses begin with, and titles of its pages."""
+    """A section of the site: the common beginning of its addresses, and titles of its pages."""
 
     url: str
     titles: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Associate:
-    """Shows the model the sections of the index, those that an address begins with, and lifts what it picks."""
+    """Shows the model the sections of the site and boosts those that it picks."""
 
     model: Model
     prompts: Prompts
@@ -55,45 +55,45 @@ class Associate:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """A boost of the picked sections; nothing where none fits or there is nothing to pick from."""
+        """A boost of the picked sections; no changes if none fits or the site has fewer than two."""
         generation: Generation = turn.generation
         listed = await self._sections(generation, turn.request.filters)
         if len(listed) < 2:
             return {}
         lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
         system = self.prompts.render(turn.language, "associate", sections=lines)
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         picked = parse(answer, [part.url for part in listed], self.prompts.vocabulary)
         return {"sections": Boost(self.settings.section_boost, url_prefixes=picked)} if picked else {}
 
     async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
-        """Sections of the pages that the reader may find something in."""
+        """The sections of the pages that the filters admit."""
         key = generation.info.id, filters
         if key not in self._known:
             pages = [page for page in await generation.pages() if _admitted(page, filters)]
             if len(self._known) >= KEPT_LISTS or any(id_ != key[0] for id_, _ in self._known):
-                self._known.clear()  # an older generation isn't asked again
+                self._known.clear()  # nobody asks for an older generation again
             self._known[key] = sections(pages)
         return self._known[key]
 
 
 def _admitted(page: Page, filters: Filters) -> bool:
-    # which languages a page was translated into only its chunks tell, and to read all of them takes too long
+    # only chunks have the languages of translations, and reading all chunks takes too long
     languages = {page.language, *(filters.languages if page.translations else ())}
     return filters.admits(page.url, page.collection, languages, page.versions)
 
 
 def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
-    """Directories of addresses with several pages in them but not all, the largest ones, in the order of their names.
+    """The largest directories that have several pages but not all, sorted by address.
 
-    Of directories with the same pages it is the innermost one.
+    Of directories with the same pages, the innermost one counts.
     """
     inside: dict[str, list[Page]] = defaultdict(list)
     for page in pages:
         for folder in _folders(page.url):
             inside[folder].append(page)
-    # an outer one comes first, so that the inner one with as many pages, which are the same, takes its place
+    # outer directories come first, so an inner one with the same pages replaces them
     last = {(found[0].url, len(found)): url for url, found in sorted(inside.items())}
     several = [(count, url) for (_, count), url in last.items() if FEWEST_PAGES <= count < len(pages)]
     largest = sorted(several, key=lambda found: (-found[0], found[1]))[:MOST_SECTIONS]
@@ -106,7 +106,7 @@ def _folders(url: str) -> list[str]:
 
 
 def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
-    """Those nearest to the top, each once, in one line that nothing can be mistaken for."""
+    """Titles of the topmost pages, each once, on one line and without quotation marks."""
     nearest = sorted(pages, key=lambda page: (page.url.rstrip("/").count("/"), page.url))
     titles = (" ".join(page.title.replace('"', "'").split())[:LONGEST_TITLE].strip() for page in nearest)
     return tuple(dict.fromkeys(title for title in titles if title))[:MOST_TITLES]
@@ -118,13 +118,13 @@ def _line(part: Part) -> str:
 
 
 def parse(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -> tuple[str, ...]:
-    """The sections whose numbers or addresses the answer names; others that it names don't exist and are dropped."""
+    """The sections that the reply names by number or address; ignores sections that don't exist."""
     if says_none(answer, words):
         return ()
     by_address = {unquote(url).rstrip("/"): url for url in listed}
     picked, unread = list[str](), False
     for piece in [answer] if replied_numbers(answer, words) is not None else re.split(r"[\n;]|,\s", answer):
-        if "/" in piece:  # an address that isn't in the list was made up, whatever number stands before it
+        if "/" in piece:  # an address that isn't listed is invented, whatever number is before it
             named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
             picked += [by_address[url] for url in named if url in by_address]
         elif (numbers := replied_numbers(piece, words)) is not None:
@@ -132,5 +132,5 @@ def parse(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -
         else:
             unread = True
     if unread and not picked:
-        raise ModelError(f"No sections can be read from {answer[:200]!r}: none is preferred.")
+        raise ModelError(f"The reply names no sections: {answer[:200]!r}. None is preferred.")
     return tuple(dict.fromkeys(picked))[:MOST_PICKED]

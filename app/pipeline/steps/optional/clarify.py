@@ -1,4 +1,4 @@
-"""A question back, where a few words fit quite different pages equally well."""
+"""Asks the user back if a short question fits quite different pages equally well."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.pipeline.runner import Changes
 from app.text.language import without_stopwords
 
 MOST_WORDS = 3
-NEAR = 0.85  # share of the best score that another reading needs
+NEAR = 0.85  # the least share of the best score for another reading
 MOST_CHOICES = 3
 
 
 @dataclass(frozen=True)
 class Clarify:
-    """Finds readings of a short question that the passages support alike; asks once, never twice in a row."""
+    """Finds the readings of a short question that the passages support equally; never asks twice in a row."""
 
     prompts: Prompts
     settings: Settings
@@ -32,7 +32,7 @@ class Clarify:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The best hit of each reading; nothing where there is only one."""
+        """The best hit of each reading; no changes if there is only one."""
         words = without_stopwords(turn.question, self.prompts.language(turn.language)).split()
         if turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
             return {}
@@ -40,20 +40,20 @@ class Clarify:
         return {"choices": found} if len(found) > 1 else {}
 
     def _asked_before(self, turn: Turn) -> bool:
-        """Whether the message before was our question back, in whatever language."""
-        said = next((m.content for m in reversed(turn.request.messages) if m.role == "assistant"), "").strip()
+        """Whether the last answer was our question back, in any language."""
+        answer = next((m.content for m in reversed(turn.request.messages) if m.role == "assistant"), "").strip()
         openings = (
             self.prompts.render(code, "clarify", choices="").split("\n")[0].strip() for code in self.prompts.languages
         )
-        return any(said.startswith(opening) for opening in openings)
+        return any(answer.startswith(opening) for opening in openings)
 
 
 def readings(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The best hit of each part of the site that scores nearly as well as the first, in their order.
+    """The best hit of each part of the site that scores nearly as well as the first hit, in their order.
 
-    Pages of one folder are one reading: they are about one thing. So are pages in other languages than the first one's:
-    a translation says the same. A hit that stands first without the best score was put there for a reason, such as its
-    heading: it is the only reading.
+    Pages of one folder are one reading, because they have one subject. Pages in another language than the first hit are
+    none, because a translation says the same. If the first hit hasn't the best score, another reason such as its heading
+    put it there, and it is the only reading.
     """
     if not hits or hits[0].score < max(hit.score for hit in hits):
         return tuple(hits[:1])

@@ -1,4 +1,4 @@
-"""Long passages cut down to what bears on the question, before the answer is written from them."""
+"""Condenses long passages to what matters for the question, before the answer is written."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.models.base import Model
-from app.pipeline.calls import helped
+from app.pipeline.calls import call_helper
 from app.pipeline.conversation import standalone
 from app.pipeline.runner import Changes
 from app.pipeline.steps.synthesize import CHARACTERS_PER_TOKEN, numbered, room_in, with_neighbours
 from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
 
-TOKENS_A_SECOND = 100  # that a model writes: more than it can write in the helpers' time would be cut off
+TOKENS_A_SECOND = 100  # of a model: a longer text would exceed the time limit of helpers
 _MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
-# with the next word, which may be a unit
+# with the next word, because it may be a unit
 _WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
 _AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
 
 @dataclass(frozen=True)
 class Condense:
-    """Asks the language model what of the longest passages matters; citing goes on with the passages themselves."""
+    """Asks the model to condense the longest passages; citations still use the passages themselves."""
 
     model: Model
     prompts: Prompts
@@ -41,7 +41,7 @@ class Condense:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """Shorter texts by the ids of their chunks; nothing where all passages are short anyway."""
+        """Shorter texts by the ids of their chunks; no changes if all passages are short."""
         tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
         hits = too_long(turn.hits, self.settings.condense_over, most)
@@ -51,31 +51,31 @@ class Condense:
         passages = numbered(hits, sum(map(_length, hits)))
         system = self.prompts.render(turn.language, "condense", passages=passages, most=str(most))
         messages = [Message("system", system), Message("user", standalone(turn))]
-        answer = await helped(
+        answer = await call_helper(
             self.name,
             lambda options: self.model.complete(messages, options),
             turn,
             self.settings,
             max_tokens=tokens,
         )
-        said = parse(answer.text, cut=answer.finish_reason == "length")
-        if not said:
+        texts = parse(answer.text, cut=answer.finish_reason == "length")
+        if not texts:
             raise ModelError(
-                f"No condensed passages can be read from {answer.text[:200]!r}: they are used as they are."
+                f"The reply has no condensed passages: {answer.text[:200]!r}. The passages are used unchanged."
             )
         return {
             "condensed": {
                 hit.chunk.id: text
                 for number, hit in enumerate(hits, start=1)
-                if faithful(text := said.get(number, ""), with_neighbours(hit))
+                if faithful(text := texts.get(number, ""), with_neighbours(hit))
             }
         }
 
 
 def too_long(hits: Sequence[Hit], over: int, most: int) -> tuple[Hit, ...]:
-    """The longest ones, in their order: as few as have to become `most` characters for all to be `over` long.
+    """The fewest of the longest hits that must shrink to `most` characters together to leave `over` characters at most.
 
-    None where they aren't longer as they are.
+    None if the hits aren't longer than that.
     """
     left = sum(map(_length, hits))
     chosen: list[Hit] = []
@@ -88,7 +88,7 @@ def too_long(hits: Sequence[Hit], over: int, most: int) -> tuple[Hit, ...]:
 
 
 def whole(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
-    """Those that fit in `room` characters: what the model doesn't see to the end, it can't shorten."""
+    """The hits that fit into `room` characters as a whole; the model can't condense a passage that is cut."""
     chosen = []
     for hit in hits:
         if _length(hit) <= room:
@@ -102,9 +102,9 @@ def _length(hit: Hit) -> int:
 
 
 def parse(answer: str, *, cut: bool = False) -> dict[int, str]:
-    """The texts after `[1]`, `[2]` at the beginnings of lines outside of fenced code, by number.
+    """The texts after `[1]`, `[2]` at the start of lines outside fenced code, by number.
 
-    Without those that came twice, as nobody knows which is right, or whose end is missing.
+    Leaves out numbers that occur twice, because either could be right, and texts without an end.
     """
     texts: dict[int, list[str]] = {}
     wrong: set[int] = set()
@@ -124,7 +124,7 @@ def parse(answer: str, *, cut: bool = False) -> dict[int, str]:
 
 
 def faithful(text: str, passage: str) -> bool:
-    """Whether it is shorter, and every number with its unit, command, line of code and address in it is the passage's own."""
+    """Whether the text is shorter, and the passage has all its numbers with units, commands, code lines and addresses."""
     if not 0 < len(text) < len(passage):
         return False
     if not set(addresses(text)) <= set(addresses(passage)):
@@ -132,7 +132,7 @@ def faithful(text: str, passage: str) -> bool:
     source, lines = spaced(passage), set(map(spaced, passage.splitlines()))
     if not all(spaced(line) in lines for line in code_lines(text)):
         return False
-    # a part of a command may do something else than all of it
+    # a part of a command may do something else than the whole
     code, prose = lines | set(map(spaced, code_spans(passage))), spaced(without_code(passage))
     if not all(spaced(span) in code or occurs(spaced(span), prose) for span in code_spans(text)):
         return False

@@ -1,4 +1,4 @@
-"""Days of the calendar: the span that a relative time means, and how far back a number of units leads."""
+"""Calculates dates: the days of a relative time, and the day some units before today."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def relative(name: str, today: dt.date) -> Span:
 
 
 def months(year: int, month: int, count: int) -> Span:
-    """From the first day of a month to the last one of `count` months."""
+    """The first and the last day of `count` months, from this month on."""
     after = year * 12 + month - 1 + count
     return dt.date(year, month, 1), dt.date(after // 12, after % 12 + 1, 1) - ONE_DAY
 
 
 def back(today: dt.date, count: int, unit: str) -> dt.date:
-    """So many units before today: the same day of the month, or its last where it is shorter."""
+    """The day `count` units before today; in a shorter month, its last day."""
     if unit in DAYS:
         return today - count * DAYS[unit] * ONE_DAY
     index = today.year * 12 + today.month - 1 - count * MONTHS[unit]
@@ -37,12 +37,12 @@ def back(today: dt.date, count: int, unit: str) -> dt.date:
 
 
 def weekday_before(today: dt.date, weekday: int) -> dt.date:
-    """The last such day of the week (Monday is 0) before today."""
+    """The last day before today that is this weekday (Monday is 0)."""
     return today - ((today.weekday() - weekday - 1) % 7 + 1) * ONE_DAY
 
 
 def _around(unit: str, day: dt.date) -> Span:
-    """The whole unit of the calendar that the day lies in."""
+    """The calendar unit that the day is in."""
     if unit == "day":
         return day, day
     if unit == "week":

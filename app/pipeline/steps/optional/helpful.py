@@ -1,6 +1,6 @@
-"""Which of the reranked passages help: by their scores, and by the language model where the reranker is unsure.
+"""Keeps the reranked passages that help: by their scores, or by the model's choice if the reranker is unsure.
 
-Below 0.30 the model is asked once; else 0.20 is kept where three or more passages reach it, 0.10 where fewer do.
+If no score reaches 0.30, the model chooses. Else passages from 0.20 on stay; if fewer than three reach that, from 0.10 on.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.models.base import Model
-from app.pipeline.calls import helped
+from app.pipeline.calls import call_helper
 from app.pipeline.conversation import standalone
 from app.pipeline.replies import replied_numbers
-from app.pipeline.retry import patiently
+from app.pipeline.retry import retry_once
 from app.pipeline.runner import Changes
 from app.pipeline.steps.synthesize import fitting
 
@@ -31,7 +31,7 @@ ROOM = 12_000  # characters of passages that the model is shown
 
 @dataclass(frozen=True)
 class Helpful:
-    """Keeps the passages that help; none of them may be left."""
+    """Keeps the passages that help, possibly none."""
 
     model: Model | None
     prompts: Prompts
@@ -41,10 +41,10 @@ class Helpful:
     uses = ("referred", "refined", "related")
     writes = ("hits", "related")
     optional = True
-    helper_calls = 1  # as they are counted: one that the server refused is asked again
+    helper_calls = 1  # a retry counts as the same call
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The hits that are left; hits that nobody reranked stay as they are."""
+        """The remaining hits; no changes if the hits weren't reranked."""
         scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
         if not scores or len(scores) < len(turn.hits):
             return {}
@@ -55,13 +55,13 @@ class Helpful:
         return {"hits": kept} if kept else {"hits": (), "related": turn.hits}
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
-        """Those that the model names, and of those that there was no room to show it, the ones that score well."""
+        """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
         shown = fitting(turn.hits, ROOM)
         system = self.prompts.render(turn.language, "helpful", passages="\n\n".join(shown))
         messages = [Message("system", system), Message("user", standalone(turn))]
-        answer = await helped(
+        answer = await call_helper(
             self.name,
-            lambda options: patiently(lambda: model.complete(messages, options)),
+            lambda options: retry_once(lambda: model.complete(messages, options)),
             turn,
             self.settings,
         )
@@ -70,18 +70,18 @@ class Helpful:
 
 
 def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Those that score well, or fairly where few score well."""
+    """The hits with good scores; if there are too few, those with fair scores as well."""
     good = tuple(hit for hit in hits if (hit.rerank or 0.0) >= GOOD)
     return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
 
 
 def parse(answer: str, count: int, words: Vocabulary | None = None) -> list[int]:
-    """The numbers from 1 to `count` in the answer, in rising order; none for one that says there are none.
+    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
 
-    Raises `ModelError` for an answer in sentences, or with none but other numbers.
+    Raises `ModelError` for a reply in sentences, or with other numbers only.
     """
     numbers = replied_numbers(answer, words)
     named = sorted({number for number in numbers or () if 1 <= number <= count})
     if numbers is None or (any(numbers) and not named):
-        raise ModelError(f"No passage numbers can be read from {answer[:200]!r}: all passages are kept.")
+        raise ModelError(f"The reply has no passage numbers: {answer[:200]!r}. All passages are kept.")
     return named

@@ -1,4 +1,4 @@
-"""A made-up answer, searched for by its meaning: it lies nearer to the real passage than the question does.
+"""Searches for a hypothetical answer, whose vector is nearer to the real passage than that of the question.
 
 Gao et al. 2022, "Precise Zero-Shot Dense Retrieval without Relevance Labels" (arXiv:2212.10496).
 """
@@ -15,7 +15,7 @@ from app.core.types import Legs
 from app.index.base import Generation
 from app.models.base import Embedder, Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
 from app.pipeline.steps.retrieve import query_for
 
@@ -24,7 +24,7 @@ LONGEST = 2000
 
 @dataclass(frozen=True)
 class HypotheticalAnswer:
-    """Asks the language model for a passage that could be the answer, and searches for its neighbours."""
+    """Asks the model for a passage that could be the answer, and searches for its nearest neighbours."""
 
     model: Model
     embedder: Embedder
@@ -38,12 +38,12 @@ class HypotheticalAnswer:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The vector leg of the made-up passage, which is shown to nobody; `ModelError` where there is none."""
+        """The vector leg of the hypothetical answer. Raises `ModelError` if the reply is empty."""
         system = self.prompts.render(turn.language, "hyde")
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()
         if not text:
-            raise ModelError("The language model imagined no answer: the question alone is searched.")
+            raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
         generation: Generation = turn.generation
         vector = (await self.embedder.embed_passages([text[:LONGEST]]))[0]
         found = await generation.search(replace(query_for(turn, self, vector), texts=()))

@@ -1,6 +1,6 @@
-"""The question in other words, each searched too: finds pages that call the thing by another name.
+"""Searches for other wordings of the question too, to find pages that use other words.
 
-Five wordings, the union of the best 20 of each.
+Uses five wordings, and the union of the best 20 candidates of each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.index.base import Generation
 from app.index.ranking.fuse import joined
 from app.models.base import Embedder, Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted
 from app.pipeline.runner import Changes
 from app.pipeline.steps.retrieve import query_for
@@ -31,7 +31,7 @@ _MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
 
 @dataclass(frozen=True)
 class MultiQuery:
-    """Asks the language model for other wordings and searches with all of them at once."""
+    """Asks the model for other wordings and searches for all of them in parallel."""
 
     model: Model
     embedder: Embedder
@@ -45,7 +45,7 @@ class MultiQuery:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The legs of all wordings as one; `ModelError` when the model wrote none."""
+        """The merged legs of all wordings. Raises `ModelError` if the reply has no wordings."""
         wordings = await self._wordings(turn)
         generation: Generation = turn.generation
         vectors = await self._vectors(wordings)
@@ -57,21 +57,21 @@ class MultiQuery:
 
     async def _wordings(self, turn: Turn) -> list[str]:
         system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         if not (found := parse(answer)):
-            raise ModelError(f"No other wordings can be read from {answer[:200]!r}: the question alone is searched.")
+            raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
         return found
 
     async def _vectors(self, texts: list[str]) -> list[Vector | None]:
         try:
             return list(await self.embedder.embed_queries(texts))
-        except ModelError:  # their words are searched all the same; the probe tells that the embedder is away
+        except ModelError:  # the words are searched; the probe reports the failing embedder
             return [None] * len(texts)
 
 
 def parse(answer: str) -> list[str]:
-    """One wording a line, list marks and quotes removed, each once, at most `VARIANTS`."""
+    """The wordings, one per line, without list marks, quotes and repetitions; at most `VARIANTS`."""
     lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
     usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
     return [line[:LONGEST] for line in usable][:VARIANTS]

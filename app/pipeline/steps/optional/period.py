@@ -1,4 +1,4 @@
-"""The time that a question asks about: pages of that time count more, and without one newer pages do."""
+"""Boosts pages of the period that a question asks about; without one, prefers newer pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.pipeline.runner import Changes, Fallback
 from app.pipeline.steps.optional.period_rules import OPERATORS, Period, PeriodRules
 from app.text.language import without_stopwords
 
-FEWEST_WORDS = 2  # that tell what is asked about: with fewer left, the time is all that the question says
+FEWEST_WORDS = 2  # content words: with fewer, the question is only about the time
 
 
 def _today() -> dt.date:
@@ -28,7 +28,7 @@ def _today() -> dt.date:
 
 @dataclass(frozen=True)
 class AskedPeriod:
-    """Finds the period by rules, and by the language model where the question names a time that they don't understand."""
+    """Finds the period by rules, or asks the model if the question names a time that the rules don't understand."""
 
     model: Model | None
     prompts: Prompts
@@ -43,9 +43,9 @@ class AskedPeriod:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question without the period, and what to lift; nothing but newer pages where none is asked for.
+        """The question without the period and the boost of its pages; without a period, the preference for newer pages.
 
-        Raises `Fallback` to the newer pages where the model can't tell.
+        Raises `Fallback` with that preference if the model fails.
         """
         today, loss = self.today(), self.settings.recency_loss
         newer: Changes = {"recency": Recency(today.isoformat(), loss)} if loss else {}
@@ -64,22 +64,21 @@ class AskedPeriod:
         system = self.prompts.render(turn.language, "period", today=today.isoformat())
         messages = [Message("system", system), Message("user", turn.question)]
         found = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
-        return None if found and int(found.date[:4]) > today.year else found  # a number that is no year
+        return None if found and int(found.date[:4]) > today.year else found  # the number isn't a year
 
     def _tells(self, question: str, turn: Turn) -> bool:
-        """Whether the question still says what it is about without its time."""
+        """Whether the question without its period still has enough content words."""
         telling = without_stopwords(question, self.prompts.language(turn.language)).split()
         return len([word for word in telling if re.search(r"\w", word)]) >= FEWEST_WORDS
 
 
 def parse(answer: str, question: str) -> Period | None:
-    """The period of a model's answer, a JSON object somewhere in it; None where it says that there is none.
+    """The period in the JSON object of a reply; None if the reply says that there is none.
 
-    What it leaves of the question can't be longer than that: else the question stays as it was asked.
-    Raises `ModelError` where that can't be read.
+    A question in the reply that is empty or longer than the asked one is ignored. Raises `ModelError` for other replies.
     """
     found = re.search(r"\{[^{}]*\}", answer)
-    unread = f"No period can be read from {answer[:200]!r}: the question is searched as it is."
+    unread = f"The reply has no period: {answer[:200]!r}. The question is searched unchanged."
     try:
         said = json.loads(found[0] if found else answer)
         operator = said["operator"]

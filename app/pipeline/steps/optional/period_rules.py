@@ -1,7 +1,7 @@
-"""The time that a question asks about, found by rules: an operator, a date, and the question without them.
+"""Rules that find the period a question asks about: an operator, a date, and the question without them.
 
-Words and forms are data, `prompts/<language>/dates.toml`. The rules rather miss a time than invent one: "backups
-older than 30 days" is about backups, and "up to 2048" about a size. Where a question names two times, they say nothing.
+Words and forms are data, `prompts/<language>/dates.toml`. The rules prefer missing a period to inventing one: "backups
+older than 30 days" is about backups, and "up to 2048" about a size. They ignore a question that names two times.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class PeriodRules:
         self._hint = _any([*times, *(unit.pattern for unit in self._units.values())])
 
     def period(self, question: str, today: dt.date) -> Period | None:
-        """What the question wishes of the pages' dates, or None."""
+        """The period that the question asks about, or None."""
         folded = _folded(question)
         found = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
         if found is None or self._not_about.search(folded):
@@ -121,7 +121,7 @@ class PeriodRules:
         return Period(found.operator, date, last, _without(question, found.start, found.end))
 
     def hinted(self, question: str, today: dt.date) -> bool:
-        """Whether anything in the question names a time, be it about pages or not; no page is of a year to come."""
+        """Whether the question names any time, of pages or of something else; ignores future years."""
         folded = A_YEAR.sub(lambda year: year[0] if int(year[0]) <= today.year else "", _folded(question))
         named = A_YEAR.search(folded) or self._hint.search(folded)
         return named is not None or any(self._found(folded, today))
@@ -144,12 +144,12 @@ class PeriodRules:
                 yield _Found(match.start(), match.end(), "gte", (since, since), kind="", certain=False)
 
     def _ends_there(self, rest: str) -> bool:
-        """Whether a number like a year is one: not when a noun follows, as in "after 2000 files"."""
+        """Whether a number can be a year; it isn't one before a noun, as in "after 2000 files"."""
         following = re.match(r"\s*(\w+)", rest)
         return following is None or rest[:1] not in " \t\n" or following[1] in self._stopwords
 
     def _span(self, named: str, today: dt.date) -> tuple[Span | None, str]:
-        """The days of a named time, and its kind where it is written out."""
+        """The days of a named time, and its kind if it is a date."""
         for edge, words in self._edges.items():
             if match := words.match(named):
                 span, kind = self._span(named[match.end() :], today)
@@ -171,7 +171,7 @@ class PeriodRules:
         day_of_month = int(parts.get("d") or 0)
         if parts.get("last_year") or parts.get("this_year"):
             year = today.year - (1 if parts.get("last_year") else 0)
-        elif not (year := int(parts.get("year") or 0)):  # the last time that it was this month, or this day
+        elif not (year := int(parts.get("year") or 0)):  # the last one that isn't in the future
             year = today.year - (1 if (month, day_of_month) > (today.month, today.day) else 0)
         if quarter := int(parts.get("q") or 0):
             return months(year, 3 * quarter - 2, 3)
@@ -192,7 +192,7 @@ class PeriodRules:
         return [_anonymous(pattern.pattern) for kind, pattern in self._written if kind in kinds]
 
     def _compiled(self, operators: Mapping[str, Sequence[str]]) -> Iterator[tuple[Operator, bool, re.Pattern[str]]]:
-        """(operator, whether it is a name alone, pattern) of every form."""
+        """The operator, whether it is a name alone, and the pattern of every form."""
         named = [words.pattern for words in self._named.values()]
         edges = "|".join(words.pattern for words in self._edges.values())
         period = rf"(?P<period>(?:{edges})?(?:{'|'.join([*self._alternatives(KINDS), *named])}))"
@@ -213,18 +213,18 @@ class PeriodRules:
 
 
 def open_rules(prompts: Prompts) -> Mapping[str, PeriodRules]:
-    """The rules of all languages; `PromptError` names the file of one that can't work."""
+    """The rules of all languages. Raises `PromptError` with the name of an invalid file."""
     found = {}
     for code, language in prompts.languages.items():
         try:
             found[code] = PeriodRules(language.dates, language.stopwords)
         except (KeyError, TypeError, AttributeError, ValueError, re.error) as error:
-            raise PromptError(f"prompts/{code}/dates.toml can't be used: {type(error).__name__} {error}.") from error
+            raise PromptError(f"prompts/{code}/dates.toml is invalid: {type(error).__name__} {error}.") from error
     return found
 
 
 def _dated(operator: Operator, span: Span) -> tuple[str, str]:
-    """What to compare with: "after March" begins when March is over, "until March" ends with it."""
+    """The dates to compare with: "after March" starts after its last day, "until March" ends on it."""
     first, last = span
     day = last if operator in ("gt", "lte") else first
     return day.isoformat(), last.isoformat()
@@ -249,7 +249,7 @@ def _anonymous(pattern: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Small letters without diacritics, each where it was."""
+    """The text in lower case without diacritics, each letter at its place."""
     return "".join((unicodedata.normalize("NFD", c)[0].lower() or c)[0] for c in text)
 
 

@@ -1,4 +1,4 @@
-"""The best candidates in a new order, by a model that reads the question and each passage together."""
+"""Reorders the best candidates with a model that reads the question and each passage together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from app.core.types import Hit, Query
 from app.index.ranking.fuse import rank
 from app.models.rerank import Reranker
 from app.pipeline.conversation import standalone
-from app.pipeline.retry import patiently
+from app.pipeline.retry import retry_once
 from app.pipeline.runner import Changes
 
 log = logging.getLogger("app.pipeline")
 
-# one passage that surely fits and one that surely doesn't: raw scores leave 0..1 at one of the ends
-PROBE = ("What is the capital of France?", ("Paris is the capital of France.", "Bake the bread for forty minutes."))
+# one passage fits, one doesn't: raw scores of at least one of them are outside of 0..1
+SCORE_TEST = (
+    "What is the capital of France?",
+    ("Paris is the capital of France.", "Bake the bread for forty minutes."),
+)
 
 
 @dataclass(frozen=True)
 class Rerank:
-    """Asks the reranker about more candidates than are kept; without its answer the order stays."""
+    """Sends more candidates to the reranker than are kept; if it fails, the order stays."""
 
     reranker: Reranker
     settings: Settings
@@ -37,9 +40,9 @@ class Rerank:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The hits with their scores of 0..1, best first; the language, time and place of a page count as in the ranking.
+        """The hits with their scores (0..1), best first; boosts and the preferred language apply as in the ranking.
 
-        Raises `ModelError` for scores outside of 0..1 where `rerank_sigmoid` doesn't bring them there.
+        Raises `ModelError` for scores outside of 0..1 without `rerank_sigmoid`.
         """
         if turn.search is None or turn.legs is None:
             return {}
@@ -48,22 +51,22 @@ class Rerank:
         if not hits:
             return {}
         texts = [hit.chunk.embedded_text for hit in hits]
-        scores = await patiently(lambda: self.reranker.rerank(standalone(turn), texts))
+        scores = await retry_once(lambda: self.reranker.rerank(standalone(turn), texts))
         scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
-        best = sorted(scored, key=lambda hit: -_worth(hit, wide))
+        best = sorted(scored, key=lambda hit: -_ranking_score(hit, wide))
         return {"hits": tuple(best[: turn.search.limit])}
 
-    async def prove(self) -> None:
-        """Ask about two passages. Raises `SettingsError` for scores outside of 0..1; a server that is away proves nothing."""
+    async def check_scores(self) -> None:
+        """Rerank two passages. Raises `SettingsError` for scores outside of 0..1; ignores a server that is unavailable."""
         try:
-            scores = await self.reranker.rerank(*PROBE)
+            scores = await self.reranker.rerank(*SCORE_TEST)
         except ModelError as error:
-            log.warning("reranker not proved, its order is left out while it is away: %s", error)
+            log.warning("reranker not checked, passages keep their order while it is unavailable: %s", error)
             return
         try:
             self._within(scores)
         except ModelError as error:
-            raise SettingsError(f"The step rerank can't be used so: {error}") from error
+            raise SettingsError(f"The step rerank can't be used: {error}") from error
 
     def _within(self, scores: Sequence[float]) -> list[float]:
         if self.settings.rerank_sigmoid:
@@ -75,6 +78,6 @@ class Rerank:
         return list(scores)
 
 
-def _worth(hit: Hit, query: Query) -> float:
+def _ranking_score(hit: Hit, query: Query) -> float:
     of_language = 1.0 if hit.chunk.language == query.language else query.of_another_language
     return (hit.rerank or 0.0) * hit.boost * of_language

@@ -1,4 +1,4 @@
-"""A second search, at most one, with new keywords: where the first one found too little to answer from."""
+"""Searches a second time, with new keywords, if the first search found too little evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.models.base import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.conversation import prompted
+from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
 from app.pipeline.steps.keywords import codes_of, form_of, names_of, parse
 from app.pipeline.steps.relevance import Relevance
@@ -19,7 +19,7 @@ from app.pipeline.steps.retrieve import Retrieve
 
 @dataclass(frozen=True)
 class SecondSearch:
-    """Asks the language model for other keywords when no passage was good enough, searches and judges once more."""
+    """Asks the model for other keywords if no passage was good enough, then searches and checks the evidence again."""
 
     model: Model
     retrieve: Retrieve
@@ -34,11 +34,11 @@ class SecondSearch:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The hits of the second search where they say more; nothing where the first one was good enough."""
+        """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
         if turn.hits:
             return {}
         more = await self._keywords(turn)
-        # pages that the first search brought close stay in the race by their vectors
+        # the vector leg of the first search stays
         again = replace(turn, keywords=more)
         again = replace(again, hits=(await self.retrieve(again))["hits"])
         judged = await self.relevance(again)
@@ -56,8 +56,8 @@ class SecondSearch:
             form=form_of(codes),
             tried=tried,
         )
-        messages = prompted(system, turn, self.prompts)
+        messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
         if not (found := parse(answer, codes)):
-            raise ModelError(f"No keywords can be read from {answer[:200]!r}: it stays with the first search.")
+            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
         return found

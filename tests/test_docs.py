@@ -20,7 +20,7 @@ from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
 from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
-from app.core.prompts import HOLES
+from app.core.prompts import placeholders
 from app.core.settings import Settings
 from app.pipeline.registry import STEPS
 from ingestion.report import OUTCOMES
@@ -261,7 +261,7 @@ def test_prompts_and_their_holes_are_the_real_ones(language: str):
         r"^\| `en/(\w+)\.(?:md|toml)` \| (.*) \|$", section(page(language, "settings"), "prompts"), re.MULTILINE
     )
     shown = {name: frozenset(re.findall(r"`\$(\w+)`", holes)) for name, holes in rows}
-    assert shown == {**HOLES, "language": frozenset(), "dates": frozenset()}
+    assert shown == {**placeholders(), "language": frozenset(), "dates": frozenset()}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -14,12 +14,12 @@ import pytest
 import prompts
 from app.core.errors import PromptError
 from app.core.language import FLAGS, LISTS, OPTIONAL, TEXTS, load_language, vocabulary
-from app.core.prompts import HOLES, load_prompts
+from app.core.prompts import load_prompts, placeholders
 from app.text.language import LanguageDetector, fold
 
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
-FILES = {f"{name}.md" for name in HOLES} | {"language.toml", "dates.toml"}
+FILES = {f"{name}.md" for name in placeholders()} | {"language.toml", "dates.toml"}
 
 PERSONAS = {f"{name}.md" for name in ("neutral", "beginner", "expert", "elderly", "kids", "emojis", "rhymes")}
 
@@ -57,7 +57,7 @@ def test_a_language_has_exactly_the_files_that_are_used(language: str):
 def test_a_language_loads_and_every_prompt_renders(language: str):
     """Holes are those that the steps fill; what is put in arrives, and no hole is left open."""
     loaded = load_prompts([language])
-    for name, holes in HOLES.items():
+    for name, holes in placeholders().items():
         text = loaded.render(language, name, **{hole: f"<{hole} filled>" for hole in holes})
         assert len(text) > 20
         assert "$" not in text
@@ -102,7 +102,7 @@ def test_a_prompt_is_told_to_be_of_its_own_language(language: str):
     """A folder that was copied and not translated is noticed: its texts are in its language."""
     loaded = load_prompts(LANGUAGES)
     detector = LanguageDetector(loaded.languages, "en")
-    for name, holes in HOLES.items():
+    for name, holes in placeholders().items():
         assert detector.detect(loaded.render(language, name, **dict.fromkeys(holes, ""))) == language, name
 
 
@@ -115,10 +115,10 @@ def test_every_language_has_the_same_rules_and_marks():
     loaded = load_prompts(LANGUAGES)
 
     def shape(language: str, name: str) -> tuple[int, list[str]]:
-        text = loaded.render(language, name, **dict.fromkeys(HOLES[name], ""))
+        text = loaded.render(language, name, **dict.fromkeys(placeholders()[name], ""))
         return text.count("\n- "), sorted(MARKS.findall(text))
 
-    shapes = {name: {language: shape(language, name) for language in LANGUAGES} for name in HOLES}
+    shapes = {name: {language: shape(language, name) for language in LANGUAGES} for name in placeholders()}
     assert {name: found for name, found in shapes.items() if len({str(one) for one in found.values()}) > 1} == {}
     assert shapes["synthesize"]["en"] == (8, ["[1]", "[2]", "[3]"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -12,32 +13,20 @@ from types import MappingProxyType
 from app.core.errors import PromptError
 from app.core.language import Language, Vocabulary, load_language, read_text, vocabulary
 
-__all__ = ["HOLES", "Language", "Prompts", "load_prompts"]
+__all__ = ["Language", "Prompts", "load_prompts", "placeholders"]
 
-HOLES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "refine_question": frozenset(),
-        "refine_keywords": frozenset({"languages", "form"}),
-        "synthesize": frozenset({"passages"}),
-        "style": frozenset({"style"}),
-        "attached": frozenset({"attached"}),
-        "nothing_found": frozenset(),
-        "smalltalk": frozenset(),
-        "analyze": frozenset({"languages", "form"}),
-        "answer_language": frozenset(),
-        "translate": frozenset({"source", "terms"}),
-        "period": frozenset({"today"}),
-        "multi_query": frozenset({"count"}),
-        "hyde": frozenset(),
-        "associate": frozenset({"sections"}),
-        "helpful": frozenset({"passages"}),
-        "second_keywords": frozenset({"languages", "form", "tried"}),
-        "condense": frozenset({"passages", "most"}),
-        "clarify": frozenset({"choices"}),
-        "persona": frozenset({"tone"}),
-        "summarise": frozenset(),
-    }
-)
+
+@cache
+def placeholders() -> Mapping[str, frozenset[str]]:
+    """The placeholders of each prompt, by name; those of the shipped English file are what every language needs."""
+    folder = files("prompts").joinpath("en")
+    shipped = sorted((file for file in folder.iterdir() if file.name.endswith(".md")), key=lambda file: file.name)
+    return MappingProxyType(
+        {
+            file.name.removesuffix(".md"): frozenset(Template(file.read_text(encoding="utf-8")).get_identifiers())
+            for file in shipped
+        }
+    )
 
 
 class Prompts:
@@ -71,8 +60,10 @@ class Prompts:
     def render(self, language: str, name: str, **holes: str) -> str:
         """The prompt with its holes filled; `PromptError` when a hole stays open or has no place."""
         self.language(language)
-        if set(holes) != HOLES[name]:
-            raise PromptError(f"Prompt {name} has the holes {sorted(HOLES[name])}, given were {sorted(holes)}.")
+        if set(holes) != placeholders()[name]:
+            raise PromptError(
+                f"Prompt {name} has the placeholders {sorted(placeholders()[name])}, but the values are for {sorted(holes)}."
+            )
         return self._templates[language, name].substitute(holes).strip()
 
 
@@ -88,7 +79,7 @@ def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
     templates = {
         (code, name): _template(f"{code}/{name}.md", holes, override)
         for code in languages
-        for name, holes in HOLES.items()
+        for name, holes in placeholders().items()
     }
     return Prompts(
         {code: load_language(code, override) for code in languages},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from app.citing.translations import counterparts
@@ -114,9 +112,3 @@ async def test_a_store_that_fails_leaves_the_links_that_there_are() -> None:
 
     text = text_of(await cited(Broken(), chunk("disk", "en", "Disks", "resize")))  # type: ignore[arg-type]
     assert text.endswith(f"({SITE}/en/disk#resize) (anglicky)")
-
-
-async def test_a_translation_is_told_as_before() -> None:
-    """A passage in the reader's language that was translated at ingest has its own mark."""
-    made = replace(chunk("disk", "cs", "Disky", "resize"), translated_from="en")
-    assert text_of(await cited(None, made)).endswith("(přeloženo z angličtiny)")  # type: ignore[arg-type]

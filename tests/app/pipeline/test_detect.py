@@ -70,6 +70,9 @@ async def test_a_message_without_any_letter_asks_for_nothing() -> None:
         ("Hi, what is a pod?", "en"),
         ("Do you have GPUs?", "en"),
         ("How does it work?", "en"),
+        ("hello world example", "en"),
+        ("thanks, and the quota?", "en"),
+        ("díky, a jak smažu projekt?", "cs"),
     ],
 )
 async def test_a_question_behind_a_greeting_stays_a_question(text: str, language: str) -> None:

@@ -28,68 +28,24 @@ def month(n: int) -> tuple[str, str]:
     return first.isoformat(), (after - dt.timedelta(days=1)).isoformat()
 
 
-EN_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-CS_OF = [
-    "ledna",
-    "února",
-    "března",
-    "dubna",
-    "května",
-    "června",
-    "července",
-    "srpna",
-    "září",
-    "října",
-    "listopadu",
-    "prosince",
-]
-CS_AFTER = [
-    "lednu",
-    "únoru",
-    "březnu",
-    "dubnu",
-    "květnu",
-    "červnu",
-    "červenci",
-    "srpnu",
-    "září",
-    "říjnu",
-    "listopadu",
-    "prosinci",
-]
-CS_BEFORE = [
-    "lednem",
-    "únorem",
-    "březnem",
-    "dubnem",
-    "květnem",
-    "červnem",
-    "červencem",
-    "srpnem",
-    "zářím",
-    "říjnem",
-    "listopadem",
-    "prosincem",
-]
-CS_IN = CS_AFTER  # the locative of months is their dative
+MONTHS = """
+January ledna lednu lednem
+February února únoru únorem
+March března březnu březnem
+April dubna dubnu dubnem
+May května květnu květnem
+June června červnu červnem
+July července červenci červencem
+August srpna srpnu srpnem
+September září září zářím
+October října říjnu říjnem
+November listopadu listopadu listopadem
+December prosince prosinci prosincem
+"""
+"""English, and Czech in the genitive, the dative (which is the locative, too) and the instrumental."""
 
 FORMS: list[tuple[str, str, str, str]] = []
-for n, (en, of, after, before, within) in enumerate(
-    zip(EN_MONTHS, CS_OF, CS_AFTER, CS_BEFORE, CS_IN, strict=True), start=1
-):
+for n, (en, of, after, before) in enumerate(map(str.split, MONTHS.strip().splitlines()), start=1):
     first, last = month(n)
     day = f"2024-{n:02}-05"
     FORMS += [
@@ -104,7 +60,7 @@ for n, (en, of, after, before, within) in enumerate(
         ("cs", f"po {after} 2024", "gt", last),
         ("cs", f"před {before} 2024", "lt", first),
         ("cs", f"do konce {of} 2024", "lte", last),
-        ("cs", f"v {within} 2024", "eq", first),
+        ("cs", f"v {after} 2024", "eq", first),
         ("cs", f"dne 5. {of} 2024", "eq", day),
         ("cs", f"od 5. {n}. 2024", "gte", day),
         ("cs", f"do 5.{n}.2024", "lte", day),
@@ -159,189 +115,172 @@ AROUND = {
 }
 
 
-def test_there_are_enough_forms() -> None:
-    assert len(FORMS) >= 150
-
-
-@pytest.mark.parametrize(("language", "form", "operator", "date"), FORMS, ids=[form for _, form, _, _ in FORMS])
-@pytest.mark.parametrize("around", [0, 1], ids=["after", "before"])
-def test_plain_forms_are_understood(
-    rules: dict[str, PeriodRules], language: str, form: str, operator: str, date: str, around: int
-) -> None:
-    """Whatever stands around them; and the rest of the question is left as it was."""
-    sentence = AROUND[language][around]
-    found = rules[language].period(sentence.format(form), TODAY)
-    assert found is not None
-    assert (found.operator, found.date) == (operator, date)
-    assert found.question == " ".join(sentence.format("").split()).replace(" ?", "?")
+def test_plain_forms_are_understood(rules: dict[str, PeriodRules]) -> None:
+    """In any sentence, and the rest of the question stays unchanged."""
+    for language, form, operator, date in FORMS:
+        for sentence in AROUND[language]:
+            found = rules[language].period(sentence.format(form), TODAY)
+            assert found is not None, form
+            assert (found.operator, found.date) == (operator, date), form
+            assert found.question == " ".join(sentence.format("").split()).replace(" ?", "?"), form
 
 
 NOW = dt.date(2026, 11, 20)  # a Friday
 
 
-@pytest.mark.parametrize(
-    ("language", "form", "operator", "date", "last"),
-    [
-        ("en", "in the last half a year", "gte", "2026-05-20", "2026-05-20"),
-        ("en", "since half a year ago", "gte", "2026-05-20", "2026-05-20"),
-        ("en", "in the last year and a half", "gte", "2025-05-20", "2025-05-20"),
-        ("en", "in March last year", "eq", "2025-03-01", "2025-03-31"),
-        ("en", "since March of last year", "gte", "2025-03-01", "2025-03-31"),
-        ("en", "last year in March", "eq", "2025-03-01", "2025-03-31"),
-        ("en", "since March 1st", "gte", "2026-03-01", "2026-03-01"),
-        ("en", "since 24 December", "gte", "2025-12-24", "2025-12-24"),
-        ("en", "since 2024-03", "gte", "2024-03-01", "2024-03-31"),
-        ("en", "since 3/2024", "gte", "2024-03-01", "2024-03-31"),
-        ("en", "in Q3/2024", "eq", "2024-07-01", "2024-09-30"),
-        ("en", "since Monday", "gte", "2026-11-16", "2026-11-16"),
-        ("en", "since Friday", "gte", "2026-11-13", "2026-11-13"),
-        ("en", "the day before yesterday", "eq", "2026-11-18", "2026-11-18"),
-        ("cs", "předevčírem", "eq", "2026-11-18", "2026-11-18"),
-        ("cs", "za poslední půlrok", "gte", "2026-05-20", "2026-05-20"),
-        ("cs", "za posledního půl roku", "gte", "2026-05-20", "2026-05-20"),
-        ("cs", "za poslední rok a půl", "gte", "2025-05-20", "2025-05-20"),
-        ("cs", "loni v březnu", "eq", "2025-03-01", "2025-03-31"),
-        ("cs", "v březnu minulého roku", "eq", "2025-03-01", "2025-03-31"),
-        ("cs", "od března loňského roku", "gte", "2025-03-01", "2025-03-31"),
-        ("cs", "od 1. března", "gte", "2026-03-01", "2026-03-01"),
-        ("cs", "od 24. 12.", "gte", "2025-12-24", "2025-12-24"),
-        ("cs", "od 3/2024", "gte", "2024-03-01", "2024-03-31"),
-        ("cs", "v Q3/2024", "eq", "2024-07-01", "2024-09-30"),
-        ("cs", "od pondělí", "gte", "2026-11-16", "2026-11-16"),
-        ("cs", "od pátku", "gte", "2026-11-13", "2026-11-13"),
-    ],
-)
-@pytest.mark.parametrize("around", [0, 1], ids=["after", "before"])
-def test_times_counted_from_today(
-    rules: dict[str, PeriodRules], language: str, form: str, operator: str, date: str, last: str, around: int
-) -> None:
-    """Halves of years, days and months without their own year, days of the week: the last ones before today."""
-    sentence = AROUND[language][around]
-    left = " ".join(sentence.format("").split()).replace(" ?", "?")
-    assert rules[language].period(sentence.format(form), NOW) == Period(operator, date, last, left)  # type: ignore[arg-type]
+COUNTED_FROM_TODAY = [
+    ("en", "in the last half a year", "gte", "2026-05-20", "2026-05-20"),
+    ("en", "since half a year ago", "gte", "2026-05-20", "2026-05-20"),
+    ("en", "in the last year and a half", "gte", "2025-05-20", "2025-05-20"),
+    ("en", "in March last year", "eq", "2025-03-01", "2025-03-31"),
+    ("en", "since March of last year", "gte", "2025-03-01", "2025-03-31"),
+    ("en", "last year in March", "eq", "2025-03-01", "2025-03-31"),
+    ("en", "since March 1st", "gte", "2026-03-01", "2026-03-01"),
+    ("en", "since 24 December", "gte", "2025-12-24", "2025-12-24"),
+    ("en", "since 2024-03", "gte", "2024-03-01", "2024-03-31"),
+    ("en", "since 3/2024", "gte", "2024-03-01", "2024-03-31"),
+    ("en", "in Q3/2024", "eq", "2024-07-01", "2024-09-30"),
+    ("en", "since Monday", "gte", "2026-11-16", "2026-11-16"),
+    ("en", "since Friday", "gte", "2026-11-13", "2026-11-13"),
+    ("en", "the day before yesterday", "eq", "2026-11-18", "2026-11-18"),
+    ("cs", "předevčírem", "eq", "2026-11-18", "2026-11-18"),
+    ("cs", "za poslední půlrok", "gte", "2026-05-20", "2026-05-20"),
+    ("cs", "za posledního půl roku", "gte", "2026-05-20", "2026-05-20"),
+    ("cs", "za poslední rok a půl", "gte", "2025-05-20", "2025-05-20"),
+    ("cs", "loni v březnu", "eq", "2025-03-01", "2025-03-31"),
+    ("cs", "v březnu minulého roku", "eq", "2025-03-01", "2025-03-31"),
+    ("cs", "od března loňského roku", "gte", "2025-03-01", "2025-03-31"),
+    ("cs", "od 1. března", "gte", "2026-03-01", "2026-03-01"),
+    ("cs", "od 24. 12.", "gte", "2025-12-24", "2025-12-24"),
+    ("cs", "od 3/2024", "gte", "2024-03-01", "2024-03-31"),
+    ("cs", "v Q3/2024", "eq", "2024-07-01", "2024-09-30"),
+    ("cs", "od pondělí", "gte", "2026-11-16", "2026-11-16"),
+    ("cs", "od pátku", "gte", "2026-11-13", "2026-11-13"),
+]
 
 
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "Can I request up to 2048?"),
-        ("en", "Can I create new volumes up to 2000?"),
-        ("en", "UID from 2000 on?"),
-        ("en", "Is port 2022 open after 2010?"),
-        ("en", "Windows Server after 2016"),
-        ("en", "C++ since 2017"),
-        ("en", "What is new until March 2048?"),
-        ("en", "Does the guide cover Windows after 2016?"),
-        ("en", "How do I update Python by 2012?"),
-        ("cs", "Jak změním kvótu do 2000?"),
-        ("cs", "Můžu žádat paměť do 2048?"),
-        ("cs", "UID od 2000 nebo od 1000?"),
-        ("cs", "Jsou otevřené porty od 2000 do 2100?"),
-        ("cs", "Funguje Office novější než 2016?"),
-        ("cs", "Přístup k 2049 z venku?"),
-        ("cs", "Vytvořím nový disk do 2000?"),
-    ],
-)
-def test_sizes_numbers_and_versions_are_no_years(rules: dict[str, PeriodRules], language: str, question: str) -> None:
-    """A number that may be a year is one where the question is about pages or changes; no page is of a year to come."""
-    assert rules[language].period(question, NOW) is None
+def test_times_counted_from_today(rules: dict[str, PeriodRules]) -> None:
+    """Halves of years, days and months without a year, weekdays: the last ones before today."""
+    for language, form, operator, date, last in COUNTED_FROM_TODAY:
+        for sentence in AROUND[language]:
+            left = " ".join(sentence.format("").split()).replace(" ?", "?")
+            found = rules[language].period(sentence.format(form), NOW)
+            assert found == Period(operator, date, last, left), form  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "What changed in the guide since 2024?"),
-        ("en", "Which cards are there since the year 2024?"),
-        ("cs", "Co se změnilo v návodu od 2024?"),
-        ("cs", "Jaké karty jsou k dispozici od roku 2024?"),
-    ],
-)
-def test_years_are_told_by_their_name_or_by_what_is_asked(
-    rules: dict[str, PeriodRules], language: str, question: str
-) -> None:
-    found = rules[language].period(question, NOW)
-    assert found is not None
-    assert (found.operator, found.date) == ("gte", "2024-01-01")
+NO_YEARS = [
+    ("en", "Can I request up to 2048?"),
+    ("en", "Can I create new volumes up to 2000?"),
+    ("en", "UID from 2000 on?"),
+    ("en", "Is port 2022 open after 2010?"),
+    ("en", "Windows Server after 2016"),
+    ("en", "C++ since 2017"),
+    ("en", "What is new until March 2048?"),
+    ("en", "Does the guide cover Windows after 2016?"),
+    ("en", "How do I update Python by 2012?"),
+    ("cs", "Jak změním kvótu do 2000?"),
+    ("cs", "Můžu žádat paměť do 2048?"),
+    ("cs", "UID od 2000 nebo od 1000?"),
+    ("cs", "Jsou otevřené porty od 2000 do 2100?"),
+    ("cs", "Funguje Office novější než 2016?"),
+    ("cs", "Přístup k 2049 z venku?"),
+    ("cs", "Vytvořím nový disk do 2000?"),
+]
 
 
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "What changed from 2023 to 2024?"),
-        ("en", "What is new from March to June?"),
-        ("en", "What changed in March and April?"),
-        ("en", "What changed between March and June 2024?"),
-        ("en", "What changed since last week and before yesterday?"),
-        ("en", "What changed since mid-2024?"),
-        ("en", "What is new since last summer?"),
-        ("en", "What was announced recently?"),
-        ("en", "Which pages were not updated since 2022?"),
-        ("cs", "Které stránky jsou neaktualizované od roku 2022?"),
-        ("cs", "Co je nového od 5. 6. do 7. 8.?"),
-        ("cs", "Co se změnilo od března do června 2024?"),
-        ("cs", "Co se změnilo od roku 2023 do roku 2024?"),
-        ("cs", "Co se letos změnilo v březnu?"),
-        ("cs", "Co se změnilo mezi lety 2022 a 2023?"),
-        ("cs", "Co se změnilo od poloviny roku 2024?"),
-        ("cs", "Jaké novinky vyšly v létě?"),
-    ],
-)
-def test_two_times_vague_ones_and_negations_are_left_to_the_model(
-    rules: dict[str, PeriodRules], language: str, question: str
-) -> None:
-    """The rules say nothing of them, but see that there is one."""
-    assert rules[language].period(question, NOW) is None
-    assert rules[language].hinted(question, NOW)
+def test_sizes_numbers_and_versions_are_no_years(rules: dict[str, PeriodRules]) -> None:
+    """A number can only be a year in a question about pages or changes; a page can't be of a future year."""
+    assert [question for language, question in NO_YEARS if rules[language].period(question, NOW)] == []
 
 
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "May I use GPUs?"),
-        ("en", "Can users see it and may they edit it?"),
-        ("en", "Can I request up to 2048?"),
-        ("en", "What changed in version 2024.1?"),
-        ("cs", "Můžu žádat paměť do 2048?"),
-        ("cs", "Jak si pořídím token?"),
-    ],
-)
-def test_questions_without_a_time_cost_no_call(rules: dict[str, PeriodRules], language: str, question: str) -> None:
-    assert not rules[language].hinted(question, NOW)
+YEARS = [
+    ("en", "What changed in the guide since 2024?"),
+    ("en", "Which cards are there since the year 2024?"),
+    ("cs", "Co se změnilo v návodu od 2024?"),
+    ("cs", "Jaké karty jsou k dispozici od roku 2024?"),
+]
 
 
-@pytest.mark.parametrize("form", [form for language, form, _, _ in FORMS if language == "cs"])
-def test_czech_without_diacritics_is_understood_too(rules: dict[str, PeriodRules], form: str) -> None:
-    plain = form.translate(str.maketrans("áčďéěíňóřšťúůýž", "acdeeinorstuuyz"))
-    with_marks, without = (rules["cs"].period(f"Jake stranky pribyly {text}?", TODAY) for text in (form, plain))
-    assert without is not None
-    assert without == with_marks
+def test_a_year_is_recognised_by_its_name_or_by_the_question(rules: dict[str, PeriodRules]) -> None:
+    for language, question in YEARS:
+        found = rules[language].period(question, NOW)
+        assert found is not None, question
+        assert (found.operator, found.date) == ("gte", "2024-01-01"), question
 
 
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "How do I delete backups older than 30 days?"),
-        ("en", "Which security options are needed since Kubernetes 1.25?"),
-        ("en", "What changed in version 2024.1?"),
-        ("en", "Why does my job fail after 2000 files?"),
-        ("en", "How long are logs kept before they are deleted?"),
-        ("en", "May I use a GPU in May?"),
-        ("en", "Does my account expire on 31 December 2025?"),
-        ("en", "How do I submit a job today?"),
-        ("en", "How do I change my settings this month?"),
-        ("en", "Why was my pod evicted last week?"),
-        ("en", "What is new on the 31 June 2024?"),
-        ("cs", "Jak obnovím data smazaná před týdnem?"),
-        ("cs", "Po kolika dnech nečinnosti se maže notebook?"),
-        ("cs", "Proč úloha padá po 2000 souborech?"),
-        ("cs", "jak zálohovat postgres každý den o půlnoci"),
-        ("cs", "Kolik výpočetního času jsem spotřeboval za poslední měsíc?"),
-        ("cs", "Do kdy platí certifikát vydaný v roce 2024?"),
-        ("cs", "Jak dnes spustím úlohu?"),
-    ],
-)
-def test_other_times_are_left_alone(rules: dict[str, PeriodRules], language: str, question: str) -> None:
-    assert rules[language].period(question, TODAY) is None
+FOR_THE_MODEL = [
+    ("en", "What changed from 2023 to 2024?"),
+    ("en", "What is new from March to June?"),
+    ("en", "What changed in March and April?"),
+    ("en", "What changed between March and June 2024?"),
+    ("en", "What changed since last week and before yesterday?"),
+    ("en", "What changed since mid-2024?"),
+    ("en", "What is new since last summer?"),
+    ("en", "What was announced recently?"),
+    ("en", "Which pages were not updated since 2022?"),
+    ("cs", "Které stránky jsou neaktualizované od roku 2022?"),
+    ("cs", "Co je nového od 5. 6. do 7. 8.?"),
+    ("cs", "Co se změnilo od března do června 2024?"),
+    ("cs", "Co se změnilo od roku 2023 do roku 2024?"),
+    ("cs", "Co se letos změnilo v březnu?"),
+    ("cs", "Co se změnilo mezi lety 2022 a 2023?"),
+    ("cs", "Co se změnilo od poloviny roku 2024?"),
+    ("cs", "Jaké novinky vyšly v létě?"),
+]
+
+
+def test_two_times_vague_ones_and_negations_are_left_to_the_model(rules: dict[str, PeriodRules]) -> None:
+    """The rules find no period, but notice that the question names a time."""
+    assert [question for language, question in FOR_THE_MODEL if rules[language].period(question, NOW)] == []
+    assert [question for language, question in FOR_THE_MODEL if not rules[language].hinted(question, NOW)] == []
+
+
+WITHOUT_TIME = [
+    ("en", "May I use GPUs?"),
+    ("en", "Can users see it and may they edit it?"),
+    ("en", "Can I request up to 2048?"),
+    ("en", "What changed in version 2024.1?"),
+    ("cs", "Můžu žádat paměť do 2048?"),
+    ("cs", "Jak si pořídím token?"),
+]
+
+
+def test_questions_without_a_time_cost_no_call(rules: dict[str, PeriodRules]) -> None:
+    assert [question for language, question in WITHOUT_TIME if rules[language].hinted(question, NOW)] == []
+
+
+def test_czech_without_diacritics_is_understood_too(rules: dict[str, PeriodRules]) -> None:
+    for form in (form for language, form, _, _ in FORMS if language == "cs"):
+        plain = form.translate(str.maketrans("áčďéěíňóřšťúůýž", "acdeeinorstuuyz"))
+        with_marks, without = (rules["cs"].period(f"Jake stranky pribyly {text}?", TODAY) for text in (form, plain))
+        assert without is not None, form
+        assert without == with_marks, form
+
+
+OTHER_TIMES = [
+    ("en", "How do I delete backups older than 30 days?"),
+    ("en", "Which security options are needed since Kubernetes 1.25?"),
+    ("en", "What changed in version 2024.1?"),
+    ("en", "Why does my job fail after 2000 files?"),
+    ("en", "How long are logs kept before they are deleted?"),
+    ("en", "May I use a GPU in May?"),
+    ("en", "Does my account expire on 31 December 2025?"),
+    ("en", "How do I submit a job today?"),
+    ("en", "How do I change my settings this month?"),
+    ("en", "Why was my pod evicted last week?"),
+    ("en", "What is new on the 31 June 2024?"),
+    ("cs", "Jak obnovím data smazaná před týdnem?"),
+    ("cs", "Po kolika dnech nečinnosti se maže notebook?"),
+    ("cs", "Proč úloha padá po 2000 souborech?"),
+    ("cs", "jak zálohovat postgres každý den o půlnoci"),
+    ("cs", "Kolik výpočetního času jsem spotřeboval za poslední měsíc?"),
+    ("cs", "Do kdy platí certifikát vydaný v roce 2024?"),
+    ("cs", "Jak dnes spustím úlohu?"),
+]
+
+
+def test_other_times_are_left_alone(rules: dict[str, PeriodRules]) -> None:
+    assert [question for language, question in OTHER_TIMES if rules[language].period(question, TODAY)] == []
 
 
 @pytest.mark.parametrize(

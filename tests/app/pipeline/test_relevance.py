@@ -64,23 +64,12 @@ async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_
     assert (await judge(hits, "best sourdough recipe", **spelled_out))["hits"] == ()
 
 
-async def test_what_an_earlier_step_put_aside_stays_related(hits: tuple) -> None:
-    """`helpful` before it may have left no hits at all."""
-    generation, found = hits
-    changes = await STEP(turn("storage quota", hits=(), related=found, generation=generation))
-    assert changes["hits"] == ()
-    assert "related" not in changes
-
-
-@pytest.mark.parametrize(
-    "question", ["How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"]
-)
-async def test_a_question_about_something_else_leaves_no_hits(hits: tuple, question: str) -> None:
-    """Words that the index doesn't have weigh most: the nearest pages are only related."""
-    changes = await judge(hits, question)
-    assert changes["hits"] == ()
-    assert changes["related"] == hits[1]
-    assert changes["evidence"] < SETTINGS.min_evidence
+async def test_a_question_about_something_else_leaves_no_hits(hits: tuple) -> None:
+    """Words that aren't in the index have the largest weight: the nearest pages are only related."""
+    for question in ("How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"):
+        changes = await judge(hits, question)
+        assert (changes["hits"], changes["related"]) == ((), hits[1])
+        assert changes["evidence"] < SETTINGS.min_evidence
 
 
 @pytest.mark.parametrize(

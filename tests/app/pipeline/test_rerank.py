@@ -130,20 +130,14 @@ async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker
     assert server.bodies == []
 
 
-async def test_the_form_of_text_embeddings_inference(server: Server) -> None:
-    opened = Reranker(Endpoint(server.url, timeout=1), "m", "tei")
+async def test_the_forms_of_other_servers(server: Server) -> None:
+    """Text Embeddings Inference takes `texts`; Voyage takes `top_k` and answers under `data`."""
     server.scores = {1: 0.7}
-    assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
-    await opened.close()
-
-
-async def test_the_form_of_voyage(server: Server) -> None:
-    """It takes `top_k` and answers under `data`."""
-    opened = Reranker(Endpoint(server.url, timeout=1), "rerank-m", "voyage")
-    server.scores = {1: 0.7}
-    assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
-    assert server.bodies == [{"model": "rerank-m", "query": "q", "documents": ["a", "b"], "top_k": 2}]
-    await opened.close()
+    for form in ("tei", "voyage"):
+        opened = Reranker(Endpoint(server.url, timeout=1), "m", form)
+        assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
+        await opened.close()
+    assert server.bodies[1] == {"model": "m", "query": "q", "documents": ["a", "b"], "top_k": 2}
 
 
 async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranker: Reranker) -> None:
@@ -183,24 +177,23 @@ def test_settings_that_lack_the_model_are_an_error() -> None:
             open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1", rerank_form=form))
 
 
-@pytest.mark.parametrize("scores", [{0: 1.0, 1: 0.0}, {}, {0: 0.5}])
-async def test_scores_of_0_to_1_are_checked_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
-    """Both ends of the range are within it."""
-    server.scores = scores
-    await Rerank(reranker, SETTINGS).check_scores()
-    assert len(server.bodies) == 1
+async def test_scores_are_checked_at_the_start(server: Server, reranker: Reranker) -> None:
+    """Both ends of 0..1 are within it; other scores are refused, unless the setting maps them to 0..1."""
+    step, mapped = (
+        Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": sigmoid})) for sigmoid in (False, True)
+    )
+    within: list[dict[int, float]] = [{0: 1.0, 1: 0.0}, {}, {0: 0.5}]
+    for server.scores in within:
+        await step.check_scores()
+    assert len(server.bodies) == 3
+    outside: list[dict[int, float]] = [{0: 1.0001}, {1: -0.0001}, {0: 8.2, 1: -11.0}]
+    for server.scores in outside:
+        with pytest.raises(SettingsError, match="DOCS_RERANK_SIGMOID=true"):
+            await step.check_scores()
+        await mapped.check_scores()
 
 
-@pytest.mark.parametrize("scores", [{0: 1.0001}, {1: -0.0001}, {0: 8.2, 1: -11.0}])
-async def test_other_scores_are_refused_at_the_start(server: Server, reranker: Reranker, scores: dict) -> None:
-    """Unless the setting brings them to 0..1."""
-    server.scores = scores
-    with pytest.raises(SettingsError, match="DOCS_RERANK_SIGMOID=true"):
-        await Rerank(reranker, SETTINGS).check_scores()
-    await Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": True})).check_scores()
-
-
-async def test_a_reranker_that_is_away_proves_nothing(
+async def test_an_unavailable_reranker_stops_no_start(
     server: Server, reranker: Reranker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service starts, since answers go on without it; the log says so."""
@@ -214,15 +207,11 @@ async def test_the_assistants_do_not_open_with_such_a_reranker(server: Server, t
     server.scores = {0: 8.2}
     file = tmp_path / "assistants.toml"
     more = {"rerank_url": server.url, "rerank_model": "m", "store": str(tmp_path / "data"), "assistants": str(file)}
-    for steps, refused in (
-        (["detect", "retrieve", "rerank", "synthesize"], True),
-        (["detect", "retrieve", "synthesize"], False),
-    ):
-        file.write_text(f'[[assistant]]\nid = "a"\nsteps = {steps}\n', "utf-8")
-        if refused:
-            with pytest.raises(SettingsError, match="rerank can't be used"):
-                async with opened(Settings.load(None, **more)):
-                    pass
-        else:
-            async with opened(Settings.load(None, **more)) as made:
-                assert made.get("a")
+    plan = '[[assistant]]\nid = "a"\nsteps = ["detect", "retrieve", {}"synthesize"]\n'
+    file.write_text(plan.format('"rerank", '), "utf-8")
+    with pytest.raises(SettingsError, match="rerank can't be used"):
+        async with opened(Settings.load(None, **more)):
+            pass
+    file.write_text(plan.format(""), "utf-8")
+    async with opened(Settings.load(None, **more)) as made:
+        assert made.get("a")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.core.turn import Turn
 from app.core.types import Chunk, Page, Recipe
 from app.index import Store
 from app.models.openai import Endpoint, OpenAIModel
-from app.pipeline.registry import STEPS, Tools, make_plan
+from app.pipeline.registry import STEPS, Tools
 from app.pipeline.runner import run
-from tests.app.pipeline.test_registry import names, tools
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 from tests.fake_llm import FakeLLM, Reply
@@ -23,7 +21,6 @@ TEXTS = {
     "volumes": "A persistent volume claim requests storage capacity.",
     "login": "Sign in with your password, a token expires daily.",
 }
-ORDER = ["detect", "keywords", "retrieve", "relevance", "second_search", "synthesize"]
 
 
 @pytest.fixture
@@ -79,9 +76,3 @@ async def test_a_failing_model_leaves_the_first_search(after, llm: FakeLLM, repl
     done = await after("frobnicate zorgs")
     assert done.hits == ()
     assert done.trace[-1].error.startswith(("ModelError", "ModelUnavailable"))
-
-
-def test_its_place_is_after_the_judgement() -> None:
-    assert ["second_search"] in names(make_plan(ORDER, tools()))
-    with pytest.raises(SettingsError, match=r"second_search needs evidence.*put relevance before it"):
-        make_plan(["detect", "retrieve", "second_search", "relevance", "synthesize"], tools())

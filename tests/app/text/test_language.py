@@ -7,7 +7,7 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.text.analysis import fold
-from app.text.language import LanguageDetector, is_smalltalk, without_stopwords
+from app.text.language import LanguageDetector, without_stopwords
 
 LANGUAGES = load_prompts(("cs", "en")).languages
 DETECTOR = LanguageDetector(LANGUAGES, "en")
@@ -143,22 +143,3 @@ def test_over_the_question_set(shared: Path, variant: int, written: float, folde
 def test_a_question_loses_its_function_words(question: str, language: str, left: str) -> None:
     """What says nothing of the subject is not searched; a question of function words alone keeps them."""
     assert without_stopwords(question, LANGUAGES[language]) == left
-
-
-@pytest.mark.parametrize(
-    ("text", "language", "chat"),
-    [
-        ("Hi, how are you?", "en", True),
-        ("Thank you, that was great!", "en", True),
-        ("ahoj, jak se máš?", "cs", True),
-        ("Děkuji moc.", "cs", True),
-        ("hello world example", "en", False),
-        ("thanks, and the quota?", "en", False),
-        ("díky, a jak smažu projekt?", "cs", False),
-        ("How?", "en", False),
-        ("", "cs", False),
-    ],
-)
-def test_small_talk_asks_for_nothing(text: str, language: str, chat: bool) -> None:
-    """A greeting with a real question behind it is a question."""
-    assert is_smalltalk(text, LANGUAGES[language]) is chat

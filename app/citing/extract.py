@@ -24,19 +24,20 @@ RELEVANT = 0.6  # of the best score: less is seldom about the question
 HEADING = 0.5  # weight of a word that only the heading has
 
 
-def extract(turn: Turn, language: Language) -> list[Text]:
+def extract(turn: Turn, language: Language, *, failed: bool = False) -> list[Text]:
     """The quote of the first passage below its heading and number, then one line of each further one, in their ranking.
 
-    Passages without text to quote are skipped; those in another language too, unless none is in the question's.
+    `failed` tells that a language model was asked in vain. Passages without text to quote are skipped; those in another language too, unless none is in the question's.
     """
+    intro = language.extractive_failed if failed else language.extractive_intro
     passages = _passages(turn, language)
     own = [passage for passage in passages if passage.hit.chunk.language == turn.language]
     if not (passages := own or passages):
-        return [Text(language.extractive_intro)]
+        return [Text(intro)]
     first, *further = passages
     quoted = first.quote()
     said = [
-        Text(f"{language.extractive_intro}\n\n**{escaped(first.heading(quoted))}** [{first.number}]\n\n"),
+        Text(f"{intro}\n\n**{escaped(first.heading(quoted))}** [{first.number}]\n\n"),
         Text(quoted.text, quoted=True),
     ]
     least = RELEVANT * max(passage.score for passage in passages)

@@ -1,10 +1,10 @@
-"""Answers without a language model: quotes the parts of the best passages that fit the question."""
+"""Answers without a language model: quotes the best block of the first passage, and one line of each further passage."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.citing.links import escaped
@@ -13,79 +13,71 @@ from app.core.language import vocabulary
 from app.core.prompts import Language
 from app.core.turn import Text, Turn
 from app.core.types import Hit
-from app.text.blocks import CUT, Block, blocks_of, bounded, joined
-from app.text.sentences import quotable_sentences
+from app.text.blocks import Block, blocks_of, joined, shortened, units_of
 
-PASSAGES = 3
-LONGEST_FIRST, LONGEST_NEXT = 900, 500  # characters; only paragraphs are cut to fit
-LONGEST_PARAGRAPH = 500
-WORTH_QUOTING = 0.6  # share of the best part's score; parts with less are seldom about the question
-HEADING = 0.5  # the weight of a word that only the heading has
-LONGEST_BLOCK = 2000
+LONGEST_QUOTE = 700
+"""Characters; a single sentence, row, item or code block that is longer stays whole."""
 
-
-def extract(turn: Turn, language: Language) -> list[Text]:
-    """Quotes the best parts of up to three passages, each with its heading and number, after a line of introduction."""
-    texts = [Text(language.extractive_intro)]
-    heading = ""
-    for part in _parts(turn, language):
-        above = f"**{escaped(part.heading)}** [{part.number}]\n\n" if part.heading != heading else ""
-        heading = part.heading
-        texts += [Text(f"\n\n{above}"), Text(part.text, quoted=True)]
-    return texts
+LONGEST_LINE = 160  # characters of a further passage
+FURTHER = 3  # passages with a line each
+RELEVANT = 0.6  # share of the best score; passages with less are seldom about the question
+HEADING = 0.5  # weight of a word that only the heading has
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The part of a passage that is quoted; `number` is that of the passage."""
+def extract(turn: Turn, language: Language, *, failed: bool = False) -> list[Text]:
+    """Quotes the first passage after its heading and number, then one line of each further passage, in their ranking.
 
-    number: int
-    heading: str
-    text: str
-    url: str
-    position: int
-
-
-def _parts(turn: Turn, language: Language) -> list[_Part]:
-    """The parts to quote, without repetitions: best page first, parts of one page in its order."""
-    candidates = _candidates(turn, language)
-    best = max((candidate.score for candidate in candidates), default=0.0)
-    parts: list[_Part] = []
-    quoted: set[str] = set()
-    for candidate in candidates:
-        foreign = candidate.hit.chunk.language != turn.language and any(parts)
-        if (
-            len(parts) == PASSAGES
-            or candidate.score < WORTH_QUOTING * best
-            or (foreign and not _all_foreign(parts, turn))
-        ):
+    `failed` selects the introduction for a model that did not answer. Passages without text to quote are skipped; those
+    in another language too, unless none is in the question's.
+    """
+    intro = language.extractive_failed if failed else language.extractive_intro
+    passages = _passages(turn, language)
+    own = [passage for passage in passages if passage.hit.chunk.language == turn.language]
+    if not (passages := own or passages):
+        return [Text(intro)]
+    first, *further = passages
+    quoted = first.quote()
+    said = [
+        Text(f"{intro}\n\n**{escaped(first.heading(quoted))}** [{first.number}]\n\n"),
+        Text(quoted.text, quoted=True),
+    ]
+    least = RELEVANT * max(passage.score for passage in passages)
+    lines = {quoted.text}
+    for passage in [passage for passage in further if passage.score >= least][:FURTHER]:
+        best = passage.line()
+        if best.text in lines:
             continue
-        part = candidate.part(LONGEST_NEXT if parts else LONGEST_FIRST, quoted)
-        if part.text:
-            parts.append(part)
-    pages = list(dict.fromkeys(part.url for part in parts))
-    return sorted(parts, key=lambda part: (pages.index(part.url), part.position))
+        lines.add(best.text)
+        gap = "\n\n" if len(lines) == 2 else "\n"
+        said += [
+            Text(f"{gap}- **{escaped(passage.heading(best))}** [{passage.number}]: "),
+            Text(best.text, quoted=True),
+        ]
+    return said
 
 
-def _all_foreign(parts: Sequence[_Part], turn: Turn) -> bool:
-    """Whether no part in the reader's language is quoted yet."""
-    return all(turn.hits[part.number - 1].chunk.language != turn.language for part in parts)
-
-
-def _candidates(turn: Turn, language: Language) -> list[_Candidate]:
+def _passages(turn: Turn, language: Language) -> list[_Passage]:
     asked = asked_stems(turn) - {word[:STEM] for word in language.stopwords}
-    passages = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
-    words = [stems(block.text) & asked for _, _, blocks in passages for block in blocks]
-    counts = Counter(word for found in words for word in found)
+    found = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
+    words = [stems(block.text) & asked for _, _, blocks in found for block in blocks]
+    counts = Counter(word for in_block in words for word in in_block)
     # a word of all blocks distinguishes none of them
     weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
     abbreviations = vocabulary().abbreviations | language.abbreviations
-    return [_Candidate(number, hit, blocks, weights, abbreviations) for number, hit, blocks in passages if blocks]
+    return [_Passage(number, hit, blocks, weights, abbreviations) for number, hit, blocks in found if blocks]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """Text of a passage and the number of its section."""
+
+    text: str
+    section: int
 
 
 @dataclass(frozen=True)
-class _Candidate:
-    """A passage that can be quoted."""
+class _Passage:
+    """A passage that can be quoted, with its number in the answer."""
 
     number: int
     hit: Hit
@@ -98,20 +90,34 @@ class _Candidate:
         """The score of its best block."""
         return max(self._score(block) for block in self.blocks)
 
-    def part(self, longest: int, quoted: set[str]) -> _Part:
-        """Its best block with what belongs to it, without blocks in `quoted`, to which it adds the quoted ones."""
-        chosen = self._chosen(longest)
+    def heading(self, quote: _Quote) -> str:
+        """The title of the page and the headings above the quote."""
         sections = self.hit.chunk.sections
-        path = sections[self.blocks[chosen.start].section].path if sections else ()
-        texts = [block for block in self._shortened(chosen) if _normal(block) not in quoted]
-        quoted.update(_normal(block) for block in texts)
-        return _Part(
-            number=self.number,
-            heading=" > ".join(dict.fromkeys(name for name in (self.hit.chunk.title, *path) if name)),
-            text=joined(texts),
-            url=self.hit.chunk.url,
-            position=self.hit.chunk.position,
+        path = sections[quote.section].path if sections else ()
+        return " > ".join(dict.fromkeys(name for name in (self.hit.chunk.title, *path) if name))
+
+    def quote(self) -> _Quote:
+        """The best block, and neighbours in its section that fit."""
+        chosen = self._chosen()
+        blocks = self.blocks[chosen.start : chosen.stop]
+        longest = max(blocks, key=lambda block: len(block.text))
+        room = LONGEST_QUOTE - sum(len(block.text) for block in blocks if block is not longest)
+        return _Quote(
+            joined(self._short(block, room) if block is longest else block for block in blocks), blocks[0].section
         )
+
+    def line(self) -> _Quote:
+        """The best sentence, row or item of its best block, as one line."""
+        block = self.blocks[self._best()]
+        units = units_of(block, self.abbreviations)
+        text = " ".join(units.plain(max(units.texts, key=self._weight)).split())
+        if len(text) > LONGEST_LINE:
+            text = f"{text[:LONGEST_LINE].rsplit(maxsplit=1)[0]} …"
+        return _Quote(text, block.section)
+
+    def _weight(self, text: str) -> float:
+        found = stems(text)
+        return sum(weight for word, weight in self.weights.items() if word in found)
 
     def _score(self, block: Block) -> float:
         sections = self.hit.chunk.sections
@@ -121,23 +127,25 @@ class _Candidate:
             weight * (1 if word in own else HEADING) for word, weight in self.weights.items() if word in own | heading
         )
 
-    def _chosen(self, longest: int) -> range:
+    def _best(self) -> int:
+        return max(range(len(self.blocks)), key=lambda i: (self._score(self.blocks[i]), -i))
+
+    def _chosen(self) -> range:
         """The best block, the blocks that it leads to or that lead to it, and what follows in its section and fits."""
-        scores = [self._score(block) for block in self.blocks]
-        first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
+        first = last = self._best()
         while first > 0 and self.blocks[first - 1].leads and self._together(first - 1, first):
             first -= 1
         length = sum(self._length(i) for i in range(first, last + 1))
         while last + 1 < len(self.blocks) and self._together(last, last + 1):
             leads = self.blocks[last].leads
-            if not leads and length + self._length(last + 1) > longest:
+            if not leads and length + self._length(last + 1) > LONGEST_QUOTE:
                 break
             last += 1
             length += self._length(last)
         while last > first and self.blocks[last].leads:  # nothing follows that it could lead to
             last -= 1
         # blocks after it usually explain it; blocks before it only if no more follow
-        while first > 0 and self._together(first - 1, first) and length + self._length(first - 1) <= longest:
+        while first > 0 and self._together(first - 1, first) and length + self._length(first - 1) <= LONGEST_QUOTE:
             first -= 1
             length += self._length(first)
         return range(first, last + 1)
@@ -146,33 +154,9 @@ class _Candidate:
         return self.blocks[one].section == self.blocks[other].section
 
     def _length(self, index: int) -> int:
-        block = self.blocks[index]
-        return min(len(block.text), LONGEST_PARAGRAPH) if block.kind == "paragraph" else len(block.text)
+        return min(len(self.blocks[index].text), LONGEST_QUOTE)
 
-    def _shortened(self, chosen: range) -> Iterator[Block]:
-        for index in chosen:
-            block = self.blocks[index]
-            long = block.kind == "paragraph" and len(block.text) > LONGEST_PARAGRAPH and not block.leads
-            yield replace(block, text=self._best_sentences(block.text)) if long else bounded(block, LONGEST_BLOCK)
-
-    def _best_sentences(self, text: str) -> str:
-        """The sentence with most words of the question, and the neighbours that fit."""
-        pieces = quotable_sentences(text, self.abbreviations)
-        scores = [sum(self.weights.get(word, 0.0) for word in stems(piece)) for piece in pieces]
-        first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
-        length = len(pieces[first])
-        while True:
-            after = len(pieces[last + 1]) if last + 1 < len(pieces) else LONGEST_PARAGRAPH
-            before = len(pieces[first - 1]) if first > 0 else LONGEST_PARAGRAPH
-            if length + after <= LONGEST_PARAGRAPH:
-                last, length = last + 1, length + after
-            elif length + before <= LONGEST_PARAGRAPH:
-                first, length = first - 1, length + before
-            else:
-                break
-        chosen = " ".join(pieces[first : last + 1])
-        return f"{f'{CUT} ' if first else ''}{chosen}{f' {CUT}' if last + 1 < len(pieces) else ''}"
-
-
-def _normal(block: Block) -> str:
-    return " ".join(block.text.split())
+    def _short(self, block: Block, longest: int) -> Block:
+        if len(block.text) <= longest:
+            return block
+        return replace(block, text=shortened(units_of(block, self.abbreviations), longest, self._weight))

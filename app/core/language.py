@@ -14,7 +14,7 @@ from typing import Any
 from app.core.errors import PromptError
 
 LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
-TEXTS = ("name", "sources", "extractive_intro", "related", "searching", "found")
+TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
 FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
 OPTIONAL_LISTS = ("passage", "abbreviations", "and_or", "also_called", "close_to")
@@ -39,6 +39,7 @@ class Language:
     smalltalk: frozenset[str]
     sources: str
     extractive_intro: str
+    extractive_failed: str
     related: str
     searching: str
     found: str

@@ -1,20 +1,22 @@
-"""Splits the Markdown of a passage into blocks that can be quoted: paragraphs, and whole lists, tables and code."""
+"""Splits the Markdown of a passage into blocks that can be quoted: paragraphs, lists, tables and code."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from app.core.types import Chunk
+from app.text.sentences import quotable_sentences
 
 CUT = "…"
 Kind = Literal["paragraph", "list", "table", "code", "quote"]
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")
+_MARK = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]|>)\s+")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 # possessive, because backtracking over the signs of a rule takes exponential time
 _NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
@@ -87,19 +89,67 @@ def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
         yield start, lines
 
 
-def bounded(block: Block, longest: int) -> Block:
-    """The block; a longer list, table or quote is cut after a line and marked."""
-    if len(block.text) <= longest or block.kind not in {"list", "table", "quote"}:
-        return block
-    lines: list[str] = []
-    length, in_code = 0, False
-    for line in block.text.splitlines():
-        length += len(line) + 1
-        if length > longest and lines and not in_code:
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The parts of a block: sentences, rows or items; `head` is the header of a table, which is always kept."""
+
+    texts: Sequence[str]
+    joint: str
+    head: str = ""
+    rows: bool = False
+
+    def plain(self, text: str) -> str:
+        """A unit without list markers and cell borders."""
+        if self.rows:
+            return " – ".join(cell.strip() for cell in text.strip().strip("|").split("|") if cell.strip())
+        return _MARK.sub("", text)
+
+
+def units_of(block: Block, abbreviations: Collection[str] | None = None) -> Units:
+    """The parts of the block; code and quotes have only one."""
+    lines = block.text.splitlines()
+    if block.kind == "paragraph":
+        return Units(quotable_sentences(block.text, abbreviations), " ")
+    if block.kind == "table" and len(lines) > 2:
+        return Units(lines[2:], "\n", "\n".join(lines[:2]), rows=True)
+    if block.kind == "list":
+        return Units(_items(lines), "\n")
+    return Units([block.text], "\n")
+
+
+def _items(lines: Iterable[str]) -> list[str]:
+    """The items of the outermost level, each with its further lines."""
+    items: list[list[str]] = []
+    for line in lines:
+        if items and (line[:1].isspace() or not line.strip() or not _ITEM.match(line)):
+            items[-1].append(line)
+        else:
+            items.append([line])
+    return ["\n".join(item).rstrip() for item in items]
+
+
+def shortened(units: Units, longest: int, weight: Callable[[str], float]) -> str:
+    """The unit with the largest weight and the neighbours that fit; omissions are marked."""
+    scores = [weight(text) for text in units.texts]
+    first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
+    joint = len(units.joint)
+    room = longest - len(units.head) - len(units.texts[first]) - 2 * len(f"{CUT}\n\n")
+    while True:
+        if last + 1 < len(units.texts) and len(units.texts[last + 1]) + joint <= room:
+            last += 1
+            room -= len(units.texts[last]) + joint
+        elif first > 0 and len(units.texts[first - 1]) + joint <= room:
+            first -= 1
+            room -= len(units.texts[first]) + joint
+        else:
             break
-        lines.append(line)
-        in_code ^= bool(_FENCE.match(line))
-    return replace(block, text="\n".join([*lines, "", CUT]))
+    kept = units.joint.join(units.texts[first : last + 1])
+    rest = last + 1 < len(units.texts)
+    if units.joint == " ":
+        return f"{f'{CUT} ' if first else ''}{kept}{f' {CUT}' if rest else ''}"
+    above = f"{units.head}\n" if units.head else f"{CUT}\n\n" if first else ""
+    below = f"\n\n{CUT}" if rest or (first and units.head) else ""
+    return above + kept + below
 
 
 def joined(blocks: Iterable[Block]) -> str:

@@ -12,7 +12,7 @@ import httpx
 import openai
 import pytest
 
-from tests.end_to_end.asking import INTRO, QUESTIONS, SOURCES, ask, assert_links_lead_somewhere
+from tests.end_to_end.asking import FAILED, QUESTIONS, SOURCES, ask, assert_links_lead_somewhere
 from tests.end_to_end.program import Program, free_port, service
 from tests.fake_llm import FakeLLM, Reply
 
@@ -103,7 +103,7 @@ def test_the_official_client_raises_for_a_stream_that_breaks_off(assistant: Prog
         ):
             pieces += [chunk.choices[0].delta.content or "" for chunk in stream]
         whole = client.chat.completions.create(model="docs-assistant", messages=messages)
-    assert str(whole.choices[0].message.content).startswith(INTRO["en"])
+    assert str(whole.choices[0].message.content).startswith(FAILED["en"])
 
 
 @BOTH
@@ -144,7 +144,7 @@ def test_a_model_that_is_down_means_an_extractive_answer(
     llm.reply = lambda _: reply
     answer = ask(assistant.url, QUESTIONS[language], stream=stream)
     assert answer.status == 200
-    assert answer.text.startswith(INTRO[language])
+    assert answer.text.startswith(FAILED[language])
     assert answer.extractive
     assert answer.errors == []
     assert_links_lead_somewhere(answer.links)
@@ -154,7 +154,7 @@ def test_a_model_that_nobody_listens_for(indexed):
     """Connection refused: extractive by default; an error with DOCS_ON_MODEL_FAILURE=error. The log says why."""
     settings = {"DOCS_LLM_URL": f"http://127.0.0.1:{free_port()}/v1", "DOCS_LLM_MODEL": "gone"}
     with service(indexed, "serve", **settings) as running:
-        assert ask(running.url, QUESTIONS["cs"]).text.startswith(INTRO["cs"])
+        assert ask(running.url, QUESTIONS["cs"]).text.startswith(FAILED["cs"])
         assert settings["DOCS_LLM_URL"] in running.err
     with service(indexed, "serve", **settings, DOCS_ON_MODEL_FAILURE="error") as running:
         for stream in (False, True):
@@ -173,5 +173,5 @@ def test_keys_are_asked_for_and_never_told(indexed, llm: FakeLLM):
         with openai.OpenAI(base_url=f"{running.url}/v1", api_key="sesame-42", max_retries=0) as client:
             messages = [{"role": "user", "content": QUESTIONS["en"]}]
             answer = client.chat.completions.create(model="docs-assistant", messages=messages)
-        assert str(answer.choices[0].message.content).startswith(INTRO["en"])
+        assert str(answer.choices[0].message.content).startswith(FAILED["en"])
         assert not re.search("sesame-42|upstream-43", running.out + running.err)

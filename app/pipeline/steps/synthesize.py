@@ -84,7 +84,7 @@ class Synthesize:
             if not said and self.settings.on_model_failure == "error":
                 raise
             log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
-            for event in [Failure(error)] if said else await self._extracted(turn):
+            for event in [Failure(error)] if said else await self._extracted(turn, failed=True):
                 yield event
 
     async def _in_language(self, model: Model, turn: Turn) -> Events:
@@ -137,10 +137,10 @@ class Synthesize:
                 turn.citing.links += offered_links(related_pages(turn.related), "offered: too weak to answer from")
         return [*said, Done()]
 
-    async def _extracted(self, turn: Turn) -> list[Event]:
+    async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
         if not turn.hits:
             return self._nothing(turn)
-        read = partial(extract, turn, self.prompts.language(turn.language))
+        read = partial(extract, turn, self.prompts.language(turn.language), failed=failed)
         texts = await off_loop(read, sum(len(hit.chunk.text) for hit in turn.hits))
         return [*texts, Done(extractive=True)]
 

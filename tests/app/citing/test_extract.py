@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.citing.extract import LONGEST_FIRST, extract
+from app.citing.extract import LONGEST_QUOTE, extract
 from app.core.prompts import load_prompts
 from app.core.types import Chunk, Hit, Section
 from app.text.blocks import blocks_of
@@ -102,7 +102,7 @@ def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
     assert "Backups are made at night." in quoted
     assert quoted.startswith("… ")
     assert quoted.endswith(" …")
-    assert len(quoted) < LONGEST_FIRST
+    assert len(quoted) < LONGEST_QUOTE
 
 
 def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
@@ -112,26 +112,38 @@ def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_quoted_twice_and_a_page_in_its_own_order() -> None:
-    """Two passages of one page stand as they do there, under one heading each; repeated text comes once."""
-    later = replace(hit(1, "Backups are made at night.", title="Guide"), fused=1.0)
-    sooner = hit(
-        2, "Backups are restored by support.\n\nBackups are made at night.", url=later.chunk.url, title="Guide"
+def test_the_best_passage_is_quoted_and_the_others_have_a_line_each() -> None:
+    """In the order of the ranking, whatever words they have; the same line only once, and no line for a weak one."""
+    hits = [
+        hit(1, "Backups exist.", title="First"),
+        hit(
+            2,
+            "Before.\n\n| what | when |\n|---|---|\n| logs | never |\n| backups of disks | at night |",
+            title="Second",
+        ),
+        hit(3, "Some words. Backups of the disks are made at night. More words.", title="Third"),
+        hit(4, "Backups of the disks are made at night.", title="Fourth"),
+        hit(5, "The night is dark. " * 10, title="Fifth"),
+    ]
+    text = extracted("When are backups of disks made, at night?", *hits)
+    assert "**First** [1]\n\nBackups exist.\n\n- **Second** [2]: backups of disks – at night\n- **Third** [3]: " in text
+    assert text.endswith("[3]: Backups of the disks are made at night.")
+
+
+def test_long_tables_and_lists_are_shortened_to_their_best_rows_and_items() -> None:
+    """With the header of the table, and marks where something was left out."""
+    rows = [f"| setting {n} | does the thing number {n} | {'x' * 40} |" for n in range(60)]
+    table = "\n".join(
+        ["| name | does | note |", "|---|---|---|", *rows[:30], "| port | of the service | 8000 |", *rows[30:]]
     )
-    later = replace(later, chunk=replace(later.chunk, position=2))
-    text = extracted("How are backups made and restored?", later, sooner)
-    assert text.index("restored by support") < text.index("made at night")
-    assert text.count("made at night") == 1
-
-
-def test_passages_that_say_little_are_left_out() -> None:
-    """Three at most, and none that has only a word of the question."""
-    good = [hit(n, f"Backups of disk {n} are made at night.") for n in range(1, 5)]
-    weak = hit(5, "The night is dark. " * 10)
-    text = extracted("When are backups of the disk made, at night?", *good, weak)
-    assert "disk 3" in text
-    assert "disk 4" not in text
-    assert "dark" not in extracted("When are backups of the disk made, at night?", good[0], weak)
+    part = extracted("Which port has the service?", hit(1, table)).split("[1]\n\n")[1]
+    assert part.startswith("| name | does | note |\n|---|---|---|\n| port | of the service | 8000 |\n| setting 30 |")
+    assert part.endswith("|\n\n…")
+    items = [f"- the item {n}\n  is about {'y' * 60}" for n in range(40)]
+    part = extracted("port", hit(1, "\n".join([*items, "- the port\n  is 8000"]))).split("[1]\n\n")[1]
+    assert part.startswith("…\n\n- the item")
+    assert part.endswith("- the port\n  is 8000")
+    assert len(part) <= LONGEST_QUOTE + 10
 
 
 @pytest.mark.parametrize(("language", "own"), [("cs", "Zálohy"), ("en", "Backups")])
@@ -152,7 +164,7 @@ def test_a_whole_page_as_one_passage_is_bounded() -> None:
     items = "\n".join(f"- item {n} about disks " + "and more " * 10 for n in range(500))
     for text in (page, items, f"Disks:\n\n{items}"):
         part = extracted("disks", hit(1, text))
-        assert len(part) < 3500
+        assert len(part) < 2 * LONGEST_QUOTE
         assert not part.rstrip().endswith("and")
 
 

@@ -62,7 +62,7 @@ async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM
     llm.reply = lambda _: reply
     events = await answer(llm, turn(language=language, hits=HITS))
     text = text_of(events)
-    assert text.startswith(PROMPTS.language(language).extractive_intro)
+    assert text.startswith(PROMPTS.language(language).extractive_failed)
     assert "Each notebook gets 4 GB." in text
     assert "```bash\nmem --set 8\n\n# done\n```" in text
     assert events[-1] == Done(extractive=True)

@@ -21,7 +21,8 @@ from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
 from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
 from app.core.prompts import HOLES
-from app.core.settings import Settings
+from app.core.settings import FILE_KEYS, Settings
+from app.core.settings_file import FILE, read_settings_file
 from app.pipeline.registry import STEPS
 from ingestion.report import OUTCOMES
 
@@ -31,11 +32,12 @@ LANGUAGES = sorted(file.parent.name for file in DOCS.glob("*/site.toml"))
 PAGES = sorted(DOCS.glob("[a-z][a-z]/*.md"))
 DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
 TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
+SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| `([a-z_.]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
 SETTING = re.compile(r"\bDOCS_(?!TEST_)[A-Z][A-Z_]*[A-Z]\b")
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"docs-assistant(?: --debug)? ([a-z]+)( [^\n`|;&>]*)?")
+WORD_FOR_EMPTY = {"cs": "prázdné", "en": "empty"}
 OTHER_PROGRAMS = {"--profile"}  # of docker compose
 
 
@@ -88,9 +90,7 @@ def shown_default(value: Any, language: str) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         value = f"{value:g}"
-    return (
-        f"`{value}`" if value not in ("", {}) else dict(SETTING_ROW.findall(page(language, "settings")))["DOCS_PROMPTS"]
-    )
+    return f"`{value}`" if value not in ("", {}) else WORD_FOR_EMPTY[language]
 
 
 def test_there_are_english_and_czech_pages():
@@ -101,15 +101,12 @@ def test_there_are_english_and_czech_pages():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_setting_is_documented_once_with_its_default(language: str):
-    """The tables of settings.md name each setting once, with the default that it has."""
-    rows = SETTING_ROW.findall(page(language, "settings"))
-    documented = dict(rows)
-    true = {
-        f"DOCS_{name.upper()}": shown_default(field.get_default(call_default_factory=True), language)
+    """The tables of settings.md name each setting once, with its key in docs-assistant.toml and its default."""
+    true = [
+        (f"DOCS_{name.upper()}", FILE_KEYS[name], shown_default(field.get_default(call_default_factory=True), language))
         for name, field in Settings.model_fields.items()
-    }
-    assert documented == true
-    assert len(rows) == len(documented)
+    ]
+    assert sorted(SETTING_ROW.findall(page(language, "settings"))) == sorted(true)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -305,6 +302,20 @@ def test_the_example_environment_can_be_loaded(tmp_path: Path):
     assert settings.vector_weight == {"*": 0.5}
     assert settings.embedding_query_prefix == "query: "
     assert len(settings.sites) == len(settings.api_keys) == 2
+
+
+def test_the_example_file_has_every_setting_with_its_default(tmp_path: Path):
+    """With the # removed, docs-assistant.example.toml is valid and changes nothing; it explains what the code says."""
+    text = read(ROOT / "deploy/docs-assistant.example.toml")
+    (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
+    written = read_settings_file(tmp_path / FILE, FILE_KEYS)
+    assert set(written) == set(Settings.model_fields)
+    keys = {"api_keys": (), "admin_keys": ()}  # an empty list of keys would be an error
+    assert Settings.load(tmp_path / ".env", **keys) == Settings.load(None)
+    lines = text.splitlines()
+    assert [
+        field.description for field in Settings.model_fields.values() if f"# {field.description}" not in lines
+    ] == []
 
 
 def test_compose_files_say_which_of_their_variables_can_be_set():

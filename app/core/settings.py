@@ -37,12 +37,6 @@ class Index(BaseModel):
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
-    clusters: int = Field(
-        0,
-        ge=0,
-        description="Number of vector clusters in a directory; 0: none below 20,000 chunks, then 8 times their root.",
-    )
-    clusters_searched: int = Field(20, ge=1, le=100, description="Percentage of the clusters that are searched.")
 
 
 class Crawl(BaseModel):
@@ -59,7 +53,7 @@ class Crawl(BaseModel):
     )
     crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
-    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page.")
+    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
     crawl_allow: Words = Field(
         (), description="More hosts (also *.example.org) that pages may lead to, and internal networks to reach."
     )
@@ -67,16 +61,8 @@ class Crawl(BaseModel):
     render: Literal["off", "auto"] = Field(
         "off", description="auto opens pages that need JavaScript in a browser (extra: browser)."
     )
-    render_timeout: float = Field(20.0, gt=0, description="Timeout for one page in the browser.")
     browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
-    max_failed: int = Field(
-        50,
-        ge=0,
-        le=100,
-        description="Percentage of the pages that may fail in a published run.",
-    )
-    stale_days: int = Field(14, ge=1, description="Number of days that an unreadable page stays in the index.")
 
 
 class Pages(BaseModel):
@@ -89,13 +75,7 @@ class Pages(BaseModel):
     chunk_context: int = Field(
         200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk (markdown, semantic)."
     )
-    chunk_tokens: int = Field(512, ge=32, le=8000, description="Maximum length of a fixed chunk in tokens.")
-    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a fixed chunk repeated in the next one.")
-    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Minimum length of a semantic chunk in tokens.")
-    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Maximum length of a semantic chunk in tokens.")
-    semantic_percentile: int = Field(
-        25, ge=1, le=99, description="Percentage of the places between sentences at which semantic may split."
-    )
+    chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="Rule for the ids of raw Markdown's sections in links; auto learns it from a page's HTML."
     )
@@ -180,31 +160,15 @@ class Retrieval(BaseModel):
         le=1,
         description="Factor for the score of passages in another language than the question; 1: no preference.",
     )
-    other_language_keywords: float = Field(
-        0.85, ge=0, le=1, description="The same if keywords in all languages were searched too."
-    )
     min_evidence: float = Field(
         0.32,
         ge=0,
         le=1,
         description="Share of the question that the best passage must contain; below it, nothing was found.",
     )
-    tail: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Passages below this share of the best one's score, times its evidence, are left out; 0 keeps all.",
-    )
-    period_boost: float = Field(
-        15.0, ge=1, description="Factor for the score of pages from the time that a question names (step period)."
-    )
+
     section_boost: float = Field(
         1.2, ge=1, description="Factor for the score of pages in the sections that the step associate picks."
-    )
-    recency_loss: float = Field(
-        0.5,
-        ge=0,
-        description="How much a page's score falls per year of its age if a question names no time (step period).",
     )
 
 
@@ -221,20 +185,11 @@ class Answers(BaseModel):
     images: Literal["site", "none"] = Field(
         "site", description="Images in answers: those from the hosts of the pages, or none."
     )
-    check_answer_language: bool = Field(
-        default=True, description="Request an answer once more if it is in another language than the question."
-    )
     on_model_failure: Literal["extractive", "error"] = Field(
         "extractive", description="What to return if the language model fails before it wrote anything."
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
-    helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
-    condense_over: int = Field(
-        6000,
-        ge=500,
-        description="Total number of characters in all passages above which the step condense shortens them.",
-    )
 
 
 class Server(BaseModel):

@@ -33,9 +33,7 @@ async def helped(
     if begun >= settings.helper_calls:
         raise ModelError(f"{step} wasn't asked: a question may have {settings.helper_calls} helper calls.")
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
-    options = CallOptions(
-        temperature=settings.helper_temperature, max_tokens=max_tokens, timeout=settings.helper_timeout
-    )
+    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.helper_timeout)
     started = time.perf_counter()
     try:
         completion = await ask(options)

@@ -24,6 +24,7 @@ from app.text.language import without_stopwords
 log = logging.getLogger("app.pipeline")
 
 GUESSED = 0.25  # of the preference for a language is left where that is a guess: it decides between equals only
+OTHER_LANGUAGE_WITH_KEYWORDS = 0.85  # at least: keywords are in both languages, so a hit in either says as much
 REFERRED_WEIGHT = 0.6  # the earlier question's words count less than the new one's
 
 
@@ -135,8 +136,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
-        # keywords carry the question into the other language, so that a hit there says as much
-        other_language=settings.other_language_keywords if keywords else settings.other_language,
+        other_language=max(settings.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
         sureness=GUESSED if turn.unsure else 1.0,
         fusion=settings.fusion,
         exact=settings.exact,

@@ -48,7 +48,7 @@ class Synthesize:
 
     def __post_init__(self) -> None:
         """Load what the first answer would wait for."""
-        if self.model and self.settings.check_answer_language:
+        if self.model:
             profiles(self.prompts.languages)
 
     async def __call__(self, turn: Turn) -> Changes:
@@ -89,9 +89,8 @@ class Synthesize:
 
     async def _in_language(self, model: Model, turn: Turn) -> Events:
         """The model's answer; one in another language than the question's is asked for once more."""
-        check = AnswerLanguage(turn.language, self.prompts.languages) if self.settings.check_answer_language else None
-        first = self._generate(model, turn)
-        first = checked(first, check) if check else first
+        check = AnswerLanguage(turn.language, self.prompts.languages)
+        first = checked(self._generate(model, turn), check)
         refused: tuple[Event, ...] = ()
         try:
             async with aclosing(whole(first) if turn.request.whole else first) as events:

@@ -82,8 +82,8 @@ def test_a_wrong_setting_is_named(cli, command: tuple[str, ...], name: str, valu
     """Exit code 1 and a message with the setting's name; nothing on standard output."""
     done = cli(*command, **{name: value})
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("docs-assistant: Wrong settings")
-    assert name.lower().removeprefix("docs_") in done.err.lower()
+    assert done.err.startswith("docs-assistant: ")
+    assert name in done.err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 
 from app.core.errors import ModelError, PromptError
-from app.core.prompts import HOLES, Prompts
+from app.core.prompts import PLACEHOLDERS, Prompts
 from app.core.turn import Completion, Done, Message, Text, Usage
 from app.models.base import CallOptions
 from eval.scripted.script import Line, Script
@@ -89,7 +89,7 @@ def _marks(prompts: Prompts) -> dict[str, tuple[str, str]]:
     marks: dict[str, tuple[str, str]] = {}
     for language in prompts.languages:
         for kind in _KINDS:
-            text = prompts.render(language, kind, **dict.fromkeys(HOLES[kind], _CUT))
+            text = prompts.render(language, kind, **dict.fromkeys(PLACEHOLDERS[kind], _CUT))
             marks[text.splitlines()[0].split(_CUT)[0].strip()] = (kind, language)
     clash = any(a in b for a in marks for b in marks if a is not b)
     if clash or "" in marks or len(marks) != len(_KINDS) * len(prompts.languages):

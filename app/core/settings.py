@@ -31,9 +31,7 @@ SECRET = ("_key", "_keys", "_extra_body", "_args")
 class Index(BaseModel):
     """Where the index is stored."""
 
-    store: str = Field(
-        "data/", description="A directory, or opensearch://user:password@host:9200/index (opensearchs:// for TLS)."
-    )
+    store: str = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
@@ -43,24 +41,17 @@ class Crawl(BaseModel):
     """Which pages are read, and how."""
 
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
-    sources: str = Field(
-        "", description="TOML file of sources with their own settings, indexed in addition to the sites."
-    )
+    sources: str = Field("", description="TOML file of sources with settings of their own, in addition to sites.")
     collection: str = Field("docs", min_length=1, description="Name of the collection for indexed pages.")
     user_agent: str = Field(
-        "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
-        description="Name that the crawler sends.",
+        "docs-assistant (+https://github.com/docs-assistant/docs-assistant)", description="Name that the crawler sends."
     )
     crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
-    crawl_allow: Words = Field(
-        (), description="More hosts (also *.example.org) that pages may lead to, and internal networks to reach."
-    )
+    crawl_allow: Words = Field((), description="More hosts (also *.example.org) and internal networks to reach.")
     crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
-    render: Literal["off", "auto"] = Field(
-        "off", description="auto opens pages that need JavaScript in a browser (extra: browser)."
-    )
+    render: Literal["off", "auto"] = Field("off", description="auto renders pages that need JavaScript.")
     browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
 
@@ -68,23 +59,17 @@ class Crawl(BaseModel):
 class Pages(BaseModel):
     """How pages are split, translated and summarised."""
 
-    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field(
-        "markdown", description="How pages are split: at headings, where the topic changes, by length, or not at all."
-    )
+    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field("markdown", description="How pages are split.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    chunk_context: int = Field(
-        200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk (markdown, semantic)."
-    )
+    chunk_context: int = Field(200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk.")
     chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
-        "auto", description="Rule for the ids of raw Markdown's sections in links; auto learns it from a page's HTML."
+        "auto", description="Rule for section ids of raw Markdown."
     )
-    summaries: bool = Field(
-        default=False, description="Let the language model summarise each page, so that its summary finds it too."
-    )
+    summaries: bool = Field(default=False, description="Let the language model summarise each page.")
     translate: Words = Field((), description="Languages into which the language model translates pages.")
     translate_from: Words = Field(
-        (), description="Languages of the pages to translate. Empty: those that aren't in DOCS_LANGUAGES."
+        (), description="Languages of the pages to translate. Empty: all others than DOCS_LANGUAGES."
     )
     glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
     translations: str = Field("translations", description="Directory for translations, so that each is made only once.")
@@ -116,16 +101,10 @@ class LanguageModel(BaseModel):
     llm_model: str = Field("", description="Name of the language model.")
     llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
     llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
-    llm_timeout: float = Field(
-        60.0, gt=0, description="Timeout for the first and for each further piece of text of an answer."
-    )
-    llm_context_window: int = Field(
-        16000, ge=1000, description="Size of the context window in tokens; passages are cut to fit."
-    )
+    llm_timeout: float = Field(60.0, gt=0, description="Timeout for each piece of text of an answer.")
+    llm_context_window: int = Field(16000, ge=1000, description="Size of the context window in tokens.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
-    llm_class: str = Field(
-        "", description="LlamaIndex LLM class to use instead: llama_index.llms.openai_like:OpenAILike."
-    )
+    llm_class: str = Field("", description="LlamaIndex LLM class to use instead, as module:Class.")
     llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
 
 
@@ -135,9 +114,7 @@ class Rerank(BaseModel):
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
     rerank_model: str = Field("", description="Name of the reranking model.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
-    rerank_form: Literal["cohere", "tei", "voyage"] = Field(
-        "cohere", description="Format of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
-    )
+    rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert its scores to 0..1, for models with other scores.")
 
@@ -149,44 +126,32 @@ class Retrieval(BaseModel):
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: dict[str, float] = Field(
-        default_factory=dict,
-        description='JSON, weight of the vector search per question language; "*" for all others. '
-        "Unset: 0.2 with static vectors, 0.5 with an embedding model.",
+        default_factory=dict, description='Weight of the vector search by question language; "*": all others.'
     )
     exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
     other_language: float = Field(
-        0.8,
-        ge=0,
-        le=1,
-        description="Factor for the score of passages in another language than the question; 1: no preference.",
+        0.8, ge=0, le=1, description="Factor for passages in another language than the question."
     )
     min_evidence: float = Field(
-        0.32,
-        ge=0,
-        le=1,
-        description="Share of the question that the best passage must contain; below it, nothing was found.",
+        0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
     )
 
-    section_boost: float = Field(
-        1.2, ge=1, description="Factor for the score of pages in the sections that the step associate picks."
-    )
+    section_boost: float = Field(1.2, ge=1, description="Factor for pages in sections that the step associate picks.")
 
 
 class Answers(BaseModel):
     """Languages, prompts and assistants."""
 
-    languages: Words = Field(
-        ("cs", "en"), description="Languages of readers and pages; each needs a folder in prompts."
-    )
+    languages: Words = Field(("cs", "en"), description="Languages of readers and pages.")
     default_language: str = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
     images: Literal["site", "none"] = Field(
-        "site", description="Images in answers: those from the hosts of the pages, or none."
+        "site", description="Images in answers: from the hosts of the pages, or none."
     )
     on_model_failure: Literal["extractive", "error"] = Field(
-        "extractive", description="What to return if the language model fails before it wrote anything."
+        "extractive", description="What to return if the language model fails."
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
@@ -197,23 +162,13 @@ class Server(BaseModel):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
-    allowed_hosts: Words = Field(
-        (), description="More host names that requests may use: docs.example.org or *.example.org; * allows all."
-    )
-    trusted_proxies: Words = Field(
-        (), description="Addresses and networks of proxies whose X-Forwarded-For and -Proto are trusted."
-    )
-    api_keys: Keys = Field((), description="Keys that clients must send. Not set: everybody may ask.")
-    admin_keys: Keys = Field(
-        (), description="Keys that operators must send to start runs and read traces. Not set: nobody can."
-    )
-    openwebui_tasks: bool = Field(
-        default=False,
-        description="Also send tasks of Open WebUI that only their text identifies to the language model.",
-    )
+    allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
+    trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For and -Proto are trusted.")
+    api_keys: Keys = Field((), description="Keys that clients must send. Unset: none is needed.")
+    admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
+    openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: dict[str, Literal["events", "links", "both"]] = Field(
-        default_factory=dict,
-        description='JSON: form of the sources per client, by the position of its key: {"2": "events"}.',
+        default_factory=dict, description="Form of the sources by position of the client's key."
     )
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
     max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
@@ -224,11 +179,9 @@ class Log(BaseModel):
     """What is logged."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="debug also logs question texts."
+        "info", description="Log level; debug also logs questions."
     )
-    log_client: Literal["full", "cut", "none"] = Field(
-        "cut", description="How much of a client's address is logged: all, the network (/24, /48), or nothing."
-    )
+    log_client: Literal["full", "cut", "none"] = Field("cut", description="How much of a client's address is logged.")
     log_json: bool = Field(default=False, description="Write log lines as JSON.")
 
 

@@ -1,4 +1,4 @@
-"""The documentation says what is true of the code: settings, commands, links, messages, requests, deployment files."""
+"""The documentation matches the code: settings, commands, links, messages, requests, deployment files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def shown_default(value: Any, language: str) -> str:
 
 
 def test_there_are_english_and_czech_pages():
-    """The tests below would pass over nothing."""
+    """Otherwise, the tests below would check nothing."""
     assert {"cs", "en"} <= set(LANGUAGES)
     assert len(PAGES) >= 12
 
@@ -113,7 +113,7 @@ def test_every_setting_is_documented_once_with_its_default():
 
 
 def test_every_key_of_a_language_is_explained():
-    """languages.md has a row for what language.toml must have, and for what it may have."""
+    """languages.md has a row for each required and each optional key."""
     for language in LANGUAGES:
         text = page(language, "languages")
         explained = {
@@ -193,7 +193,7 @@ def test_make_words_and_files_exist():
 
 
 def test_messages_in_the_trouble_table_are_the_real_ones():
-    """What a reader compares with the screen is what the code says."""
+    """The messages in the table are in the code."""
     source = read(ROOT / "Makefile") + "".join(
         read(f) for room in ("app", "ingestion") for f in (ROOT / room).rglob("*.py")
     )
@@ -314,7 +314,7 @@ def test_the_example_environment_can_be_loaded(tmp_path: Path):
 
 
 def test_the_example_file_has_every_setting_with_its_default(tmp_path: Path):
-    """With the # removed, docs-assistant.example.toml is valid and changes nothing; it explains what the code says."""
+    """Without the #, docs-assistant.example.toml is valid and changes nothing; its comments are the descriptions in the code."""
     text = read(ROOT / "deploy/docs-assistant.example.toml")
     (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
     written = read_settings_file(tmp_path / FILE, FILE_KEYS)
@@ -343,7 +343,7 @@ def test_compose_files_say_which_of_their_variables_can_be_set():
 
 
 def test_the_image_is_built_from_files_that_exist():
-    """What .dockerignore lets through and the Dockerfile copies is in the repository."""
+    """The files that .dockerignore admits and the Dockerfile copies are in the repository."""
     let_through = re.findall(r"^!(\S+)$", read(ROOT / ".dockerignore"), re.MULTILINE)
     copied = re.findall(r"^COPY ([^-\n.].*) \S+$", read(ROOT / "deploy/Dockerfile"), re.MULTILINE)
     named = [name for line in copied for name in line.split()]

@@ -1,4 +1,4 @@
-"""Prompts are whole in every language: the proof that a new folder of prompts/ needs no Python."""
+"""Prompts are complete in every language, so a new language needs a folder of prompts/ and no Python."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def override(tmp_path: Path) -> Callable[[str, str], str]:
 
 
 def test_czech_and_english_are_there():
-    """The tests below would pass over nothing."""
+    """Otherwise, the tests below would check nothing."""
     assert {"cs", "en"} <= set(LANGUAGES)
 
 
 def test_a_language_has_exactly_the_files_that_are_used():
-    """No file is missing, and none lies there that nobody reads."""
+    """No file is missing, and none is unused."""
     for language in LANGUAGES:
         assert {file.name for file in (FOLDER / language).iterdir()} == FILES | {"persona"}, language
         assert {file.name for file in (FOLDER / language / "persona").iterdir()} == PERSONAS, language
@@ -99,7 +99,7 @@ def test_no_word_is_shared_by_two_languages(one: str, other: str):
     assert set(values(one)["words"].split()) & set(values(other)["words"].split()) == set()
 
 
-def test_a_prompt_is_told_to_be_of_its_own_language():
+def test_a_prompt_is_detected_as_its_own_language():
     """A folder that was copied and not translated is noticed: its texts are in its language."""
     loaded = load_prompts(LANGUAGES)
     detector = LanguageDetector(loaded.languages, "en")
@@ -109,7 +109,7 @@ def test_a_prompt_is_told_to_be_of_its_own_language():
 
 
 MARKS = re.compile(r"\[\d\]|\"\w+\":|\{#\w+\}|\d{4}-\d\d-\d\d|</?\w+>")
-"""What a prompt must have in every language: forms that the code reads in a reply, and examples of them."""
+"""Parts that a prompt must have in every language: forms of a reply that the code parses, and their examples."""
 
 
 def test_every_language_has_the_same_rules_and_marks():
@@ -126,7 +126,7 @@ def test_every_language_has_the_same_rules_and_marks():
 
 
 def test_the_rules_stand_above_the_passages():
-    """What a passage says comes after what may be done with it."""
+    """The rules come before the passages."""
     for language in LANGUAGES:
         assert load_prompts([language]).render(language, "synthesize", passages="<passages>").endswith("<passages>"), (
             language
@@ -140,7 +140,7 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(override: Callable[[st
 
 
 def test_an_older_language_file_is_taken_as_it_is(override: Callable[[str, str], str]):
-    """What it lacks is as shipped; a language of one's own has nothing there, and nothing fails of it."""
+    """Missing keys have the shipped values; in a new language, they are empty."""
     lines = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
     for key in OPTIONAL:
         lines = re.sub(rf"^{key} = (?:'''.*?'''|.*?)\n", "", lines, flags=re.MULTILINE | re.DOTALL)
@@ -175,7 +175,7 @@ def test_a_language_may_live_in_the_override_directory_alone(override: Callable[
 
 
 def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[[str, str], str]):
-    """It is put into the frame that keeps facts as they are; one that a language lacks is an error that names it."""
+    """The frame that protects facts surrounds it; a missing file of a language is an error that names it."""
     own = override("en/persona/pirate.md", "Talk like a pirate.")
     with pytest.raises(PromptError, match=r"prompts/cs/persona/pirate\.md"):
         load_prompts(["cs", "en"], own)
@@ -230,7 +230,7 @@ def test_a_missing_file_is_an_error_that_names_it():
 
 
 def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[str, str], str]):
-    """Bytes that aren't UTF-8 are told like any other wrong file."""
+    """Bytes that aren't UTF-8 are an error like any other invalid file."""
     own = override("en/nothing_found.md", "")
     Path(own, "en/nothing_found.md").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PromptError, match=r"en/nothing_found\.md"):

@@ -1,4 +1,4 @@
-"""`docs-assistant assistants`: what is printed is what runs."""
+"""`docs-assistant assistants` prints the steps that run."""
 
 from __future__ import annotations
 

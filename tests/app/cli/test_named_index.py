@@ -29,7 +29,7 @@ def named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         yield llm
 
 
-def test_it_is_filled_and_looked_at_by_its_name(cli, named: FakeLLM, site: LocalSite, tmp_path: Path) -> None:
+def test_commands_fill_and_show_it_by_its_name(cli, named: FakeLLM, site: LocalSite, tmp_path: Path) -> None:
     """The configured index stays as it is: here there is none."""
     done = cli("ingest", f"{site.url}/sitemap.xml", "--index", "other", "--json")
     assert json.loads(done.out)["published"]["recipe"]["embedder"] == "other-e"

@@ -37,6 +37,9 @@ from ingestion.split.chunking import Chunking
 from ingestion.split.summaries import Summariser, open_summariser
 from ingestion.split.translate import Translator, open_translator
 
+STALE = dt.timedelta(days=14)
+"""How long an unreadable page stays in the index."""
+
 
 @dataclass
 class Reader:
@@ -275,8 +278,8 @@ class Reader:
             return Change(PageReport(entry.url, outcome, reason))
         now = dt.datetime.now(dt.UTC)
         since = known.stale_since or now.isoformat(timespec="seconds")
-        if now - dt.datetime.fromisoformat(since) > dt.timedelta(days=self.settings.stale_days):
-            return self._left(entry, known, f"{reason}, ever since {since[:10]} (DOCS_STALE_DAYS)")
+        if now - dt.datetime.fromisoformat(since) > STALE:
+            return self._left(entry, known, f"{reason}, ever since {since[:10]}")
         touched = replace(known, stale_since=since, status=status, source=entry.source)
         return Change(
             PageReport(

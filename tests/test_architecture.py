@@ -39,7 +39,7 @@ def repository() -> Iterator[Path]:
 
 
 def test_the_sources_are_found():
-    """The tests below would pass over nothing."""
+    """Otherwise, the tests below would check nothing."""
     assert len(SOURCES) > 90
     assert {file.relative_to(ROOT).parts[0] for file in SOURCES} == set(PACKAGES)
 
@@ -72,7 +72,7 @@ def test_every_module_says_what_it_is_for():
 
 
 def test_only_the_command_line_prints():
-    """Elsewhere text is returned or logged."""
+    """Other code returns or logs text."""
     printing = [
         f"{name(file)}:{node.lineno}"
         for file in SOURCES
@@ -83,8 +83,8 @@ def test_only_the_command_line_prints():
     assert printing == []
 
 
-def test_no_module_is_called_by_a_word_that_says_nothing():
-    """No drawers for what nobody found a place for."""
+def test_no_module_has_a_vague_name():
+    """Names such as utils or helpers are forbidden."""
     empty_words = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
     assert [name(file) for file in SOURCES if file.stem in empty_words] == []
 
@@ -111,7 +111,7 @@ def test_no_file_names_places_of_somebody_s_machine():
     assert found == []
 
 
-def test_every_test_can_be_told_apart():
+def test_no_two_tests_of_a_file_have_the_same_name():
     """No two tests of one file have the same name: the second would silently replace the first."""
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         names = [n.name for n in tree(file).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]

@@ -23,7 +23,7 @@ HOME = "/var/lib/docs-assistant"
 
 
 def tool(name: str, how: str) -> str:
-    """The path of a program; the test skips where there is none."""
+    """The path of a program; the test is skipped if there is none."""
     found = shutil.which(name) or shutil.which(name, path=str(Path.home() / "go/bin"))
     if not found:
         pytest.skip(f"no {name} here: {how}")
@@ -149,7 +149,7 @@ def test_a_collection_has_a_job_of_its_own(objects: dict[str, Any]):
 
 
 def test_kubernetes_accepts_the_manifests(tmp_path: Path):
-    """Every field is known to the schema of its kind and has the right type; a misspelt one would be told."""
+    """Every field is in the schema of its kind and has the right type; a misspelt field is an error."""
     validate = tool("kubectl-validate", "go install sigs.k8s.io/kubectl-validate@latest")
     checked = run(validate, *map(str, MANIFESTS))
     assert checked.returncode == 0, checked.stdout + checked.stderr

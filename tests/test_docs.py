@@ -1,4 +1,4 @@
-"""The documentation says what is true of the code: settings, commands, links, messages, requests, deployment files."""
+"""The documentation matches the code: settings, commands, links, messages, requests, deployment files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import frontmatter
-import pytest
 import yaml
 from pydantic import SecretStr
 
@@ -21,7 +20,8 @@ from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
 from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
 from app.core.prompts import placeholders
-from app.core.settings import Settings
+from app.core.settings import FILE_KEYS, Settings
+from app.core.settings_file import FILE, read_settings_file
 from app.pipeline.registry import STEPS
 from ingestion.report import OUTCOMES
 
@@ -31,11 +31,12 @@ LANGUAGES = sorted(file.parent.name for file in DOCS.glob("*/site.toml"))
 PAGES = sorted(DOCS.glob("[a-z][a-z]/*.md"))
 DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
 TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
+SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| `([a-z_.]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
 SETTING = re.compile(r"\bDOCS_(?!TEST_)[A-Z][A-Z_]*[A-Z]\b")
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"docs-assistant(?: --debug)? ([a-z]+)( [^\n`|;&>]*)?")
+WORD_FOR_EMPTY = {"cs": "prázdné", "en": "empty"}
 OTHER_PROGRAMS = {"--profile"}  # of docker compose
 
 
@@ -88,137 +89,136 @@ def shown_default(value: Any, language: str) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         value = f"{value:g}"
-    return (
-        f"`{value}`" if value not in ("", {}) else dict(SETTING_ROW.findall(page(language, "settings")))["DOCS_PROMPTS"]
-    )
+    return f"`{value}`" if value not in ("", {}) else WORD_FOR_EMPTY[language]
 
 
 def test_there_are_english_and_czech_pages():
-    """The tests below would pass over nothing."""
+    """Otherwise, the tests below would check nothing."""
     assert {"cs", "en"} <= set(LANGUAGES)
     assert len(PAGES) >= 12
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_setting_is_documented_once_with_its_default(language: str):
-    """The tables of settings.md name each setting once, with the default that it has."""
-    rows = SETTING_ROW.findall(page(language, "settings"))
-    documented = dict(rows)
-    true = {
-        f"DOCS_{name.upper()}": shown_default(field.get_default(call_default_factory=True), language)
-        for name, field in Settings.model_fields.items()
-    }
-    assert documented == true
-    assert len(rows) == len(documented)
+def test_every_setting_is_documented_once_with_its_default():
+    """The tables of settings.md name each setting once, with its key in docs-assistant.toml and its default."""
+    for language in LANGUAGES:
+        true = [
+            (
+                f"DOCS_{name.upper()}",
+                FILE_KEYS[name],
+                shown_default(field.get_default(call_default_factory=True), language),
+            )
+            for name, field in Settings.model_fields.items()
+        ]
+        assert sorted(SETTING_ROW.findall(page(language, "settings"))) == sorted(true), language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_key_of_a_language_is_explained(language: str):
-    """languages.md has a row for what language.toml must have, and for what it may have."""
-    text = page(language, "languages")
-    explained = {
-        anchor: set(
-            re.findall(r"`\[?(\w+)\]?`", "".join(re.findall(r"^\| (`.*?) \|", section(text, anchor), re.MULTILINE)))
-        )
-        for anchor in ("required", "optional")
-    }
-    assert explained["required"] == {*TEXTS_OF_A_LANGUAGE, *LISTS, "translated", "written"}
-    assert explained["optional"] == set(OPTIONAL)
+def test_every_key_of_a_language_is_explained():
+    """languages.md has a row for each required and each optional key."""
+    for language in LANGUAGES:
+        text = page(language, "languages")
+        explained = {
+            anchor: set(
+                re.findall(r"`\[?(\w+)\]?`", "".join(re.findall(r"^\| (`.*?) \|", section(text, anchor), re.MULTILINE)))
+            )
+            for anchor in ("required", "optional")
+        }
+        assert explained["required"] == {*TEXTS_OF_A_LANGUAGE, *LISTS, "translated", "written"}, language
+        assert explained["optional"] == set(OPTIONAL), language
 
 
-@pytest.mark.parametrize("file", TEXTS, ids=ids)
-def test_no_setting_is_named_that_does_not_exist(file: Path):
+def test_no_setting_is_named_that_does_not_exist():
     """Whatever looks like a setting is one."""
     known = {f"DOCS_{name.upper()}" for name in Settings.model_fields}
-    assert set(SETTING.findall(read(file))) - known == set()
+    for file in TEXTS:
+        assert set(SETTING.findall(read(file))) - known == set(), file
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_pages_exist_in_every_language_with_the_same_sections(language: str):
+def test_pages_exist_in_every_language_with_the_same_sections():
     """A page has the same name in each language, and the same headings by level and id, in the same order."""
+    for language in LANGUAGES:
 
-    def outline(folder: Path) -> dict[str, list[tuple[str, str]]]:
-        heading = re.compile(r"^(#+) .*?(?:\{#([\w-]+)\})?$", re.MULTILINE)
-        return {file.name: heading.findall(FENCE.sub("", read(file))) for file in folder.glob("*.md")}
+        def outline(folder: Path) -> dict[str, list[tuple[str, str]]]:
+            heading = re.compile(r"^(#+) .*?(?:\{#([\w-]+)\})?$", re.MULTILINE)
+            return {file.name: heading.findall(FENCE.sub("", read(file))) for file in folder.glob("*.md")}
 
-    assert outline(DOCS / language) == outline(DOCS / "en")
+        assert outline(DOCS / language) == outline(DOCS / "en"), language
 
 
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_a_page_begins_with_its_front_matter_and_title(file: Path):
+def test_a_page_begins_with_its_front_matter_and_title():
     """Title, description and place in the navigation are there; the title is the only heading of the first level."""
-    meta, body = frontmatter.parse(read(file))
-    assert set(meta) - {"listed"} == {"title", "description", "order"}
-    assert re.findall(r"^# (.*)$", FENCE.sub("", body), re.MULTILINE) == [meta["title"]]
-    assert meta["order"] == frontmatter.load(str(DOCS / "en" / file.name))["order"]
+    for file in PAGES:
+        meta, body = frontmatter.parse(read(file))
+        assert set(meta) - {"listed"} == {"title", "description", "order"}, file
+        assert re.findall(r"^# (.*)$", FENCE.sub("", body), re.MULTILINE) == [meta["title"]], file
+        assert meta["order"] == frontmatter.load(str(DOCS / "en" / file.name))["order"], file
 
 
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_every_section_has_an_id(file: Path):
+def test_every_section_has_an_id():
     """Headings below the title say their id, so that the index knows it from the Markdown too."""
-    headings = re.findall(r"^##+ .*$", FENCE.sub("", read(file)), re.MULTILINE)
-    assert headings
-    assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings)
+    for file in PAGES:
+        headings = re.findall(r"^##+ .*$", FENCE.sub("", read(file)), re.MULTILINE)
+        assert headings, file
+        assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings), file
 
 
-@pytest.mark.parametrize("file", TEXTS, ids=ids)
-def test_commands_exist_with_the_options_they_are_shown_with(file: Path):
+def test_commands_exist_with_the_options_they_are_shown_with():
     """Every `docs-assistant COMMAND --option` can be typed."""
     known = parsers(_parser())
-    text = read(file)
-    for line in code(text) if file.suffix == ".md" else text.splitlines():
-        for command, rest in COMMAND.findall(line):
-            words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command == "eval" else ()
-            assert (command, *words) in known, line
-            options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
-            assert options <= set(known[command, *words]._option_string_actions), line
+    for file in TEXTS:
+        text = read(file)
+        for line in code(text) if file.suffix == ".md" else text.splitlines():
+            for command, rest in COMMAND.findall(line):
+                words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command == "eval" else ()
+                assert (command, *words) in known, line
+                options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
+                assert options <= set(known[command, *words]._option_string_actions), line
 
 
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_options_named_alone_exist_too(file: Path):
+def test_options_named_alone_exist_too():
     """An option in the running text belongs to some command."""
     known = {option for parser in parsers(_parser()).values() for option in parser._option_string_actions}
-    spans = CODE_SPAN.findall(FENCE.sub("", read(file)))
-    assert {span.split()[0] for span in spans if span.startswith("--")} <= known | OTHER_PROGRAMS
+    for file in PAGES:
+        spans = CODE_SPAN.findall(FENCE.sub("", read(file)))
+        assert {span.split()[0] for span in spans if span.startswith("--")} <= known | OTHER_PROGRAMS, file
 
 
-@pytest.mark.parametrize("file", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=ids)
-def test_make_words_and_files_exist(file: Path):
+def test_make_words_and_files_exist():
     """Every `make WORD` is a target, and every file of deploy/ that is named is there."""
     targets = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
-    for line in code(read(file)):
-        assert set(re.findall(r"(?:^|\s)make ([a-z-]+)", line)) <= targets, line
-        for name in re.findall(r"\bdeploy/[\w./-]+", line):
-            assert name == "deploy/.env" or (ROOT / name).exists(), line
+    for file in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        for line in code(read(file)):
+            assert set(re.findall(r"(?:^|\s)make ([a-z-]+)", line)) <= targets, line
+            for name in re.findall(r"\bdeploy/[\w./-]+", line):
+                assert name == "deploy/.env" or (ROOT / name).exists(), line
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_messages_in_the_trouble_table_are_the_real_ones(language: str):
-    """What a reader compares with the screen is what the code says."""
+def test_messages_in_the_trouble_table_are_the_real_ones():
+    """The messages in the table are in the code."""
     source = read(ROOT / "Makefile") + "".join(
         read(f) for room in ("app", "ingestion") for f in (ROOT / room).rglob("*.py")
     )
-    messages = [
-        span
-        for line in section(page(language, "start"), "trouble").splitlines()
-        if line.startswith("|")
-        for span in CODE_SPAN.findall(line.split(" | ")[0])
-    ]
-    parts = [part.strip() for message in messages for part in re.split(r"8000 on 127\.0\.0\.1|…|:", message)]
-    shown = [part for part in parts if len(part) > 8]
-    assert len(shown) >= 7
-    assert [part for part in shown if part not in source] == []
+    for language in LANGUAGES:
+        messages = [
+            span
+            for line in section(page(language, "start"), "trouble").splitlines()
+            if line.startswith("|")
+            for span in CODE_SPAN.findall(line.split(" | ")[0])
+        ]
+        parts = [part.strip() for message in messages for part in re.split(r"8000 on 127\.0\.0\.1|…|:", message)]
+        shown = [part for part in parts if len(part) > 8]
+        assert len(shown) >= 7, language
+        assert [part for part in shown if part not in source] == [], language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_statuses_and_error_codes_are_those_of_the_api(language: str):
+def test_statuses_and_error_codes_are_those_of_the_api():
     """The table of errors lists every status that the API gives, and no code that it doesn't know."""
-    errors = section(page(language, "clients"), "errors")
-    statuses = {int(status) for status in re.findall(r"^\| (\d{3}) \|", errors, re.MULTILINE)}
-    given = {status for status, _, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES.values())
-    assert statuses == given | {400, 429}
-    codes = {code for _, code, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES)
-    assert set(re.findall(r"\(`([a-z_]+)`\)", errors)) <= codes
+    for language in LANGUAGES:
+        errors = section(page(language, "clients"), "errors")
+        statuses = {int(status) for status in re.findall(r"^\| (\d{3}) \|", errors, re.MULTILINE)}
+        given = {status for status, _, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES.values())
+        assert statuses == given | {400, 429}, language
+        codes = {code for _, code, _ in api_errors.SERVER_ERRORS.values()} | set(api_errors.REQUEST_CODES)
+        assert set(re.findall(r"\(`([a-z_]+)`\)", errors)) <= codes, language
 
 
 def test_every_threat_has_a_test_that_exists():
@@ -235,65 +235,71 @@ def test_every_threat_has_a_test_that_exists():
     assert [f"{file}::{name}" for file, name in named["en"] if f"def {name}(" not in read(ROOT / file)] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_words_of_the_report_are_the_real_ones(language: str):
+def test_words_of_the_report_are_the_real_ones():
     """The table of the report has every outcome of a page, in the report's order."""
-    rows = re.findall(r"^\| ([a-z]+) \|", section(page(language, "indexing"), "report"), re.MULTILINE)
-    assert tuple(row for row in rows if row not in {"word", "slovo"}) == OUTCOMES
+    for language in LANGUAGES:
+        rows = re.findall(r"^\| ([a-z]+) \|", section(page(language, "indexing"), "report"), re.MULTILINE)
+        assert tuple(row for row in rows if row not in {"word", "slovo"}) == OUTCOMES, language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_steps_are_the_real_ones(language: str):
+def test_steps_are_the_real_ones():
     """Both lists of steps name all of them and nothing else."""
-    shipped, more = (
-        re.findall(r"^\| `(\w+)` \|", section(page(language, "how-it-works"), part), re.MULTILINE)
-        for part in ("steps", "more-steps")
-    )
-    assert sorted([*shipped, *more]) == sorted(STEPS)
-    listed = CODE_SPAN.findall(section(page(language, "settings"), "assistants"))
-    assert set(STEPS) <= set(listed)
+    for language in LANGUAGES:
+        shipped, more = (
+            re.findall(r"^\| `(\w+)` \|", section(page(language, "how-it-works"), part), re.MULTILINE)
+            for part in ("steps", "more-steps")
+        )
+        assert sorted([*shipped, *more]) == sorted(STEPS), language
+        listed = CODE_SPAN.findall(section(page(language, "settings"), "assistants"))
+        assert set(STEPS) <= set(listed), language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_prompts_and_their_holes_are_the_real_ones(language: str):
-    """The table of prompts names every file with the holes that it must have."""
-    rows = re.findall(
-        r"^\| `en/(\w+)\.(?:md|toml)` \| (.*) \|$", section(page(language, "settings"), "prompts"), re.MULTILINE
-    )
-    shown = {name: frozenset(re.findall(r"`\$(\w+)`", holes)) for name, holes in rows}
-    assert shown == {**placeholders(), "language": frozenset(), "dates": frozenset()}
+def test_prompts_and_their_placeholders_are_the_real_ones():
+    """The table of prompts names every file with its placeholders."""
+    for language in LANGUAGES:
+        rows = re.findall(
+            r"^\| `en/(\w+)\.(?:md|toml)` \| (.*) \|$", section(page(language, "settings"), "prompts"), re.MULTILINE
+        )
+        shown = {name: frozenset(re.findall(r"`\$(\w+)`", listed)) for name, listed in rows}
+        assert shown == {**placeholders(), "language": frozenset(), "dates": frozenset()}, language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_example_of_an_assistant_can_be_started(language: str, tmp_path: Path):
+def test_the_example_of_an_assistant_can_be_started(tmp_path: Path):
     """The TOML in settings.md makes an assistant, with a language model and without."""
     file = tmp_path / "assistants.toml"
-    (example,) = blocks(section(page(language, "settings"), "assistants"), "toml")
-    file.write_text(example, encoding="utf-8")
-    for model in ({}, {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}):
-        settings = Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"), **model)
-        assert build(settings).get("handbook").collections == ("handbook",)
+    for language in LANGUAGES:
+        (example,) = blocks(section(page(language, "settings"), "assistants"), "toml")
+        file.write_text(example, encoding="utf-8")
+        for model in ({}, {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}):
+            settings = Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"), **model)
+            assert build(settings).get("handbook").collections == ("handbook",), language
 
 
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_requests_in_curl_lines_are_valid(file: Path):
-    """What is sent by the curl lines is read by the API."""
-    for block in blocks(read(file), "sh"):
-        for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
-            if "/v1/search" in block:
-                assert read_search(body.encode()).query
-            else:
-                assert read_chat(body.encode()).model == "docs-assistant"
+def test_requests_in_curl_lines_are_valid():
+    """The API accepts the bodies that the curl lines send."""
+    read_bodies = 0
+    for file in PAGES:
+        for block in blocks(read(file), "sh"):
+            for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
+                read_bodies += 1
+                if "/v1/search" in block:
+                    assert read_search(body.encode()).query, file
+                else:
+                    assert read_chat(body.encode()).model == "docs-assistant", file
+    assert read_bodies > 5
 
 
-@pytest.mark.parametrize("file", PAGES, ids=ids)
-def test_examples_in_json_and_python_can_be_read(file: Path):
-    """Examples to copy have no slip in them."""
-    text = read(file)
-    for example in blocks(text, "json"):
-        json.loads(example)
-    for example in blocks(text, "python"):
-        compile(example, ids(file), "exec")
+def test_examples_in_json_and_python_can_be_read():
+    """Examples to copy are valid JSON and Python."""
+    examples = [
+        (file, kind, example) for file in PAGES for kind in ("json", "python") for example in blocks(read(file), kind)
+    ]
+    assert {kind for _, kind, _ in examples} == {"json", "python"}
+    for file, kind, example in examples:
+        if kind == "json":
+            json.loads(example)
+        else:
+            compile(example, ids(file), "exec")
 
 
 def test_the_example_environment_can_be_loaded(tmp_path: Path):
@@ -305,6 +311,20 @@ def test_the_example_environment_can_be_loaded(tmp_path: Path):
     assert settings.vector_weight == {"*": 0.5}
     assert settings.embedding_query_prefix == "query: "
     assert len(settings.sites) == len(settings.api_keys) == 2
+
+
+def test_the_example_file_has_every_setting_with_its_default(tmp_path: Path):
+    """Without the #, docs-assistant.example.toml is valid and changes nothing; its comments are the descriptions in the code."""
+    text = read(ROOT / "deploy/docs-assistant.example.toml")
+    (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
+    written = read_settings_file(tmp_path / FILE, FILE_KEYS)
+    assert set(written) == set(Settings.model_fields)
+    keys = {"api_keys": (), "admin_keys": ()}  # an empty list of keys would be an error
+    assert Settings.load(tmp_path / ".env", **keys) == Settings.load(None)
+    lines = text.splitlines()
+    assert [
+        field.description for field in Settings.model_fields.values() if f"# {field.description}" not in lines
+    ] == []
 
 
 def test_compose_files_say_which_of_their_variables_can_be_set():
@@ -323,7 +343,7 @@ def test_compose_files_say_which_of_their_variables_can_be_set():
 
 
 def test_the_image_is_built_from_files_that_exist():
-    """What .dockerignore lets through and the Dockerfile copies is in the repository."""
+    """The files that .dockerignore admits and the Dockerfile copies are in the repository."""
     let_through = re.findall(r"^!(\S+)$", read(ROOT / ".dockerignore"), re.MULTILINE)
     copied = re.findall(r"^COPY ([^-\n.].*) \S+$", read(ROOT / "deploy/Dockerfile"), re.MULTILINE)
     named = [name for line in copied for name in line.split()]

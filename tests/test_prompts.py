@@ -1,4 +1,4 @@
-"""Prompts are whole in every language: the proof that a new folder of prompts/ needs no Python."""
+"""Prompts are complete in every language, so a new language needs a folder of prompts/ and no Python."""
 
 from __future__ import annotations
 
@@ -42,53 +42,53 @@ def override(tmp_path: Path) -> Callable[[str, str], str]:
 
 
 def test_czech_and_english_are_there():
-    """The tests below would pass over nothing."""
+    """Otherwise, the tests below would check nothing."""
     assert {"cs", "en"} <= set(LANGUAGES)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_has_exactly_the_files_that_are_used(language: str):
-    """No file is missing, and none lies there that nobody reads."""
-    assert {file.name for file in (FOLDER / language).iterdir()} == FILES | {"persona"}
-    assert {file.name for file in (FOLDER / language / "persona").iterdir()} == PERSONAS
+def test_a_language_has_exactly_the_files_that_are_used():
+    """No file is missing, and none is unused."""
+    for language in LANGUAGES:
+        assert {file.name for file in (FOLDER / language).iterdir()} == FILES | {"persona"}, language
+        assert {file.name for file in (FOLDER / language / "persona").iterdir()} == PERSONAS, language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_loads_and_every_prompt_renders(language: str):
-    """Holes are those that the steps fill; what is put in arrives, and no hole is left open."""
-    loaded = load_prompts([language])
-    for name, holes in placeholders().items():
-        text = loaded.render(language, name, **{hole: f"<{hole} filled>" for hole in holes})
-        assert len(text) > 20
-        assert "$" not in text
-        assert all(f"<{hole} filled>" in text for hole in holes)
+def test_a_language_loads_and_every_prompt_renders():
+    """Prompts have the placeholders that the steps fill, and each value is in the text."""
+    for language in LANGUAGES:
+        loaded = load_prompts([language])
+        for name, names in placeholders().items():
+            text = loaded.render(language, name, **{placeholder: f"<{placeholder} filled>" for placeholder in names})
+            assert len(text) > 20, language
+            assert "$" not in text, language
+            assert all(f"<{placeholder} filled>" in text for placeholder in names), language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_texts_of_a_language_are_complete(language: str):
+def test_texts_of_a_language_are_complete():
     """language.toml has every key, none empty but `endings`, and enough words to tell a short question by."""
-    texts = values(language)
-    assert isinstance(texts.pop("endings"), str)
-    translated, written = texts.pop("translated"), texts.pop("written")
-    units = texts.pop("units")
-    several = {"letters", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
-    assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units"}
-    assert all(texts.pop(flag, True) is True for flag in FLAGS)
-    assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units)
-    assert all(text.strip() for text in [*texts.values(), *translated.values(), *written.values()])
-    for table in (translated, written):
-        assert set(table) >= {"other", *LANGUAGES}
-        assert "{code}" in table["other"]
-    assert "\n" not in texts["sources"]
-    assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100
+    for language in LANGUAGES:
+        texts = values(language)
+        assert isinstance(texts.pop("endings"), str), language
+        translated, written = texts.pop("translated"), texts.pop("written")
+        units = texts.pop("units")
+        several = {"letters", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
+        assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units"}, language
+        assert all(texts.pop(flag, True) is True for flag in FLAGS), language
+        assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units), language
+        assert all(text.strip() for text in [*texts.values(), *translated.values(), *written.values()]), language
+        for table in (translated, written):
+            assert set(table) >= {"other", *LANGUAGES}, language
+            assert "{code}" in table["other"], language
+        assert "\n" not in texts["sources"], language
+        assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100, language
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_words_are_folded_and_none_is_listed_twice(language: str):
+def test_words_are_folded_and_none_is_listed_twice():
     """Questions are compared without diacritics and in small letters, so the words must be so too."""
-    words = values(language)["words"].split() + values(language)["stopwords"].split()
-    assert [word for word in [*words, *values(language)["endings"].split()] if fold(word) != word] == []
-    assert sorted(word for word in set(words) if words.count(word) > 1) == []
+    for language in LANGUAGES:
+        words = values(language)["words"].split() + values(language)["stopwords"].split()
+        assert [word for word in [*words, *values(language)["endings"].split()] if fold(word) != word] == [], language
+        assert sorted(word for word in set(words) if words.count(word) > 1) == [], language
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(LANGUAGES, 2)))
@@ -97,17 +97,17 @@ def test_no_word_is_shared_by_two_languages(one: str, other: str):
     assert set(values(one)["words"].split()) & set(values(other)["words"].split()) == set()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_prompt_is_told_to_be_of_its_own_language(language: str):
+def test_a_prompt_is_detected_as_its_own_language():
     """A folder that was copied and not translated is noticed: its texts are in its language."""
     loaded = load_prompts(LANGUAGES)
     detector = LanguageDetector(loaded.languages, "en")
-    for name, holes in placeholders().items():
-        assert detector.detect(loaded.render(language, name, **dict.fromkeys(holes, ""))) == language, name
+    for language in LANGUAGES:
+        for name, names in placeholders().items():
+            assert detector.detect(loaded.render(language, name, **dict.fromkeys(names, ""))) == language, name
 
 
 MARKS = re.compile(r"\[\d\]|\"\w+\":|\{#\w+\}|\d{4}-\d\d-\d\d|</?\w+>")
-"""What a prompt must have in every language: forms that the code reads in a reply, and examples of them."""
+"""Parts that a prompt must have in every language: forms of a reply that the code parses, and their examples."""
 
 
 def test_every_language_has_the_same_rules_and_marks():
@@ -123,10 +123,12 @@ def test_every_language_has_the_same_rules_and_marks():
     assert shapes["synthesize"]["en"] == (8, ["[1]", "[2]", "[3]"])
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_rules_stand_above_the_passages(language: str):
-    """What a passage says comes after what may be done with it."""
-    assert load_prompts([language]).render(language, "synthesize", passages="<passages>").endswith("<passages>")
+def test_the_rules_stand_above_the_passages():
+    """The rules come before the passages."""
+    for language in LANGUAGES:
+        assert load_prompts([language]).render(language, "synthesize", passages="<passages>").endswith("<passages>"), (
+            language
+        )
 
 
 def test_a_pattern_that_is_none_is_an_error_that_names_it(override: Callable[[str, str], str]):
@@ -136,7 +138,7 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(override: Callable[[st
 
 
 def test_an_older_language_file_is_taken_as_it_is(override: Callable[[str, str], str]):
-    """What it lacks is as shipped; a language of one's own has nothing there, and nothing fails of it."""
+    """Missing keys have the shipped values; in a new language, they are empty."""
     lines = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
     for key in OPTIONAL:
         lines = re.sub(rf"^{key} = (?:'''.*?'''|.*?)\n", "", lines, flags=re.MULTILINE | re.DOTALL)
@@ -171,7 +173,7 @@ def test_a_language_may_live_in_the_override_directory_alone(override: Callable[
 
 
 def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[[str, str], str]):
-    """It is put into the frame that keeps facts as they are; one that a language lacks is an error that names it."""
+    """The frame that protects facts surrounds it; a missing file of a language is an error that names it."""
     own = override("en/persona/pirate.md", "Talk like a pirate.")
     with pytest.raises(PromptError, match=r"prompts/cs/persona/pirate\.md"):
         load_prompts(["cs", "en"], own)
@@ -196,7 +198,7 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
         ("en/synthesize.md", "Answer from $passage.", "passage"),
         ("en/synthesize.md", "Answer.", "passages"),
         ("en/nothing_found.md", "Nothing, $name.", "name"),
-        ("en/nothing_found.md", "It costs 5 $ a month.", "stray"),
+        ("en/nothing_found.md", "It costs 5 $ a month.", "begins no placeholder"),
         ("en/language.toml", 'name = "English"', "lacks"),
         ("en/language.toml", 'name = "English', "TOML"),
         ("en/dates.toml", "months = [", "TOML"),
@@ -213,7 +215,7 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
     ],
 )
 def test_a_wrong_file_is_an_error_that_names_it(override: Callable[[str, str], str], name: str, text: str, said: str):
-    """A wrong hole, a stray $ or an incomplete language.toml stops the start, and the message says which file."""
+    """A wrong placeholder, a single $ or an incomplete language.toml stops the start, and the message says which file."""
     with pytest.raises(PromptError, match=said) as error:
         load_prompts(["en"], override(name, text))
     assert name in str(error.value)
@@ -226,7 +228,7 @@ def test_a_missing_file_is_an_error_that_names_it():
 
 
 def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[str, str], str]):
-    """Bytes that aren't UTF-8 are told like any other wrong file."""
+    """Bytes that aren't UTF-8 are an error like any other invalid file."""
     own = override("en/nothing_found.md", "")
     Path(own, "en/nothing_found.md").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PromptError, match=r"en/nothing_found\.md"):
@@ -235,7 +237,7 @@ def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[st
 
 def test_an_override_directory_that_is_none_is_an_error(tmp_path: Path):
     """A mistyped DOCS_PROMPTS doesn't silently mean the shipped prompts."""
-    with pytest.raises(PromptError, match="no directory"):
+    with pytest.raises(PromptError, match="no such directory"):
         load_prompts(["en"], str(tmp_path / "absent"))
 
 
@@ -245,7 +247,7 @@ def test_no_language_is_an_error():
         load_prompts([])
 
 
-def test_filling_other_holes_than_a_prompt_has_is_an_error():
+def test_values_that_do_not_match_the_placeholders_are_an_error():
     """A step that changed and a prompt that didn't are noticed."""
     loaded = load_prompts(["en"])
     with pytest.raises(PromptError, match="synthesize"):

@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="docs-assistant",
         description=DESCRIPTION,
-        epilog="Settings are environment variables: docs-assistant check lists them.",
+        epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant check lists them.",
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

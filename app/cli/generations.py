@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from app.cli import logs
-from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.options import Commands, add_index_option, opened_store, settings_of
 from app.cli.output import table_lines
 from app.core.errors import IndexMismatch
 from app.core.settings import Settings
@@ -61,25 +61,19 @@ def rollback(arguments: argparse.Namespace) -> int:
 
 async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
     """The id of the live generation, and all kept generations."""
-    from app.index import open_store
-
-    store = open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         return (await store.live()).info.id, await store.generations()
-    finally:
-        await store.close()
 
 
 async def _back(settings: Settings) -> GenerationInfo:
-    from app.index import open_store
     from app.models import open_embedder
 
-    store, embedder = open_store(settings), open_embedder(settings)
+    embedder = open_embedder(settings)
     try:
-        await _refuse_mismatch(store, embedder.name)
-        return await store.rollback()
+        async with opened_store(settings) as store:
+            await _refuse_mismatch(store, embedder.name)
+            return await store.rollback()
     finally:
-        await store.close()
         await embedder.close()
 
 

@@ -1,11 +1,16 @@
-"""What several commands share: the type of argparse's sub-commands, and the option `--index`."""
+"""Shared by several commands: the type of argparse's sub-commands, the option `--index`, and an open store."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from app.index import Store
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # argparse has no public name for it
 
@@ -23,3 +28,15 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
     settings = Settings.load()
     return index_settings(settings, arguments.index) if arguments.index else settings
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+    """Context of the store, which is closed afterwards."""
+    from app.index import open_store
+
+    store = open_store(settings)
+    try:
+        yield store
+    finally:
+        await store.close()

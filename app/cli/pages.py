@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from app.cli.options import Commands, add_index_option, settings_of
+from app.cli.options import Commands, add_index_option, opened_store, settings_of
 from app.cli.output import table_lines
 from app.core.errors import RequestError
 from app.core.settings import Settings
@@ -65,26 +65,16 @@ class _Shown:
 
 
 async def _all(settings: Settings) -> tuple[GenerationInfo, tuple[Page, ...]]:
-    from app.index import open_store
-
-    store = open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         live = await store.live()
         return live.info, await live.pages()
-    finally:
-        await store.close()
 
 
 async def _one(settings: Settings, url: str) -> _Shown:
-    from app.index import open_store
-
-    store = open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         live = await store.live()
         page = await _find(live, url)
         return _Shown(page, await live.fetch(page.chunk_ids))
-    finally:
-        await store.close()
 
 
 async def _find(live: Generation, url: str) -> Page:

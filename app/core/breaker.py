@@ -1,4 +1,4 @@
-"""A circuit breaker: what failed several times in a row isn't asked for a while, so that nobody waits for it in vain."""
+"""A circuit breaker: after several failures in a row, calls to a server fail at once instead of waiting for it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from app.core.errors import AssistantError
 log = logging.getLogger("app.breaker")
 
 FAILURES = 5
-"""In a row: a server that fails now and then is still worth asking."""
+"""Failures in a row that open the breaker: a server that fails now and then is still called."""
 
-REST = 10.0
-"""Seconds before one call tries again."""
+PAUSE = 10.0
+"""Seconds for which the breaker stays open; after that, one call tries the server."""
 
 
 class Breaker:
-    """Lets calls through; after `FAILURES` failures in a row one at a time, and only when `REST` seconds have gone by.
+    """Opens after `FAILURES` failures in a row. While it is open, one call every `PAUSE` seconds may try the server.
 
-    `failures` are the errors that count, `refusal` is the one raised instead of a call. Any other error of ours is an
-    answer, such as a 429, and so is a success.
+    `failures` are the errors that count as failures; all other `AssistantError`s, such as for status 429, count as
+    successes. While the breaker is open, calls raise a `refusal`.
     """
 
     def __init__(
@@ -47,45 +47,45 @@ class Breaker:
 
     @property
     def state(self) -> str:
-        """Empty while calls go through; else since when they don't, and why."""
+        """Empty while the breaker is closed; otherwise the time and the error that opened it."""
         return f"failing since {self._since}: {self._last}" if self._count >= FAILURES else ""
 
     def call(self, *, proves: bool = True) -> Call:
-        """Around a call. Unless it `proves`, its success says nothing of others, as that of one answered from memory."""
+        """A context manager for one call. With `proves=False`, a success doesn't close the breaker, as it may be cached."""
         return Call(self, proves)
 
     def enter(self) -> bool:
-        """Whether this call is the one that tries; raises the refusal where none may."""
+        """Whether this call is the one that tries the server. Raises the refusal if the breaker is open."""
         if self._count < FAILURES:
             return False
         if self._trying or self._clock() < self._until:
-            raise self._refusal(f"{self.name} isn't asked for some seconds, {self.state}")
+            raise self._refusal(f"{self.name} is skipped for some seconds, {self.state}")
         self._trying = True
         return True
 
     def ended_trying(self) -> None:
-        """The next call may try."""
+        """Let the next call try the server."""
         self._trying = False
 
     def worked(self) -> None:
-        """It answered."""
+        """Close the breaker."""
         if self.state:
-            log.warning("answers again: %s", self.name)
+            log.warning("works again: %s", self.name)
         self._count = 0
 
     def failed(self, error: AssistantError) -> None:
-        """It didn't."""
+        """Count a failure; open the breaker after `FAILURES` of them."""
         if not self._count:
             self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._count += 1
         self._last = str(error)
-        self._until = self._clock() + REST
+        self._until = self._clock() + PAUSE
         if self._count == FAILURES:
-            log.warning("not asked for a while: %s, %s", self.name, self.state)
+            log.warning("skipped for some seconds: %s, %s", self.name, self.state)
 
 
 class Call:
-    """One call under way; leaving the context with an error or without tells its outcome."""
+    """The context manager of one call. It counts a failure or a success on exit."""
 
     __slots__ = ("_breaker", "_proves", "_tries")
 
@@ -95,7 +95,7 @@ class Call:
         self._tries = False
 
     def worked(self) -> None:
-        """It is known before the end that it answers."""
+        """Report a success before the end of the call."""
         self._breaker.worked()
 
     def __enter__(self) -> Self:

@@ -2,24 +2,24 @@
 
 AssistantError
  ├─ SettingsError                 a setting is missing or wrong
- ├─ PromptError                   a prompt or language file is missing or has wrong holes
- ├─ RequestError                  the client's request can't be served as it is
- ├─ Overloaded                    more is asked than can be answered
+ ├─ PromptError                   a prompt or language file is missing or has wrong placeholders
+ ├─ RequestError                  the client's request is invalid
+ ├─ Overloaded                    too many requests at the same time
  ├─ AnswerTimeout                 an answer took too long
- ├─ StoreError                    the store answered something unexpected
+ ├─ StoreError                    the store gave an unexpected response
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
  │   ├─ NoIndex                   nothing has been indexed yet
- │   ├─ IndexDamaged              what is stored of the index can't be read; `ingest --rebuild` builds it anew
+ │   ├─ IndexDamaged              the index can't be read; `ingest --rebuild` builds a new one
  │   └─ IndexMismatch             the index was built with another embedder or dimension
- ├─ ModelError                    a language model or embedder answered something unusable
- │   ├─ ModelUnavailable          it can't be reached, or said 5xx
- │   ├─ ModelRateLimited          it said 429; `retry_after` in seconds where it told
+ ├─ ModelError                    a language model or embedder gave an unusable response
+ │   ├─ ModelUnavailable          it can't be reached, or responded with status 5xx
+ │   ├─ ModelRateLimited          it responded with status 429; `retry_after` in seconds, if given
  │   └─ ModelTimeout              it took too long
  └─ CrawlError                    a site can't be read
      ├─ SitemapError              a sitemap can't be read, or lists nothing
      └─ NotPublished              a run was stopped before it changed the index
-         └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes it
+         └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes anyway
 
 Each message says what failed, with what, and what to do.
 """
@@ -30,7 +30,7 @@ ECHOED = 100
 
 
 def quoted(text: str) -> str:
-    """What somebody sent, as messages and log lines repeat it: in quotation marks, at most `ECHOED` characters of it."""
+    """Input as messages and log lines repeat it: in quotation marks, at most `ECHOED` characters."""
     return repr(text) if len(text) <= ECHOED else f"{text[:ECHOED]!r}…"
 
 
@@ -43,11 +43,11 @@ class SettingsError(AssistantError):
 
 
 class PromptError(AssistantError):
-    """A prompt or language file is missing or has wrong holes."""
+    """A prompt or language file is missing or has wrong placeholders."""
 
 
 class RequestError(AssistantError):
-    """The client's request can't be served as it is; `param` names the field."""
+    """The client's request is invalid; `param` names the field."""
 
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -56,15 +56,15 @@ class RequestError(AssistantError):
 
 
 class Overloaded(AssistantError):
-    """More is asked than can be answered; later it may be possible."""
+    """Too many requests at the same time; a later one may succeed."""
 
 
 class AnswerTimeout(AssistantError):
-    """An answer took too long, whatever it waited for."""
+    """An answer took too long."""
 
 
 class StoreError(AssistantError):
-    """The store answered something unexpected."""
+    """The store gave an unexpected response."""
 
 
 class StoreUnavailable(StoreError):
@@ -80,7 +80,7 @@ class NoIndex(StoreError):
 
 
 class IndexDamaged(StoreError):
-    """What is stored of the index can't be read."""
+    """The index can't be read."""
 
 
 class IndexMismatch(StoreError):
@@ -88,15 +88,15 @@ class IndexMismatch(StoreError):
 
 
 class ModelError(AssistantError):
-    """A language model or embedder answered something unusable."""
+    """A language model or embedder gave an unusable response."""
 
 
 class ModelUnavailable(ModelError):
-    """A language model or embedder can't be reached, or said 5xx."""
+    """A language model or embedder can't be reached, or responded with status 5xx."""
 
 
 class ModelRateLimited(ModelError):
-    """A language model or embedder said 429."""
+    """A language model or embedder responded with status 429."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -116,7 +116,7 @@ class SitemapError(CrawlError):
 
 
 class NotPublished(CrawlError):
-    """A run was stopped before it changed the index; `report` tells page by page what it found."""
+    """A run was stopped before it changed the index; `report` has the outcome of each page."""
 
     def __init__(self, message: str, *, report: object = None) -> None:
         super().__init__(message)
@@ -124,4 +124,4 @@ class NotPublished(CrawlError):
 
 
 class RunRefused(NotPublished):
-    """A run would have taken so much from the index that the site seems to be at fault."""
+    """A run would have removed so many pages that the site is probably broken."""

@@ -1,4 +1,4 @@
-"""What a search may return, and how two such limits become one; what has nothing in common finds nothing."""
+"""Limits of what a search may return, and their intersection."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from app.core.versions import plain_version
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search may return; an empty field doesn't restrict, and what is named in one field is joined by "or".
+    """Limits of what a search may return. An empty field sets no limit; the values of one field are alternatives.
 
-    `url_prefixes` are whole-string prefixes, as of a site; `sections` are paths on any site ("/docs/platform", with all
-    below it); `versions` are parts of the path ("1.2" is /1.2/ and /v1.2/ too), or what the page says of itself.
+    `url_prefixes` are beginnings of addresses; `sections` are paths on any site with everything below them, such as
+    "/docs/platform"; `versions` are parts of the path ("1.2" matches /1.2/ and /v1.2/), or stated by the page.
     """
 
     collections: tuple[str, ...] = ()
@@ -26,26 +26,26 @@ class Filters:
 
     @property
     def section_pattern(self) -> str:
-        """What sections ask of an address: an expression of RE2 and Python, to be found in it; empty for nothing."""
-        # a path begins after the site's name, whatever that is
+        """A regular expression for RE2 and Python that matches addresses in the sections; empty without a limit."""
+        # the path begins after the name of the site
         if not self.sections or not all(section.strip("/") for section in self.sections):
             return ""
         return _in_path("", [section.strip("/") for section in self.sections], "($|[/.?])")
 
     @property
     def version_pattern(self) -> str:
-        """The same of versions; a page that says one of `said_versions` needn't have it in its address."""
+        """The same for versions. A page that states one of `said_versions` needn't have it in its address."""
         return _in_path("(.*/)?v?", self.versions, "($|/)") if self.versions else ""
 
     @property
     def said_versions(self) -> tuple[str, ...]:
-        """The versions as pages are indexed with those that they say."""
+        """The versions in the form in which the index has those that pages state."""
         return tuple(dict.fromkeys(map(plain_version, self.versions)))
 
     def admits(self, url: str, collection: str, languages: Collection[str], versions: Collection[str] = ()) -> bool:
-        """Whether a search could return something of the page at this address with texts in these languages.
+        """Whether a search could return a chunk of the page at this address, with chunks in these languages.
 
-        `versions` are those that the page says.
+        `versions` are those that the page states.
         """
         return (
             (not self.collections or collection in self.collections)
@@ -56,11 +56,11 @@ class Filters:
         )
 
     def within(self, collections: tuple[str, ...]) -> Filters:
-        """The same, never reaching beyond these collections; where both have none in common, nothing is found."""
+        """These filters, limited to the collections."""
         return self.narrowed(Filters(collections=collections))
 
     def narrowed(self, limits: Filters) -> Filters:
-        """The same, never reaching beyond `limits` in any field; what they have nothing of in common finds nothing."""
+        """The intersection of these filters and `limits`. If they have nothing in common in a field, nothing is found."""
         return Filters(
             collections=_common(self.collections, limits.collections),
             languages=_common(self.languages, limits.languages),
@@ -71,7 +71,7 @@ class Filters:
 
 
 NOTHING = (" ",)
-"""Restricts to nothing, since no page has such a name or address; an empty tuple wouldn't restrict at all."""
+"""Matches no page, because no name or address is a space; an empty tuple would match every page."""
 
 
 def _in_path(before: str, values: Collection[str], after: str) -> str:
@@ -85,7 +85,7 @@ def _paths(sections: tuple[str, ...]) -> tuple[str, ...]:
 def _common(
     asked: tuple[str, ...], allowed: tuple[str, ...], fits: Callable[[str, str], bool] = operator.eq
 ) -> tuple[str, ...]:
-    """The narrower one of each two that fit together."""
+    """The narrower value of each pair that fits."""
     if not allowed or not asked:
         return asked or allowed
     both = [max(one, other, key=len) for other in allowed for one in asked if fits(one, other)]

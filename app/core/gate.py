@@ -1,6 +1,6 @@
-"""How many requests are worked on at once. More than a few only slow each other down, until none is answered in time.
+"""Limits the number of requests that are processed at the same time. More would only slow each other down.
 
-A request that waits for a language model takes no place, so that hundreds of answers can be written while few are worked on.
+A request that waits for a language model doesn't count, so hundreds of answers can be in progress while few are processed.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from contextvars import ContextVar
 
 from app.core.errors import Overloaded
 
-AT_ONCE = 8
-"""Requests that are worked on: as many answers a second as with 4 or 24, at times that grow with the number."""
+CONCURRENT = 8
+"""Requests processed at the same time: with 4 or 24, the rate of answers is the same, but times grow with the number."""
 
 QUEUE = 16
-"""Requests that wait while more come than can be answered: enough that no place stays empty."""
+"""Length of the queue under lasting overload: enough to keep every slot in use."""
 
 BURST = 320
-"""Requests that wait when they came all at once: most of them are answered before `LONGEST_WAIT`."""
+"""Length of the queue for requests that came all at once: most of them are answered before `LONGEST_WAIT`."""
 
-STANDING = 0.5
-"""Seconds after which a queue that was never empty is no burst."""
+BURST_SECONDS = 0.5
+"""Seconds after which a queue that was never empty is an overload, not a burst."""
 
 LONGEST_WAIT = 4.0
-"""Seconds in the queue."""
+"""Seconds that a request may wait in the queue."""
 
-TELL_EACH = 10.0  # seconds
+LOG_INTERVAL = 10.0  # seconds
 
 log = logging.getLogger("app.gate")
 _place: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
 class Gate:
-    """Lets in so many at once; the others wait, in the order in which they came.
+    """Admits a limited number of requests; the others wait in the order of their arrival.
 
-    A burst may wait whole. Once the queue is too long, or stands for too long while more come, it is cut to `QUEUE` and
-    kept so until it is empty: a long queue would only make every answer late.
+    Up to `BURST` requests may wait. If the queue is longer, or isn't empty for `BURST_SECONDS` while more requests arrive,
+    it is cut to `QUEUE` and stays so short until it is empty: in a long queue, every answer would be late.
     """
 
     def __init__(
         self,
         most_open: int,
         *,
-        at_once: int = AT_ONCE,
+        at_once: int = CONCURRENT,
         longest_wait: float = LONGEST_WAIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -55,29 +55,29 @@ class Gate:
         self._at_once = at_once
         self._longest_wait = longest_wait
         self._clock = clock
-        self._standing_at = 0.0
+        self._burst_ends = 0.0
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._refused = 0
-        self._tell_at = -TELL_EACH
+        self._log_at = -LOG_INTERVAL
         self.open = 0
         self.working = 0
 
     @property
     def full(self) -> bool:
-        """Whether a newcomer is refused."""
+        """Whether a new request is refused."""
         waiting = len(self._waiting)
         return self.open >= self._most_open or (
-            waiting >= QUEUE and (waiting >= BURST or self._clock() >= self._standing_at)
+            waiting >= QUEUE and (waiting >= BURST or self._clock() >= self._burst_ends)
         )
 
     def refusal(self) -> Overloaded:
-        """What to raise; the log has it once for many. The queue is cut: who came last is answered soonest."""
+        """The error to raise. Logs refusals at intervals and cuts the queue: the newest requests stay."""
         self._refused += 1
-        message = f"{self.open} answers are under way, {self.working} are worked on, {len(self._waiting)} wait"
-        if (now := self._clock()) >= self._tell_at:
-            self._tell_at = now + TELL_EACH
+        message = f"{self.open} answers are in progress, {self.working} are processed, {len(self._waiting)} wait"
+        if (now := self._clock()) >= self._log_at:
+            self._log_at = now + LOG_INTERVAL
             log.warning("overloaded, requests are refused: %s; refused so far: %d", message, self._refused)
-        self._standing_at = now
+        self._burst_ends = now
         while len(self._waiting) > QUEUE:
             if not (turn := self._waiting.popleft()).done():
                 turn.set_result(False)
@@ -85,7 +85,7 @@ class Gate:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[Place]:
-        """A place, maybe after some waiting; given back at the end. Raises `Overloaded`."""
+        """Context in which the request has a place; it may wait first. Raises `Overloaded`."""
         if self.full:
             raise self.refusal()
         if self._waiting or self.working >= self._at_once:
@@ -103,38 +103,38 @@ class Gate:
             _place.set(None)
 
     def count(self, change: int) -> None:
-        """One more or one less is worked on: what returns isn't kept waiting, what is new waits until there is room."""
+        """Change the number of processed requests by one and admit waiting ones. A request that returns never waits."""
         self.working += change
         while self._waiting and self.working < self._at_once:
             turn = self._waiting.popleft()
-            if not turn.done():  # else it gave up and hasn't run since
+            if not turn.done():  # else it was cancelled but has not run since
                 turn.set_result(True)
                 self.working += 1
 
     async def _turn(self) -> None:
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not self._waiting:
-            self._standing_at = self._clock() + STANDING
+            self._burst_ends = self._clock() + BURST_SECONDS
         self._waiting.append(turn)
         try:
             async with asyncio.timeout(self._longest_wait):
-                let_in = await turn
+                admitted = await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # its turn came, and it gave up in the same moment
+            if turn.done() and not turn.cancelled():  # admitted and cancelled at the same moment
                 self.count(-1 if turn.result() else 0)
             elif turn in self._waiting:
                 self._waiting.remove(turn)
             if isinstance(error, TimeoutError):
                 raise self.refusal() from error
             raise
-        if not let_in:
+        if not admitted:
             raise self.refusal()
 
 
 class Place:
-    """What one request holds while it is worked on.
+    """The place of one request.
 
-    It isn't worked on while a part of it waits for a server (`away`), unless another part searches or computes (`busy`).
+    It doesn't count as processed while a part of it waits for a server (`away`), unless another part is `busy`.
     """
 
     __slots__ = ("_away", "_busy", "_counted", "_gate", "_left")
@@ -145,12 +145,12 @@ class Place:
         self._counted, self._left = True, False
 
     def leave(self) -> None:
-        """Give the place back for good; may be called twice."""
+        """Give the place back; may be called twice."""
         self._left = True
         self._update()
 
     def step(self, away: int = 0, busy: int = 0) -> None:
-        """More or fewer parts that wait, or that work."""
+        """Change the number of parts that wait for a server, or that are busy."""
         self._away += away
         self._busy += busy
         self._update()
@@ -164,7 +164,7 @@ class Place:
 
 @contextmanager
 def away() -> Iterator[None]:
-    """While the request that this task belongs to waits for a server; nothing where it belongs to none."""
+    """Context in which this task's request waits for a server. Without a request, it has no effect."""
     if (place := _place.get()) is None:
         yield
         return
@@ -177,7 +177,7 @@ def away() -> Iterator[None]:
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """While a part of the request searches or computes, whatever its other parts wait for."""
+    """Context in which a part of the request searches or computes, so that the request counts as processed."""
     if (place := _place.get()) is None:
         yield
         return
@@ -189,6 +189,6 @@ def busy() -> Iterator[None]:
 
 
 def leave() -> None:
-    """What is left of this request is waiting: another may be worked on."""
+    """Give back the place of this task's request: from now on, it only waits."""
     if place := _place.get():
         place.leave()

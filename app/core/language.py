@@ -1,4 +1,4 @@
-"""What `prompts/<lang>/language.toml` says of a language, and the words of all languages together."""
+"""Reads `prompts/<lang>/language.toml`: the words, patterns and texts of a language, and of all languages together."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "sou
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What `language.toml` says: the language's own name, words that tell it apart, texts readers see.
+    """The content of a `language.toml`: name, words, patterns, and texts for readers.
 
-    docs/en/languages.md says what each key is for. `words` include the `stopwords`; `dates` is its `dates.toml`.
+    docs/en/languages.md explains each key. `words` include the `stopwords`; `dates` is its `dates.toml`.
     """
 
     code: str
@@ -68,19 +68,19 @@ class Language:
     units: Mapping[str, str] = field(default_factory=dict)
 
     def translated_from(self, code: str) -> str:
-        """How readers are told that a source was translated from this language."""
+        """The note for readers that a source was translated from this language."""
         return self.translated.get(code, self.translated["other"]).replace("{code}", code)
 
     def written_in(self, code: str) -> str:
-        """How readers are told that a source is in this language, which isn't theirs."""
+        """The note for readers that a source is in this language, which is not the one of the question."""
         return self.written.get(code, self.written["other"]).replace("{code}", code)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words of several languages together: models and pages use those of others than the reader's.
+    """The words of several languages together, because models and pages also use other languages than the reader's.
 
-    Patterns match any language's. `function_words` are by language; `aliases` lead from other codes to the usual one.
+    A pattern matches the words of any language. `function_words` are by language; `aliases` map other codes to the usual one.
     """
 
     codes: tuple[str, ...]
@@ -101,14 +101,14 @@ class Vocabulary:
 
 
 NOTHING = r"(?!)"
-"""A pattern that matches nothing: no language has a word for it."""
+"""A pattern that matches nothing, for a key that no language has."""
 
-USUAL_ENCODING = "windows-1252"  # https://encoding.spec.whatwg.org: what browsers take a page for that says nothing
+USUAL_ENCODING = "windows-1252"  # what browsers assume if a page states none: https://encoding.spec.whatwg.org
 
 
 @cache
 def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
-    """The words of these languages and of all that are shipped. Raises `PromptError` where a file is wrong."""
+    """The words of these languages and of all shipped ones. Raises `PromptError` for an invalid file."""
     shipped = sorted(folder.name for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
     languages = [load_language(code, override) for code in dict.fromkeys((*codes, *shipped))]
     encodings = [one.encoding for one in languages if one.encoding and (not codes or one.code in codes)]
@@ -137,9 +137,9 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def load_language(code: str, override: str = "") -> Language:
-    """The language of this code; a key that an own file lacks is as shipped, or of no effect.
+    """The language with this code. An optional key that the operator's file lacks has the shipped value.
 
-    Raises `PromptError` naming the file where it is missing, or has a wrong or unknown key.
+    Raises `PromptError`, which names the file, if it is missing, or has an invalid or unknown key.
     """
     name = f"{code}/language.toml"
     values = {**_shipped_options(code), **read_toml(name, override)}
@@ -182,25 +182,25 @@ def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
 
 
 def _pattern(key: str, text: str, name: str) -> str:
-    # lines and blanks in a long one are for its readers
+    # in a long pattern, line breaks and spaces are only for its readers
     pattern = f"(?x){text}" if key == "no_answer" and text.strip() else text.strip()
     try:
         re.compile(pattern)
     except re.error as error:
-        raise PromptError(f"prompts/{name}: {key} is no regular expression: {error}.") from error
+        raise PromptError(f"prompts/{name}: {key} isn't a valid regular expression: {error}.") from error
     return pattern
 
 
 def read_toml(name: str, override: str) -> dict[str, Any]:
-    """The values of a file of `prompts`. Raises `PromptError` where it can't be read."""
+    """The values of a TOML file in `prompts`. Raises `PromptError` if it can't be read."""
     try:
         return tomllib.loads(read_text(name, override))
     except tomllib.TOMLDecodeError as error:
-        raise PromptError(f"prompts/{name} is no valid TOML: {error}") from error
+        raise PromptError(f"prompts/{name} isn't valid TOML: {error}") from error
 
 
 def read_text(name: str, override: str) -> str:
-    """The text of a file of `prompts`, under `override` where it is there. Raises `PromptError` where it can't be read."""
+    """The text of a file in `override`, or else in `prompts`. Raises `PromptError` if it can't be read."""
     own = Path(override, name) if override else None
     try:
         if own and own.is_file():

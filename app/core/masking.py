@@ -1,4 +1,4 @@
-"""Passwords in addresses are for their servers, not for people who read messages, reports and logs."""
+"""Masks passwords in addresses, for messages, reports and logs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _USERINFO = re.compile(r"""(?<=://)(?P<user>[^/\s:@?#"'<>]*)(?P<secret>:(?!passw
 
 
 def masked(text: str) -> str:
-    """The text with what proves who one is left out of all addresses in it; our own hints (user:password@) stay."""
+    """The text without the passwords and tokens of its addresses; the `user:password@` of our own hints stays."""
     return _USERINFO.sub(_without, text)
 
 
 def _without(match: re.Match[str]) -> str:
-    # a name without a password is rather a token
+    # a user name without a password is likely a token
     return f"{match['user']}:…@" if match["secret"] else "…@"

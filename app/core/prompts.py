@@ -1,4 +1,4 @@
-"""Prompts as files: loaded once, their holes checked at start-up, so that a wrong one can't reach a reader."""
+"""Prompts are files, loaded once. Their placeholders are checked at start-up, so that no invalid prompt is ever used."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Prompts:
         vocabulary: Vocabulary,
     ) -> None:
         self.languages = languages
-        self.vocabulary = vocabulary  # of these languages and all others that are shipped
-        self.personas = personas  # by name, their tones by language
+        self.vocabulary = vocabulary  # of these and all other shipped languages
+        self.personas = personas  # tones by name and language
         self._templates = templates
 
     def persona(self, language: str, name: str) -> str:
-        """What is added to the prompt of an answer in this tone; nothing for an empty name."""
+        """The addition to the prompt for an answer in this tone; empty for an empty name."""
         return self.render(language, "persona", tone=self.personas[name][language]) if name else ""
 
     def language(self, code: str) -> Language:
-        """The language's texts; `PromptError` when it isn't configured."""
+        """The texts of a language. Raises `PromptError` if it isn't configured."""
         try:
             return self.languages[code]
         except KeyError as error:
@@ -57,29 +57,29 @@ class Prompts:
                 f"No prompts for language {code!r}: configured are {', '.join(self.languages)} (DOCS_LANGUAGES)."
             ) from error
 
-    def render(self, language: str, name: str, **holes: str) -> str:
-        """The prompt with its holes filled; `PromptError` when a hole stays open or has no place."""
+    def render(self, language: str, name: str, **values: str) -> str:
+        """The prompt with these values. Raises `PromptError` if they don't match its placeholders."""
         self.language(language)
-        if set(holes) != placeholders()[name]:
+        if set(values) != placeholders()[name]:
             raise PromptError(
-                f"Prompt {name} has the placeholders {sorted(placeholders()[name])}, but the values are for {sorted(holes)}."
+                f"Prompt {name} has the placeholders {sorted(placeholders()[name])}, but the values are for {sorted(values)}."
             )
-        return self._templates[language, name].substitute(holes).strip()
+        return self._templates[language, name].substitute(values).strip()
 
 
 def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
     """All prompts of these languages; a file `<lang>/<name>.md` under `override` replaces the shipped one.
 
-    Raises `PromptError` naming the file where one is missing, has a wrong hole, or can't be read.
+    Raises `PromptError`, which names the file, if one is missing, has a wrong placeholder, or can't be read.
     """
     if not languages:
         raise PromptError("No language is configured: set DOCS_LANGUAGES, for example to 'cs en'.")
     if override and not Path(override).is_dir():
-        raise PromptError(f"DOCS_PROMPTS is {override!r}, which is no directory.")
+        raise PromptError(f"DOCS_PROMPTS is {override!r}, but there is no such directory.")
     templates = {
-        (code, name): _template(f"{code}/{name}.md", holes, override)
+        (code, name): _template(f"{code}/{name}.md", needed, override)
         for code in languages
-        for name, holes in placeholders().items()
+        for name, needed in placeholders().items()
     }
     return Prompts(
         {code: load_language(code, override) for code in languages},
@@ -90,7 +90,7 @@ def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
 
 
 def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[str, str]]:
-    """The tones of every persona that any language has; `PromptError` where another language lacks it."""
+    """The tones of all personas by language. Raises `PromptError` if a language lacks a persona that another has."""
     folders = [folder for code in languages if (folder := files("prompts").joinpath(code, "persona")).is_dir()]
     shipped = [entry.name for folder in folders for entry in folder.iterdir()]
     own = [file.name for code in languages if override for file in Path(override, code, "persona").glob("*.md")]
@@ -98,18 +98,20 @@ def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[s
     found = {}
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-            raise PromptError(f"The persona file {name}.md needs a name of small letters, digits and hyphens.")
+            raise PromptError(f"The persona file {name}.md needs a name of lower-case letters, digits and hyphens.")
         found[name] = {code: read_text(f"{code}/persona/{name}.md", override).strip() for code in languages}
     return found
 
 
-def _template(name: str, holes: frozenset[str], override: str) -> Template:
+def _template(name: str, needed: frozenset[str], override: str) -> Template:
     template = Template(read_text(name, override))
     if not template.is_valid():
-        raise PromptError(f"Prompt file prompts/{name} has a stray '$': write '$$' for the sign itself.")
-    found = set(template.get_identifiers())
-    if found != holes:
         raise PromptError(
-            f"Prompt file prompts/{name} has the holes {sorted(found)}, it needs exactly {sorted(holes)}."
+            f"Prompt file prompts/{name} has a '$' that begins no placeholder: write '$$' for a dollar sign."
+        )
+    found = set(template.get_identifiers())
+    if found != needed:
+        raise PromptError(
+            f"Prompt file prompts/{name} has the placeholders {sorted(found)}, but must have exactly {sorted(needed)}."
         )
     return template

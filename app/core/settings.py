@@ -1,101 +1,83 @@
-"""All settings in one frozen object, read from the environment (prefix DOCS_) and a `.env` file, and passed on."""
+"""All settings in one frozen object, read from the environment, `.env` and docs-assistant.toml."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from app.core.errors import SettingsError
+from app.core.settings_file import FILE, FileSource, read_settings_file
 
 Words = Annotated[tuple[str, ...], NoDecode]
+Keys = Annotated[tuple[SecretStr, ...], NoDecode]
+STATIC_VECTOR_WEIGHT = 0.2
+MODEL_VECTOR_WEIGHT = 0.5
+SECRET = ("_key", "_keys", "_extra_body", "_args")
 
 
-class Settings(BaseSettings):
-    """What the service, the command line and ingestion are configured with. Times are in seconds."""
+class Index(BaseModel):
+    """Where the index is stored."""
 
-    model_config = SettingsConfigDict(env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True)
-
-    # where answers come from
-    store: str = Field(
-        "data/", description="A directory, or opensearch://user:password@host:9200/index (opensearchs:// for TLS)."
-    )
+    store: str = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
+
+
+class Crawl(BaseModel):
+    """Which pages are read, and how."""
+
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
-    sources: str = Field(
-        "", description="TOML file of sources with their own settings, indexed in addition to the sites."
-    )
+    sources: str = Field("", description="TOML file of sources with settings of their own, in addition to sites.")
     collection: str = Field("docs", min_length=1, description="Name of the collection for indexed pages.")
+    user_agent: str = Field(
+        "docs-assistant (+https://github.com/docs-assistant/docs-assistant)", description="Name that the crawler sends."
+    )
+    crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
+    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
+    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
+    crawl_allow: Words = Field((), description="More hosts (also *.example.org) and internal networks to reach.")
+    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
+    render: Literal["off", "auto"] = Field("off", description="auto renders pages that need JavaScript.")
+    browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
+    max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
 
-    # languages
-    languages: Words = Field(
-        ("cs", "en"), description="Languages of readers and pages; each needs a folder in prompts."
-    )
-    default_language: str = Field("en", description="Used if the language of a question or page can't be detected.")
-    prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
-    assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
 
-    # language model
-    llm_url: str = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
-    llm_model: str = Field("", description="Name of the language model.")
-    llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
-    llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
-    llm_timeout: float = Field(
-        60.0, gt=0, description="Timeout for the first and for each further piece of text of an answer."
-    )
-    llm_context_window: int = Field(
-        16000, ge=1000, description="Size of the context window in tokens; passages are cut to fit."
-    )
-    llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
-    llm_class: str = Field(
-        "", description="LlamaIndex LLM class to use instead: llama_index.llms.openai_like:OpenAILike."
-    )
-    llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
-    temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
-    helper_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of refine, keywords and analyze.")
-    helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
-    helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
-    images: Literal["site", "none"] = Field(
-        "site", description="Images in answers: those from the hosts of the pages, or none."
-    )
-    check_answer_language: bool = Field(
-        default=True, description="Request an answer once more if it is in another language than the question."
-    )
-    period_boost: float = Field(
-        15.0, ge=1, description="Factor for the score of pages from the time that a question names (step period)."
-    )
-    section_boost: float = Field(
-        1.2, ge=1, description="Factor for the score of pages in the sections that the step associate picks."
-    )
-    condense_over: int = Field(
-        6000,
-        ge=500,
-        description="Total number of characters in all passages above which the step condense shortens them.",
-    )
-    recency_loss: float = Field(
-        0.5,
-        ge=0,
-        description="How much a page's score falls per year of its age if a question names no time (step period).",
-    )
-    on_model_failure: Literal["extractive", "error"] = Field(
-        "extractive", description="What to return if the language model fails before it wrote anything."
-    )
+class Pages(BaseModel):
+    """How pages are split, translated and summarised."""
 
-    # reranker
-    rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
-    rerank_model: str = Field("", description="Name of the reranking model.")
-    rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
-    rerank_form: Literal["cohere", "tei", "voyage"] = Field(
-        "cohere", description="Format of its requests: cohere (Cohere, Jina, vLLM), tei or voyage."
+    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field("markdown", description="How pages are split.")
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
+    chunk_context: int = Field(200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk.")
+    chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
+    anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
+        "auto", description="Rule for section ids of raw Markdown."
     )
-    rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
-    rerank_sigmoid: bool = Field(default=False, description="Convert its scores to 0..1, for models with other scores.")
+    summaries: bool = Field(default=False, description="Let the language model summarise each page.")
+    translate: Words = Field((), description="Languages into which the language model translates pages.")
+    translate_from: Words = Field(
+        (), description="Languages of the pages to translate. Empty: all others than DOCS_LANGUAGES."
+    )
+    glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
+    translations: str = Field("translations", description="Directory for translations, so that each is made only once.")
 
-    # embedder
+
+class Embedding(BaseModel):
+    """The embedding model."""
+
     embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
     embedding_model: str = Field("", description="Name of the embedding model.")
     embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
@@ -111,142 +93,133 @@ class Settings(BaseSettings):
     embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
     embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
 
-    # retrieval
+
+class LanguageModel(BaseModel):
+    """The language model."""
+
+    llm_url: str = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
+    llm_model: str = Field("", description="Name of the language model.")
+    llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
+    llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
+    llm_timeout: float = Field(60.0, gt=0, description="Timeout for each piece of text of an answer.")
+    llm_context_window: int = Field(16000, ge=1000, description="Size of the context window in tokens.")
+    llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    llm_class: str = Field("", description="LlamaIndex LLM class to use instead, as module:Class.")
+    llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+
+
+class Rerank(BaseModel):
+    """The reranker, for the step `rerank`."""
+
+    rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
+    rerank_model: str = Field("", description="Name of the reranking model.")
+    rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
+    rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
+    rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
+    rerank_sigmoid: bool = Field(default=False, description="Convert its scores to 0..1, for models with other scores.")
+
+
+class Retrieval(BaseModel):
+    """How passages are found and ranked."""
+
     top_k: int = Field(5, ge=1, le=50, description="Number of passages that an answer is made from.")
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: dict[str, float] = Field(
-        default_factory=dict,
-        description='JSON, weight of the vector search per question language; "*" for all others. '
-        "Unset: 0.2 with static vectors, 0.5 with an embedding model.",
+        default_factory=dict, description='Weight of the vector search by question language; "*": all others.'
     )
+    exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
     other_language: float = Field(
-        0.8,
-        ge=0,
-        le=1,
-        description="Factor for the score of passages in another language than the question; 1: no preference.",
-    )
-    other_language_keywords: float = Field(
-        0.85, ge=0, le=1, description="The same if keywords in all languages were searched too."
+        0.8, ge=0, le=1, description="Factor for passages in another language than the question."
     )
     min_evidence: float = Field(
-        0.32,
-        ge=0,
-        le=1,
-        description="Share of the question that the best passage must contain; below it, nothing was found.",
+        0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
     )
-    tail: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Passages below this share of the best one's score, times its evidence, are left out; 0 keeps all.",
-    )
-    clusters: int = Field(
-        0,
-        ge=0,
-        description="Number of vector clusters in a directory; 0: none below 20,000 chunks, then 8 times their root.",
-    )
-    clusters_searched: int = Field(20, ge=1, le=100, description="Percentage of the clusters that are searched.")
-    exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
 
-    # ingestion
-    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field(
-        "markdown", description="How pages are split: at headings, where the topic changes, by length, or not at all."
-    )
-    chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    chunk_context: int = Field(
-        200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk (markdown, semantic)."
-    )
-    chunk_tokens: int = Field(512, ge=32, le=8000, description="Maximum length of a fixed chunk in tokens.")
-    chunk_overlap: int = Field(50, ge=0, le=4000, description="Tokens of a fixed chunk repeated in the next one.")
-    semantic_min_tokens: int = Field(100, ge=10, le=4000, description="Minimum length of a semantic chunk in tokens.")
-    semantic_max_tokens: int = Field(400, ge=20, le=8000, description="Maximum length of a semantic chunk in tokens.")
-    semantic_percentile: int = Field(
-        25, ge=1, le=99, description="Percentage of the places between sentences at which semantic may split."
-    )
-    translate: Words = Field((), description="Languages into which the language model translates pages.")
-    translate_from: Words = Field(
-        (), description="Languages of the pages to translate. Empty: those that aren't in DOCS_LANGUAGES."
-    )
-    glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
-    translations: str = Field("translations", description="Directory for translations, so that each is made only once.")
-    summaries: bool = Field(
-        default=False, description="Let the language model summarise each page, so that its summary finds it too."
-    )
-    anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
-        "auto", description="Rule for the ids of raw Markdown's sections in links; auto learns it from a page's HTML."
-    )
-    render: Literal["off", "auto"] = Field(
-        "off", description="auto opens pages that need JavaScript in a browser (extra: browser)."
-    )
-    render_timeout: float = Field(20.0, gt=0, description="Timeout for one page in the browser.")
-    browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
-    user_agent: str = Field(
-        "docs-assistant (+https://github.com/docs-assistant/docs-assistant)",
-        description="Name that the crawler sends.",
-    )
-    crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
-    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
-    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page.")
-    crawl_allow: Words = Field(
-        (), description="More hosts (also *.example.org) that pages may lead to, and internal networks to reach."
-    )
-    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
-    max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
-    max_failed: int = Field(
-        50,
-        ge=0,
-        le=100,
-        description="Percentage of the pages that may fail in a published run.",
-    )
-    stale_days: int = Field(14, ge=1, description="Number of days that an unreadable page stays in the index.")
+    section_boost: float = Field(1.2, ge=1, description="Factor for pages in sections that the step associate picks.")
 
-    # service
+
+class Answers(BaseModel):
+    """Languages, prompts and assistants."""
+
+    languages: Words = Field(("cs", "en"), description="Languages of readers and pages.")
+    default_language: str = Field("en", description="Used if the language of a question or page can't be detected.")
+    prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
+    assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
+    temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
+    images: Literal["site", "none"] = Field(
+        "site", description="Images in answers: from the hosts of the pages, or none."
+    )
+    on_model_failure: Literal["extractive", "error"] = Field(
+        "extractive", description="What to return if the language model fails."
+    )
+    helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
+    helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
+
+
+class Server(BaseModel):
+    """The HTTP service."""
+
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
-    allowed_hosts: Words = Field(
-        (), description="More host names that requests may use: docs.example.org or *.example.org; * allows all."
-    )
-    trusted_proxies: Words = Field(
-        (), description="Addresses and networks of proxies whose X-Forwarded-For and -Proto are trusted."
-    )
-    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        (), description="Keys that clients must send. Not set: everybody may ask."
-    )
-    admin_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        (), description="Keys that operators must send to start runs and read traces. Not set: nobody can."
-    )
-    openwebui_tasks: bool = Field(
-        default=False,
-        description="Also send tasks of Open WebUI that only their text identifies to the language model.",
-    )
+    allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
+    trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For and -Proto are trusted.")
+    api_keys: Keys = Field((), description="Keys that clients must send. Unset: none is needed.")
+    admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
+    openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: dict[str, Literal["events", "links", "both"]] = Field(
-        default_factory=dict,
-        description='JSON: form of the sources per client, by the position of its key: {"2": "events"}.',
+        default_factory=dict, description="Form of the sources by position of the client's key."
     )
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
     max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
     max_question: int = Field(20_000, ge=100, description="Maximum length of a question in characters.")
+
+
+class Log(BaseModel):
+    """What is logged."""
+
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="debug also logs question texts."
+        "info", description="Log level; debug also logs questions."
     )
-    log_client: Literal["full", "cut", "none"] = Field(
-        "cut", description="How much of a client's address is logged: all, the network (/24, /48), or nothing."
-    )
+    log_client: Literal["full", "cut", "none"] = Field("cut", description="How much of a client's address is logged.")
     log_json: bool = Field(default=False, description="Write log lines as JSON.")
 
+
+TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "index": Index,
+        "crawl": Crawl,
+        "pages": Pages,
+        "embedding": Embedding,
+        "llm": LanguageModel,
+        "rerank": Rerank,
+        "retrieval": Retrieval,
+        "answers": Answers,
+        "server": Server,
+        "log": Log,
+    }
+)
+"""The tables of docs-assistant.toml."""
+FILE_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        name: f"{table}.{name.removeprefix(f'{table}_')}"
+        for table, group in TABLES.items()
+        for name in group.model_fields
+    }
+)
+"""The key of each setting in docs-assistant.toml: `llm_url` is `llm.url`, `top_k` is `retrieval.top_k`."""
+
+
+# pydantic collects the fields of the bases from the last to the first
+class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index, BaseSettings):
+    """What the service, the command line and ingestion are configured with. Times are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True)
+
     @field_validator(
-        "sites",
-        "languages",
-        "translate",
-        "translate_from",
-        "crawl_allow",
-        "allowed_hosts",
-        "trusted_proxies",
-        "api_keys",
-        "admin_keys",
-        mode="before",
-    )
+        "sites", "languages", "translate", "translate_from", "crawl_allow", "allowed_hosts", "trusted_proxies",
+        "api_keys", "admin_keys", mode="before",
+    )  # fmt: skip
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
@@ -254,30 +227,60 @@ class Settings(BaseSettings):
     @field_validator("api_keys", "admin_keys", mode="before")
     @classmethod
     def _refuse_none(cls, value: object) -> object:
-        # a variable that stayed empty by mistake must not open the service
-        if isinstance(value, str) and not value.replace(",", " ").split():
-            raise ValueError("there is no key in it; write one, or take the setting out")
+        # a setting that stayed empty by mistake must not open the service
+        if value == [] or (isinstance(value, str) and not value.replace(",", " ").split()):
+            raise ValueError("there is no key in it; write one, or remove the setting")
         return value
 
     def vector_share(self, language: str) -> float:
-        """Weight of the vector leg for a question in this language, 0..1; the lexical leg has the rest."""
+        """The weight of the vector search for a question in this language, 0..1; the search by words has the rest."""
         default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod
     def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
-        """Settings from the environment and `env_file`, `values` first. Raises `SettingsError` naming each wrong one."""
+        """Read the settings. `values` override the environment, `env_file`, and the docs-assistant.toml beside it.
+
+        With `env_file=None`, no file is read. Raises `SettingsError`, which names each invalid setting.
+        """
         try:
             return cls(_env_file=env_file, **values)  # type: ignore[call-arg]  # known to BaseSettings only
         except ValidationError as error:
-            lines = [
-                f"DOCS_{'_'.join(map(str, e['loc'])).upper()} has value {e['input']!r}: {e['msg']}"
-                for e in error.errors()
-            ]
+            in_file = _read_beside(env_file)
+            lines = [_problem(details, in_file) for details in error.errors()]
             raise SettingsError("Wrong settings.\n" + "\n".join(lines)) from error
-        except ValueError as error:  # pydantic-settings: a JSON setting that is no JSON
-            raise SettingsError(f"Wrong settings: {error}") from error
+        except ValueError as error:  # pydantic-settings: a setting that isn't the JSON it must be
+            name = re.search(r'field "(\w+)"', str(error))
+            raise SettingsError(f"DOCS_{name[1].upper()} isn't valid JSON." if name else str(error)) from error
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Sources of values, from the first to the last that is asked."""
+        del file_secret_settings
+        env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
+        file = FileSource(settings_cls, _read_beside(env_file))
+        return init_settings, env_settings, dotenv_settings, file
 
 
-STATIC_VECTOR_WEIGHT = 0.2
-MODEL_VECTOR_WEIGHT = 0.5
+def _read_beside(env_file: Any) -> dict[str, Any]:
+    return read_settings_file(Path(env_file).with_name(FILE), FILE_KEYS) if env_file else {}
+
+
+def _problem(details: ErrorDetails, in_file: Mapping[str, Any]) -> str:
+    name, *inner = map(str, details["loc"])
+    value = details["input"]
+    from_file = name in in_file and (inner or value == in_file[name])
+    place = f"{FILE}: {FILE_KEYS[name]}" if from_file else f"DOCS_{name.upper()}"
+    within = "".join(f"[{part}]" for part in inner)
+    # the body and the arguments of a model may hold secrets, too
+    shown = (
+        f" has value {value!r}" if value and not name.endswith(SECRET) and isinstance(value, str | int | float) else ""
+    )
+    return f"{place}{within}{shown}: {details['msg'].removeprefix('Value error, ')}"

@@ -1,4 +1,4 @@
-"""A conversation and the answer to its last question: what comes in, what the pipeline yields, what is known on the way."""
+"""A request, the events of its answer, and the turn: what the pipeline knows of the question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.core.types import Boost, Hit, Legs, Query, Recency, Vector
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line of a chat; `role` is system, user or assistant."""
+    """A message of a chat; `role` is system, user or assistant."""
 
     role: str
     content: str
@@ -22,7 +22,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What the client asked of the answering model; None leaves our setting."""
+    """Sampling parameters that the client requested; None means the setting."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -32,13 +32,12 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asked; `id` names the answer in logs and in the response.
+    """A question with its conversation; `id` identifies the answer in logs and in the response.
 
-    `whole`: nothing is shown before the answer's end, so that all of it can still be corrected. `trace`: tell how
-    the answer came about.
-    `attached` is material that the user sent along with the question. `links` asks for the list of links at the end of
-    the text, `first_number` is the number of the first source, where the client has numbered others before.
-    `limit` is how many passages are wanted; 0 leaves our setting.
+    `whole`: the client gets nothing before the end of the answer, so that all of it can still be corrected. `trace`: the
+    client gets a trace. `attached` are texts that the user sent along with the question. `links`: the text ends with a
+    list of links. `first_number` is the number of the first source, for clients that have numbered other sources before.
+    `limit` is the number of passages; 0 means the setting.
     """
 
     messages: tuple[Message, ...]
@@ -56,12 +55,12 @@ class Request:
 
     @property
     def question(self) -> str:
-        """The last message of the user, stripped; empty when there is none."""
+        """The last message of the user, stripped; empty if there is none."""
         return next((m.content.strip() for m in reversed(self.messages) if m.role == "user"), "")
 
     @property
     def style(self) -> str:
-        """What the client's system messages wish; empty when there is none."""
+        """The client's system messages; empty if there are none."""
         return "\n\n".join(m.content.strip() for m in self.messages if m.role == "system")
 
 
@@ -70,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A line about what is going on, for clients that can show one."""
+    """A status line for clients that can show one."""
 
     text: str
     done: bool = False
@@ -78,7 +77,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer. `quoted`: word for word from a page, so that nothing in it is a citation of ours."""
+    """A piece of the answer. `quoted`: it is copied from a page, so nothing in it is a citation of the answer."""
 
     text: str
     quoted: bool = False
@@ -86,16 +85,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A piece of the model's thinking; never parsed, cited or shown as the answer."""
+    """A piece of the model's reasoning; never parsed, cited or shown as the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A section that the answer used, numbered as in the answer.
+    """A section that the answer cites, with its number in the answer.
 
-    `translated_from` is the language that the page behind `url` is written in, where the answer read a translation.
+    `translated_from` is the language of the page at `url` if the answer used a translation; otherwise empty.
     """
 
     number: int
@@ -109,13 +108,13 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What readers are shown of it: page and section, or the address of a page without a title."""
+        """The name for readers: titles of page and section, or the address of a page without a title."""
         return " – ".join(part for part in (self.title, self.section) if part) or self.url
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the model counted them."""
+    """Numbers of tokens, counted by the model's server."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -131,7 +130,7 @@ Trace = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something broke after the first text was sent; `trace` as in `Done`."""
+    """An error after the first text was sent; `trace` as in `Done`."""
 
     error: Exception
     trace: Trace = ()
@@ -144,9 +143,9 @@ LanguageCheck = Literal["", "corrected", "switched", "wrong"]
 class Done:
     """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer.
 
-    `language` is empty where nothing was wrong with the answer's: `corrected` when it was asked for a second time,
-    `wrong` when that didn't help, `switched` when it changed after the beginning had been sent. `trace` tells how
-    the answer came about, step by step, where that was asked for.
+    `language` is empty if the answer was in the right language, `corrected` if it was requested a second time, `wrong`
+    if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` has one entry
+    per step if the request asked for a trace.
     """
 
     finish_reason: str = "stop"
@@ -161,7 +160,7 @@ Events = AsyncGenerator[Event, None]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole answer of a model, thinking removed."""
+    """The whole answer of a model, without its reasoning."""
 
     text: str
     usage: Usage = Usage()
@@ -180,7 +179,7 @@ class Call:
 
 @dataclass(slots=True)
 class Calls:
-    """The calls to language models that one question took: those that were begun, and what is known of the ended ones."""
+    """The calls to language models for one question: the number of begun calls by step, and the ended calls."""
 
     begun: dict[str, int] = field(default_factory=dict)
     ended: list[Call] = field(default_factory=list)
@@ -188,7 +187,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """What one step did to a turn: the trace is a tuple of these. `error` is empty when it went well."""
+    """The changes that one step made to a turn; a trace is a tuple of these. `error` is empty if the step succeeded."""
 
     step: str
     ms: float
@@ -201,8 +200,8 @@ RemovalKind = Literal["address", "image", "html", "citation", "source list", "ta
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A part of the model's text that readers don't get as it was written, and why. `markup` is a part whose signs are
-    shown as they are, `answer` what was read of an answer before the model was asked again.
+    """A part of the model's text that was removed or changed, with the reason. `markup` is Markdown or HTML that is shown
+    as plain text; `answer` is the beginning of an answer that was cancelled and requested again.
     """
 
     kind: RemovalKind
@@ -212,8 +211,9 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Why the answer links there: `passage` is the passage's number in the prompt, `chunk` its id, `reason` says why this
-    section of it. `number` is the source's number in the answer. Both numbers are None for a page that is only offered.
+    """Explains a link of the answer: `passage` is the number of the passage in the prompt, `chunk` its id, and `reason`
+    says why the link leads to this section. `number` is the number of the source in the answer. Both numbers are None for
+    a page that the answer only suggests.
     """
 
     number: int | None
@@ -227,7 +227,7 @@ class Link:
 
 @dataclass(slots=True)
 class CitingTrace:
-    """The answer's links and what was removed from the model's text, block by block."""
+    """The links of an answer, and what was removed from the model's text."""
 
     links: list[Link] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)
@@ -235,18 +235,21 @@ class CitingTrace:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
+    """Everything that the pipeline knows of one question. Steps return changes; the runner merges them.
 
-    `unsure`: no word of the user tells the language, so that it is a guess.
-    `generation` is the pinned index (`app.index.base.Generation`), the same from start to end. `referred` is
-    an earlier question that this one needs to be understood, `smalltalk` the reply where nothing was asked, which ends
-    the run. `period` lifts pages of the time that was asked about, `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
-    `hypothetical` are what other wordings and a made-up answer found, `more_keywords` the keywords of a second search.
-    `evidence` (0..1) is how much of what the question says the best passage has, `evidence_needed` what it must have;
-    `related` are hits too weak to answer from, `choices` hits of different readings of the question, `condensed`
-    shorter texts of the hits by the ids of their chunks, where not their own stay.
-    Two things are shared and grow: `calls`, written by whoever calls a language model, and `citing`, written while the
-    events are read; it is None where no trace was asked for.
+    - `generation`: the index (`app.index.base.Generation`), the same from start to end
+    - `unsure`: the language is a guess, because no word of the question identifies it
+    - `referred`: an earlier question that is needed to understand this one
+    - `smalltalk`: the reply if the user asked nothing; it ends the run
+    - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
+    - `recency`: the preference for newer pages, if the question names no time
+    - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
+    - `more_keywords`: keywords of a second search
+    - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
+    - `related`: hits that are too weak to answer from
+    - `choices`: hits for different readings of the question
+    - `condensed`: shorter texts of hits by chunk id
+    - `calls`, `citing`: filled while models are called and while the events are read; `citing` is None without a trace
     """
 
     request: Request

@@ -1,4 +1,4 @@
-"""The nouns of the index and of searching it, shared by every part: frozen dataclasses, no library imported."""
+"""Pages, chunks, queries and hits: the frozen dataclasses of the index and of the search."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Fusion = Literal["weighted", "rrf"]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section that (partly) lies in a chunk.
+    """A section that is at least partly in a chunk.
 
-    `offset` counts characters from the start of the chunk's text; `path` holds the headings from the
-    page's top down to this section's own; `anchor` is empty where it isn't known for certain.
+    `offset` is in characters from the start of the chunk's text; `path` has the headings from the top of the page down to
+    the section's own; `anchor` is empty if it isn't certain.
     """
 
     offset: int
@@ -33,12 +33,11 @@ class Section:
 class Chunk:
     """A piece of one page, as it is searched and shown.
 
-    `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted
-    elsewhere in the page changes no other chunk. `published` and `modified` are ISO 8601 or empty.
-    `position` is the chunk's rank in its page when it was first written; `Page.chunk_ids` has the
-    order that holds now. `before` and `after` are what the neighbouring chunks say next to it: not
-    searched, but shown to the model with it. `translated_from` is the language that its page is written
-    in, where the text is a translation; empty elsewhere. `versions` are those that its page says.
+    `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted elsewhere in the page
+    changes no other chunk. `published` and `modified` are ISO 8601 or empty. `position` is the place of the chunk in its
+    page when it was first written; `Page.chunk_ids` has the current order. `before` and `after` are the adjacent texts of
+    the neighbouring chunks: not searched, but shown to the model. `translated_from` is the language of the page if the
+    text is a translation; otherwise empty. `versions` are those that the page states.
     """
 
     id: str
@@ -59,7 +58,7 @@ class Chunk:
 
     @property
     def dated(self) -> str:
-        """When its page last changed, or came out where nobody says that it changed since; empty where neither is known."""
+        """When its page was last modified, else published; empty if neither is known."""
         return self.modified or self.published
 
     @property
@@ -73,12 +72,12 @@ class Chunk:
         return self.link_to(self.sections[0] if self.sections else None)
 
     def link_to(self, section: Section | None) -> str:
-        """The section's address, or the page's where its anchor isn't known."""
+        """The address of the section, or of the page if the anchor isn't known."""
         return f"{self.url}#{section.anchor}" if section and section.anchor else self.url
 
     @property
     def context(self) -> str:
-        """Page title, words of the path, heading path: one line each, what the text alone doesn't say."""
+        """Page title, words of the path, heading path: one line each."""
         path_words = " ".join(
             part.replace("-", " ").replace("_", " ") for part in unquote(urlsplit(self.url).path).split("/") if part
         )
@@ -87,22 +86,22 @@ class Chunk:
 
     @property
     def embedded_text(self) -> str:
-        """What is embedded and searched: the context, then the text."""
+        """The text that is embedded and searched: the context and the text."""
         return f"{self.context}\n\n{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a site with what is known of its last fetch.
+    """One page of a site, and facts about its last fetch. Times are ISO 8601 in UTC, or empty.
 
-    `url` is the public address that readers are sent to; `fetched_url` is what was downloaded (may end
-    in .mdx), `source` the sitemap that lists it. `hash` is of the cleaned Markdown. Times are ISO 8601 in
-    UTC, or empty. `markdown` is empty where pages are only listed. `same_as` is the address of a page with the same
-    text, which is searched instead: this one has no chunks. `reading` tells the settings of its source.
-    `translations` names the translations that its chunks hold or can't hold, so that a run knows which are to be
-    made anew; `translated_from` is set on such a translation while it is cut into chunks. `summary` is searched as one
-    more vector of the page and never shown; `summary_of` names what it was made of, for the same reason. `versions` are
-    those of the documentation that the page says it is of, where its address doesn't tell.
+    - `url`: the public address for readers; `fetched_url`: the downloaded one, which may end in .mdx
+    - `source`: the sitemap that lists the page; `reading`: a fingerprint of the settings of its source
+    - `hash`: of the cleaned Markdown; `markdown` is empty if pages are only listed
+    - `same_as`: the address of a page with the same text, which is searched instead; this page has no chunks
+    - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
+    - `translated_from`: set on a translation while it is split into chunks
+    - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
+    - `versions`: those that the page states, if its address has none
     """
 
     url: str
@@ -135,7 +134,7 @@ class Page:
 
     @property
     def summary_text(self) -> str:
-        """What is embedded of the summary; empty where the page has none, or another page is searched instead."""
+        """The text of the summary that is embedded; empty if the page has no summary, or another page is searched instead."""
         return f"{self.title}\n\n{self.summary}" if self.summary and not self.same_as else ""
 
 
@@ -144,9 +143,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an index was made. Two indices can only share chunks when all of these are equal.
+    """How an index was built. Two indexes can share chunks only if all fields are equal.
 
-    `summaries` names the prompts that pages are summarised with; empty where they aren't.
+    `summaries` identifies the prompts of the summaries; empty without summaries.
     """
 
     embedder: str
@@ -158,7 +157,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class GenerationInfo:
-    """What an index remembers of one published state; `built_at` is ISO 8601 in UTC."""
+    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC."""
 
     id: int
     recipe: Recipe
@@ -170,7 +169,7 @@ class GenerationInfo:
 
 @dataclass(frozen=True, slots=True)
 class LexicalText:
-    """A text for the lexical leg, in the language whose analysis fits it; scores are multiplied by `weight`."""
+    """A text for the lexical leg and the language of its analysis; its scores are multiplied by `weight`."""
 
     language: str
     text: str
@@ -179,9 +178,10 @@ class LexicalText:
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """Multiplies the fused score of hits by `factor` where all that is set here fits them.
+    """Multiplies the fused score of a hit by `factor` if its page matches.
 
-    `first` and `last` are the days (ISO 8601) that the page may be of, both included; `url_prefixes` where it lies.
+    The date of the page is in the days `first` to `last` (ISO 8601, both included), and its address begins with one of
+    `url_prefixes`; an empty field matches every page.
     """
 
     factor: float
@@ -192,7 +192,7 @@ class Boost:
 
 @dataclass(frozen=True, slots=True)
 class Recency:
-    """Makes hits count less with their age: divides by 1 + `loss` a year, up to `years`, as seen on the day `today`."""
+    """Divides the score of a hit by 1 + `loss` for each year of its age on the day `today`, up to `years`."""
 
     today: str
     loss: float = 0.5
@@ -201,16 +201,15 @@ class Recency:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One search: texts for the lexical leg, a vector for the other, and how the two become one ranking.
+    """One search: texts for the lexical leg, a vector for the vector leg, and how both are merged into one ranking.
 
-    `language` is the reader's; hits in another language are multiplied by `other_language`, after scores were
-    measured by the best of the reader's own, so that the preference softens where it has little. `sureness` (0..1)
-    weakens it where the language is a guess. `depth`
-    is how many candidates each leg brings, `limit` how many hits remain, `per_page` how many of them
-    one page may have. `lexical_weight` and `vector_weight` apply to the weighted fusion only.
-    `exact` asks for exhaustive instead of approximate nearest neighbours. `boosts` and `recency` change the fused
-    scores; pages without a date are neither preferred nor put back by them. Of a page in several versions only one is
-    returned: of those in `versions`, else the newest; all that the filters let through where they name versions.
+    `language` is the language of the question. Scores of hits in another language are multiplied by `other_language`,
+    after scores were normalised by the best hit in the language of the question, so that the preference is weaker if that
+    language has few hits. `sureness` (0..1) weakens it if the language is a guess. `depth` is the number of candidates of
+    each leg, `limit` the number of hits, `per_page` the maximum number of hits from one page. `lexical_weight` and
+    `vector_weight` apply to the weighted fusion only. `exact` requests exhaustive instead of approximate nearest
+    neighbours. `boosts` and `recency` change the fused scores, but not those of pages without a date. Of a page in several
+    versions, only one is returned: one of `versions`, else the newest; if the filters name versions, all that they admit.
     """
 
     texts: tuple[LexicalText, ...]
@@ -232,17 +231,16 @@ class Query:
 
     @property
     def of_another_language(self) -> float:
-        """The factor on what isn't in the question's language."""
+        """The factor for hits in another language than the question."""
         return self.other_language**self.sureness if self.language else 1.0
 
 
 class Candidate(NamedTuple):
-    """What one leg says of one chunk: just enough to rank it. `score` is raw: BM25, or cosine in -1..1.
+    """A chunk in one leg, with what the ranking needs. `score` is raw: BM25, or cosine in -1..1.
 
-    A tuple, because a search makes hundreds, and a frozen dataclass takes three times as long to make.
-
-    `dated` and `versions` are those of the chunk.
-    Where the summary of a page is nearer than all of its chunks, their cosines are raised, the best one to its.
+    It is a tuple, because a search creates hundreds, and creating a frozen dataclass takes three times as long.
+    `dated` and `versions` are those of the chunk. If the summary of a page is nearer than all of its chunks, the cosines of
+    the chunks are raised, the best one to that of the summary.
     """
 
     id: str
@@ -255,7 +253,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """The two searches apart, best first, with raw scores."""
+    """The results of both searches, best first, with raw scores."""
 
     lexical: tuple[Candidate, ...] = ()
     vector: tuple[Candidate, ...] = ()
@@ -263,9 +261,9 @@ class Legs:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found chunk with its raw score in each leg (None: that leg didn't bring it) and the fused one.
+    """A found chunk with its raw score in each leg (None: not found by it) and the fused score.
 
-    `boost` is what the time and the place of its page multiplied the fused score with.
+    `boost` is the factor in the fused score that comes from the date and the address of the page.
     """
 
     chunk: Chunk
@@ -277,5 +275,5 @@ class Hit:
 
     @property
     def score(self) -> float:
-        """What it was ordered by: the reranker's score, else the fused one."""
+        """The score that orders the hits: the reranker's, else the fused one."""
         return self.fused if self.rerank is None else self.rerank

@@ -1,6 +1,6 @@
-"""Versions of a documentation, as its addresses tell them: /v1.2/, /2.x/, /latest/, or no such part for the current one.
+"""Versions of a documentation: parts of addresses such as /v1.2/, /2.x/ or /latest/, or stated by the pages.
 
-Where they tell none, pages may say theirs themselves.
+An address without such a part is the current version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 CURRENT = frozenset({"", "latest", "stable", "current"})
 UNRELEASED = frozenset({"main", "master", "dev", "devel", "nightly", "next", "edge", "unreleased"})
-LONGEST_KEPT = 300  # characters of an address whose parts are remembered
+LONGEST_KEPT = 300  # characters of an address whose parts are cached
 
 # a bare number is a year or an id more often than a version
 _NUMBER = r"v?(?P<number>\d+(?:\.(?:\d+|x))+)|v(?P<major>\d+)"
@@ -19,12 +19,12 @@ _PART = re.compile(
     rf"(?<=[^/:]/)(?:{_NUMBER}|(?P<name>{'|'.join(sorted((CURRENT - {''}) | UNRELEASED))}))(?:/|$)", re.IGNORECASE
 )
 _NAMED = re.compile(rf"(?<![\w.])(?:{_NUMBER})(?![\w]|\.\d)", re.IGNORECASE)
-# one word: what has spaces or braces is a sentence, or a template that nobody filled
+# one word: a text with spaces or braces is a sentence, or a template without its value
 _SAID = re.compile(r"\w[\w.+-]{0,39}")
 
 
 def split_version(url: str) -> tuple[str, str]:
-    """The address without its version, which is the same for all versions of a page, and the version; empty for none."""
+    """The address without its version, and the version or an empty string. All versions of a page have the same first part."""
     return _kept_split(url) if len(url) <= LONGEST_KEPT else _split(url)
 
 
@@ -39,7 +39,7 @@ _kept_split = lru_cache(maxsize=20_000)(_split)
 
 
 def said_versions(url: str, said: str) -> tuple[str, ...]:
-    """The versions, with commas between, that a page says it is of; none where its address names one that isn't the current."""
+    """The versions that a page states, separated by commas; none if its address has another version than the current one."""
     if split_version(url)[1] not in CURRENT:
         return ()
     versions = (plain_version(part.strip()) for part in said.split(","))
@@ -47,19 +47,19 @@ def said_versions(url: str, said: str) -> tuple[str, ...]:
 
 
 def plain_version(version: str) -> str:
-    """The version in small letters and without the "v" before a number: "V1.2" is "1.2"."""
+    """The version in lower case and without the "v" before a number: "V1.2" becomes "1.2"."""
     return re.sub(r"^v(?=\d)", "", version.lower())
 
 
 def named_versions(question: str) -> tuple[str, ...]:
-    """The version numbers that a question names, as "1.28" or "v2"."""
+    """The version numbers in a question, such as "1.28" or "v2"."""
     return tuple(dict.fromkeys(_plain(found) for found in _NAMED.finditer(question)))
 
 
 def newness(version: str, asked: Iterable[str] = (), said: Iterable[str] = ()) -> tuple[bool, int, tuple[int, ...]]:
-    """Orders the versions of a page: those asked for, then the current one, released ones by number, unreleased ones.
+    """A sort key for versions of a page, best last: unreleased, released by number, current, and those asked for.
 
-    `version` is that of the address; those that the page has `said` only count as asked for.
+    `version` is that of the address. Versions that the page `said` matter only if they are asked for.
     """
     own = (version, *said)
     wanted = any(_same(known, one) for one in asked for known in own)

@@ -36,11 +36,9 @@ def open_store(settings: Settings) -> Store:
     module, colon, name = address.partition(":")
     if colon and name.isidentifier() and "/" not in module:
         return _own(module, name, settings)
-    from app.index.embedded.clusters import Clusters
     from app.index.embedded.store import EmbeddedStore
 
-    clusters = Clusters(settings.clusters, settings.clusters_searched)
-    return EmbeddedStore(address, keep=settings.generations, clusters=clusters)
+    return EmbeddedStore(address, keep=settings.generations)
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:

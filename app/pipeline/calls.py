@@ -37,9 +37,7 @@ async def call_helper(
             f"{step} was left out: a question may use {settings.helper_calls} helper calls (DOCS_HELPER_CALLS)."
         )
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
-    options = CallOptions(
-        temperature=settings.helper_temperature, max_tokens=max_tokens, timeout=settings.helper_timeout
-    )
+    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.helper_timeout)
     started = time.perf_counter()
     try:
         completion = await ask(options)

@@ -63,7 +63,7 @@ class Renderer:
         from playwright.async_api import Error
 
         try:
-            async with self._slots, asyncio.timeout(self.settings.render_timeout + 5):
+            async with self._slots, asyncio.timeout(self.settings.crawl_timeout + 5):
                 context = await browser.new_context(user_agent=self.settings.user_agent, service_workers="block")
                 await context.route_web_socket("**", _refused)
                 await context.route("**/*", self._decide)
@@ -72,7 +72,7 @@ class Renderer:
                 finally:
                     await context.close()
         except (Error, TimeoutError) as error:
-            reason = str(error).partition("\n")[0] or f"no page within {self.settings.render_timeout:g} s"
+            reason = str(error).partition("\n")[0] or f"no page within {self.settings.crawl_timeout:g} s"
             raise Unrendered(f"{url} is made by JavaScript, and the browser failed: {reason}") from error
 
     async def close(self) -> None:
@@ -85,11 +85,11 @@ class Renderer:
     async def _made(self, context: Any, url: str) -> str:
         from playwright.async_api import Error
 
-        limit = self.settings.render_timeout * 1000
+        limit = self.settings.crawl_timeout * 1000
         page = await context.new_page()
         await page.goto(url, wait_until="domcontentloaded", timeout=limit)
         try:
-            async with asyncio.timeout(self.settings.render_timeout):
+            async with asyncio.timeout(self.settings.crawl_timeout):
                 await page.wait_for_load_state("networkidle", timeout=limit)
                 await page.evaluate(_SETTLED, QUIET)
         except (TimeoutError, Error):

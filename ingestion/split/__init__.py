@@ -16,9 +16,15 @@ from ingestion.split.whole import PageSplitter
 
 __all__ = ["SPLITTERS", "Splitter", "open_splitter"]
 
+SEMANTIC_LEAST, SEMANTIC_MOST = 100, 400  # tokens of a chunk
+SEMANTIC_PERCENTILE = 25
+"""Percentage of the places between sentences, those with the largest change of topic, at which a page may be split."""
+FIXED_OVERLAP = 50
+"""Tokens of a fixed chunk that are repeated in the next one."""
+
 
 def open_splitter(settings: Settings) -> Splitter:
-    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for one that there isn't, or lengths that can't be."""
+    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for an unknown one."""
     if settings.splitter not in SPLITTERS:
         raise SettingsError(f"DOCS_SPLITTER is {settings.splitter!r}. Known are: {', '.join(SPLITTERS)}.")
     return SPLITTERS[settings.splitter](settings)
@@ -29,22 +35,13 @@ def _markdown(settings: Settings) -> Splitter:
 
 
 def _semantic(settings: Settings) -> Splitter:
-    least, most = settings.semantic_min_tokens, settings.semantic_max_tokens
-    if least * 2 > most:
-        raise SettingsError(
-            f"DOCS_SEMANTIC_MIN_TOKENS is {least} and DOCS_SEMANTIC_MAX_TOKENS is {most}: "
-            "the second must be at least twice the first, or chunks can't be kept within them."
-        )
-    return SemanticSplitter(least, most, settings.semantic_percentile, settings.chunk_context, _abbreviations(settings))
+    return SemanticSplitter(
+        SEMANTIC_LEAST, SEMANTIC_MOST, SEMANTIC_PERCENTILE, settings.chunk_context, _abbreviations(settings)
+    )
 
 
 def _fixed(settings: Settings) -> Splitter:
-    tokens, overlap = settings.chunk_tokens, settings.chunk_overlap
-    if overlap * 2 > tokens:
-        raise SettingsError(
-            f"DOCS_CHUNK_OVERLAP is {overlap} and DOCS_CHUNK_TOKENS is {tokens}: at most half of a chunk may be repeated."
-        )
-    return FixedSplitter(tokens, overlap, _abbreviations(settings))
+    return FixedSplitter(settings.chunk_tokens, FIXED_OVERLAP, _abbreviations(settings))
 
 
 def _abbreviations(settings: Settings) -> frozenset[str]:

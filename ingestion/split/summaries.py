@@ -56,9 +56,7 @@ class Summariser:
 
     async def _ask(self, page: Page) -> str:
         settings = self.settings
-        options = CallOptions(
-            temperature=settings.helper_temperature, max_tokens=settings.llm_max_tokens, timeout=settings.llm_timeout
-        )
+        options = CallOptions(temperature=0, max_tokens=settings.llm_max_tokens, timeout=settings.llm_timeout)
         tokens = settings.llm_context_window - settings.llm_max_tokens - LONGEST_PROMPT_TOKENS
         text = _shortened(f"{page.title}\n\n{page.markdown}", max(tokens, LONGEST_PROMPT_TOKENS) * CHARACTERS_PER_TOKEN)
         async with self._slots:

@@ -108,7 +108,7 @@ class Translator:
         listed = "\n".join(f"{term} = {wanted}" for term, wanted in terms) or NO_TERMS
         system = self.prompts.render(target, "translate", source=source, terms=listed)
         options = CallOptions(
-            temperature=self.settings.helper_temperature,
+            temperature=0,
             max_tokens=max(self.settings.llm_max_tokens, PART),
             timeout=self.settings.llm_timeout,
         )

@@ -14,7 +14,7 @@ from app.core.types import Chunk
 from app.index.base import Store
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.runner import run
-from app.pipeline.steps.optional.period import AskedPeriod
+from app.pipeline.steps.optional.period import PERIOD_BOOST, RECENCY_LOSS, AskedPeriod
 from app.pipeline.steps.optional.period_rules import open_rules
 from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import Retrieve
@@ -57,12 +57,12 @@ async def dated(store: Store) -> Store:
 
 
 async def ranked(
-    store: Store, question: str, model: OpenAIModel | None = None, **values
+    store: Store, question: str, model: OpenAIModel | None = None, *, step: bool = True, **values
 ) -> tuple[Turn, dict[str, float]]:
     """The turn at the end, and by page what its hits were boosted with, best first."""
     settings = SETTINGS.model_copy(update=values)
     steps = (
-        AskedPeriod(model, PROMPTS, settings, RULES, lambda: TODAY),
+        *((AskedPeriod(model, PROMPTS, settings, RULES, lambda: TODAY),) if step else ()),
         Retrieve(Words(), PROMPTS, settings),
         Relevance(PROMPTS, settings),
     )
@@ -73,7 +73,7 @@ async def ranked(
 
 async def test_without_the_step_words_alone_decide(dated: Store) -> None:
     """What the other tests change: the shortest text is the best, and nothing is boosted."""
-    _, hits = await ranked(dated, LIMITS, recency_loss=0.0)
+    _, hits = await ranked(dated, LIMITS, step=False)
     assert next(iter(hits)) == "undated"
     assert set(hits.values()) == {1.0}
 
@@ -92,9 +92,9 @@ async def test_pages_of_the_asked_time_are_lifted_and_none_is_dropped(
     dated: Store, period: str, lifted: set[str]
 ) -> None:
     """Fifteen times, first; a page that never changed is of the day it came out; what words alone would keep is kept."""
-    _, without = await ranked(dated, LIMITS, recency_loss=0.0)
+    _, without = await ranked(dated, LIMITS, step=False)
     _, hits = await ranked(dated, f"{LIMITS} {period}", min_evidence=0.0)
-    assert {name for name, boost in hits.items() if boost == SETTINGS.period_boost} - {"other"} == lifted
+    assert {name for name, boost in hits.items() if boost == PERIOD_BOOST} - {"other"} == lifted
     assert set(list(hits)[: len(lifted)]) == lifted
     assert set(hits) >= set(without)
     assert hits["undated"] == 1.0
@@ -106,7 +106,7 @@ async def test_without_a_time_newer_pages_count_more(dated: Store) -> None:
     ages = {name: (TODAY - dt.date.fromisoformat(day)).days / 365.25 for name, day in
             {"2023": "2023-04-01", "2024": "2024-04-01", "2025": "2025-02-01"}.items()}  # fmt: skip
     for name, age in ages.items():
-        assert hits[name] == pytest.approx(1 / (1 + SETTINGS.recency_loss * age))
+        assert hits[name] == pytest.approx(1 / (1 + RECENCY_LOSS * age))
     assert hits["2023"] < hits["undated"] < hits["2025"]
 
 
@@ -118,5 +118,5 @@ async def test_a_time_that_only_the_model_understands_does_the_same(dated: Store
         await model.close()
     assert turn.question == LIMITS
     assert next(iter(hits)) == "2025"
-    assert hits["2025"] == SETTINGS.period_boost
+    assert hits["2025"] == PERIOD_BOOST
     assert {"undated", "2023", "2024"} <= set(hits)

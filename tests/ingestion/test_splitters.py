@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
 from app.text.sentences import sentences
@@ -121,27 +120,11 @@ def test_the_index_remembers_how_it_was_cut() -> None:
         *({"splitter": kind} for kind in KINDS),
         {"chunk_size": 900},
         {"chunk_context": 100},
-        *({"splitter": "fixed", key: 40} for key in ("chunk_tokens", "chunk_overlap") if key != "chunk_tokens"),
         {"splitter": "fixed", "chunk_tokens": 300},
-        {"splitter": "semantic", "semantic_percentile": 10},
-        {"splitter": "semantic", "semantic_max_tokens": 500},
-        {"splitter": "semantic", "semantic_min_tokens": 50},
+        {"splitter": "semantic", "chunk_context": 100},
     ]
     names = [open_splitter(Settings.load(None, **values)).name for values in settings]
     assert len(set(names)) == len(names)
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"splitter": "fixed", "chunk_tokens": 60}, "DOCS_CHUNK_OVERLAP"),
-        ({"splitter": "semantic", "semantic_max_tokens": 120}, "DOCS_SEMANTIC_MAX_TOKENS"),
-    ],
-)
-def test_lengths_that_cannot_be_are_an_error(values: dict[str, object], said: str) -> None:
-    """The message names the settings that don't go together."""
-    with pytest.raises(SettingsError, match=said):
-        open_splitter(Settings.load(None, **values))
 
 
 async def test_fixed_chunks_are_full_and_overlap_by_whole_sentences() -> None:

@@ -136,7 +136,7 @@ async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings:
     if model and (task.trusted or settings.openwebui_tasks):
         wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
         options = CallOptions(
-            temperature=settings.helper_temperature,
+            temperature=0,
             max_tokens=min(wanted, MAX_TOKENS),
             timeout=settings.helper_timeout,
         )

@@ -32,6 +32,7 @@ WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings h
 MOST_NAMES = 0.7  # share of the words; with more, the text is a title
 FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
 MOST_ENDS = 16
+TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -80,7 +81,7 @@ class Relevance:
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
             return {**judged, "hits": (), **set_aside(hits)}
-        kept = without_tail(hits, self.settings.tail * evidence)
+        kept = without_tail(hits, TAIL * evidence)
         return {**judged, "hits": kept} if kept != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:

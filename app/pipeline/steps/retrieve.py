@@ -24,6 +24,7 @@ from app.text.language import without_stopwords
 log = logging.getLogger("app.pipeline")
 
 GUESSED = 0.25  # share of the preference for a language if that is a guess: it only decides between equals
+OTHER_LANGUAGE_WITH_KEYWORDS = 0.85  # at least: keywords are in both languages, so a hit in either says as much
 REFERRED_WEIGHT = 0.6  # weight of the earlier question's words, relative to the new one's
 
 
@@ -135,8 +136,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
-        # keywords translate the question, so a hit in another language is as good
-        other_language=settings.other_language_keywords if keywords else settings.other_language,
+        other_language=max(settings.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
         sureness=GUESSED if turn.unsure else 1.0,
         fusion=settings.fusion,
         exact=settings.exact,

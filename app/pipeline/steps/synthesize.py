@@ -48,7 +48,7 @@ class Synthesize:
 
     def __post_init__(self) -> None:
         """Load the letter statistics, so that the first answer doesn't wait for them."""
-        if self.model and self.settings.check_answer_language:
+        if self.model:
             profiles(self.prompts.languages)
 
     async def __call__(self, turn: Turn) -> Changes:
@@ -89,9 +89,8 @@ class Synthesize:
 
     async def _in_language(self, model: Model, turn: Turn) -> Events:
         """The answer of the model. If it is in another language than the question, the model is asked once more."""
-        check = AnswerLanguage(turn.language, self.prompts.languages) if self.settings.check_answer_language else None
-        first = self._generate(model, turn)
-        first = check_language(first, check) if check else first
+        check = AnswerLanguage(turn.language, self.prompts.languages)
+        first = check_language(self._generate(model, turn), check)
         refused: tuple[Event, ...] = ()
         try:
             async with aclosing(whole_answer(first) if turn.request.whole else first) as events:

@@ -30,7 +30,7 @@ async def settled():
 
 @asynccontextmanager
 async def full_service():
-    """A service whose only two answers are under way, and they don't end."""
+    """A service whose only two answers are in progress, and they don't end."""
     app = create_app(ScriptedAssistants((Scripted(script=(60.0,)),)), Settings.load(None, max_answers=2))
     async with client_of(app) as client:
         asked = [asyncio.create_task(client.post("/v1/chat/completions", json=ASKED)) for _ in range(2)]
@@ -73,7 +73,7 @@ async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog
             assert (await client.get(path, follow_redirects=True)).status_code == 200
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert [record.name for record in warnings] == ["app.gate"]
-    assert "requests are refused: 2 answers are under way" in warnings[0].getMessage()
+    assert "requests are refused: 2 answers are in progress" in warnings[0].getMessage()
 
 
 async def take_all(events, limits):

@@ -1,4 +1,4 @@
-"""Commands run in this process, with what they print and the exit code."""
+"""Runs commands in this process and captures their output and exit code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Done:
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Runs a command line; settings are given by name, `stdin` is what it reads."""
+    """Runs a command line with these settings and this standard input."""
 
     def run(*arguments: str, stdin: str | bytes = "", **settings: str) -> Done:
         content = stdin.encode() if isinstance(stdin, str) else stdin

@@ -49,7 +49,7 @@ def page_with(path: str, *texts: str, title: str = "A page", **fields: object) -
 
 @dataclass(frozen=True)
 class Index:
-    """What the commands under test work on: DOCS_STORE names it."""
+    """The index of the commands under test, which DOCS_STORE names."""
 
     address: str
 
@@ -75,7 +75,7 @@ class Index:
 
 @contextmanager
 def stored(kind: str, directory: Path) -> Iterator[Index]:
-    """An empty index, gone at the end; the test skips where there is no server for it."""
+    """An empty index, removed at the end; the test is skipped if its server isn't there."""
     if kind == "embedded":
         yield Index(str(directory / "index"))
         return

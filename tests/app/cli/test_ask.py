@@ -1,11 +1,9 @@
-"""`docs-assistant ask`: answers in the terminal and as JSON, and what it does when there is none."""
+"""`docs-assistant ask`: answers in the terminal and as JSON, and errors."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-
-import pytest
 
 from app.assistants.assistant import Assistant
 from tests.fake_llm import FakeLLM, Reply
@@ -16,7 +14,7 @@ INTRO = "Here is what the documentation says"
 
 
 def test_an_answer_ends_with_its_sources(cli, indexed: LocalSite):
-    """Words of the command line are one question; the answer is Markdown with links."""
+    """All words of the command line are one question; the answer is Markdown with links."""
     done = cli("ask", *QUESTION.split())
     assert done.code == 0
     assert done.out.startswith(INTRO)
@@ -26,28 +24,28 @@ def test_an_answer_ends_with_its_sources(cli, indexed: LocalSite):
 
 
 def test_a_question_is_read_from_standard_input(cli, indexed: LocalSite):
-    """Without words behind the command, blanks around it left out."""
+    """If the command line has none; surrounding spaces are removed."""
     assert cli("ask", stdin=f"  {QUESTION}\n").out == cli("ask", QUESTION).out
 
 
 def test_diacritics_survive_standard_input(cli, site: LocalSite):
-    """A Czech question is one."""
+    """A Czech question gets a Czech answer."""
     site.page("/gauge-9", "Tlakoměr", "Tlakoměr v kotelně měří každou hodinu přetlak páry v kotli.")
     assert cli("ingest", site.sitemap("/gauge-9")).code == 0
     czech = cli("ask", stdin="Jak často měří tlakoměr přetlak páry v kotelně?")
     assert czech.out.startswith("V dokumentaci se doslova píše")
 
 
-@pytest.mark.parametrize(("stdin", "words"), [("", "No question"), (" \n", "No question"), (b"\xff\xfe", "as text")])
-def test_no_question_is_one_line(cli, indexed: LocalSite, stdin: str | bytes, words: str):
-    """Nothing, blanks, or no text at all: exit code 1."""
-    done = cli("ask", stdin=stdin)
-    assert (done.code, done.out) == (1, "")
-    assert words in done.err
-    assert len(done.err.splitlines()) == 1
+def test_no_question_is_one_line(cli, indexed: LocalSite):
+    """Nothing, spaces, or bytes that are no text: exit code 1."""
+    for stdin, words in (("", "No question"), (" \n", "No question"), (b"\xff\xfe", "as text")):
+        done = cli("ask", stdin=stdin)
+        assert (done.code, done.out) == (1, "")
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
 
 
-def test_json_has_the_answer_its_sources_and_what_it_is(cli, indexed: LocalSite):
+def test_json_has_the_answer_and_its_sources(cli, indexed: LocalSite):
     """One object: answer, sources with their addresses, extractive, error."""
     answer = json.loads(cli("ask", QUESTION, "--json").out)
     assert answer.keys() == {"answer", "sources", "extractive", "error"}
@@ -58,7 +56,7 @@ def test_json_has_the_answer_its_sources_and_what_it_is(cli, indexed: LocalSite)
 
 
 def test_the_model_s_answer_is_shown(cli, indexed: LocalSite, llm: FakeLLM):
-    """With a language model, its text and only the sources that it named."""
+    """With a language model: its text and only the sources that it cited."""
     llm.reply = lambda _: Reply("Pressure, in boiler 1 [1].")
     settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
     done = cli("ask", QUESTION, **settings)
@@ -68,7 +66,7 @@ def test_the_model_s_answer_is_shown(cli, indexed: LocalSite, llm: FakeLLM):
 
 
 def test_an_answer_that_breaks_off_ends_with_1(cli, indexed: LocalSite, llm: FakeLLM):
-    """What there is of it is shown, then that it broke off; as JSON nothing was shown yet, so the pages are quoted."""
+    """The text so far is printed, then an error. With --json, nothing was printed yet, so the pages are quoted."""
     llm.reply = lambda body: Reply(" ".join(f"word{n}" for n in range(100)), dies_after=60)
     settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
     done = cli("ask", QUESTION, **settings)
@@ -82,7 +80,7 @@ def test_an_answer_that_breaks_off_ends_with_1(cli, indexed: LocalSite, llm: Fak
 
 
 def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: FakeLLM, capsys, monkeypatch):
-    """The first words are on the screen before the last are written."""
+    """The first words are printed before the last ones arrive."""
     shown: list[str] = []
 
     async def watched(self: Assistant, request: Any):
@@ -98,23 +96,23 @@ def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: Fak
 
 
 def test_an_unknown_assistant_is_one_line(cli, indexed: LocalSite):
-    """With those that there are."""
+    """It names those that exist."""
     done = cli("ask", QUESTION, "--assistant", "nobody")
     assert (done.code, done.out) == (1, "")
     assert done.err == "docs-assistant: There is no model 'nobody' here. There is: docs-assistant.\n"
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_an_empty_index_is_one_line(cli, form: tuple[str, ...]):
-    """It says what to run first."""
-    done = cli("ask", QUESTION, *form)
-    assert (done.code, done.out) == (1, "")
-    assert "docs-assistant ingest" in done.err
-    assert len(done.err.splitlines()) == 1
+def test_an_empty_index_is_one_line(cli):
+    """It names the command to run first."""
+    for options in ((), ("--json",)):
+        done = cli("ask", QUESTION, *options)
+        assert (done.code, done.out) == (1, "")
+        assert "docs-assistant ingest" in done.err
+        assert len(done.err.splitlines()) == 1
 
 
 def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
-    """So that the answer stays what it is; with --json it is a field."""
+    """The answer on standard output stays the same; with --json, the trace is a field."""
     done = cli("ask", QUESTION, "--trace")
     assert done.out == cli("ask", QUESTION).out
     for step in ("detect", "probe", "retrieve", "relevance", "synthesize", "cite"):

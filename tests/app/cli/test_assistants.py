@@ -1,4 +1,4 @@
-"""`docs-assistant assistants`: what is printed is what runs."""
+"""`docs-assistant assistants` prints the steps that run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_steps_are_shown_with_their_groups_and_models(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No index and no model server is needed for it."""
     assert main(["assistants"]) == 0
-    assert capsys.readouterr().out.split("\n\n")[0].splitlines() == [
+    assistant, persona = capsys.readouterr().out.split("\n\n")
+    assert persona.splitlines() == ["docs:kids  Docs (kids), not listed, persona kids", "  steps as docs"]
+    assert assistant.splitlines() == [
         "docs  Docs",
         "  limited to collections: handbook",
         "  limited to languages: cs",
@@ -68,14 +70,6 @@ def test_as_json(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (kids["id"], kids["persona"], kids["steps"]) == ("docs:kids", "kids", plain["steps"])
 
 
-def test_a_persona_has_the_steps_of_its_assistant(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assistants"]) == 0
-    assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
-        "docs:kids  Docs (kids), not listed, persona kids",
-        "  steps as docs",
-    ]
-
-
 def test_too_few_helper_calls_are_a_warning(
     configured: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -92,18 +86,15 @@ def test_too_few_helper_calls_are_a_warning(
     assert line.startswith(f"assistant=docs {said}")
 
 
-def test_what_is_left_out_is_logged_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    log_left_out(build(Settings.load(None, store=str(tmp_path / "data"))))
-    assert caplog.messages == ["steps left out, no language model: assistant=docs-assistant steps=refine,keywords"]
-
-
-def test_steps_that_are_left_out_are_logged(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_steps_without_a_language_model_are_shown_and_logged(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The shipped assistant without a language model."""
+    """The steps that the shipped assistant leaves out."""
     assert main(["assistants"]) == 0
     assert "left out, no language model: refine, keywords" in capsys.readouterr().out
+    caplog.set_level("INFO")
+    log_left_out(build(Settings.load(None)))
+    assert caplog.messages == ["steps left out, no language model: assistant=docs-assistant steps=refine,keywords"]
 
 
 def test_a_wrong_order_is_an_error(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from tests.ingestion.local_site import LocalSite
 
 
 def test_nothing_indexed_is_a_problem_with_a_remedy(cli):
-    """Exit code 1, what to run, and no directory is made by looking."""
+    """Exit code 1 and the command to run; no directory is created."""
     done = cli("check")
     assert done.code == 1
     assert "index           PROBLEM: Nothing has been indexed yet: run `docs-assistant ingest` first." in done.out
@@ -35,7 +35,7 @@ def test_an_index_is_described(cli, indexed: LocalSite):
 
 
 def test_every_setting_is_listed_as_one_would_write_it(cli):
-    """All of them, in both forms; brackets in a value are no markup."""
+    """As text and as JSON; brackets in a value are printed as they are."""
     names = [f"DOCS_{name.upper()}" for name in Settings.model_fields]
     done = cli("check", DOCS_USER_AGENT="[/bold] reader", DOCS_VECTOR_WEIGHT='{"cs": 0.4}')
     rows = dict(line.partition(" ")[::2] for line in done.out.split("\n\n")[0].splitlines())
@@ -49,7 +49,7 @@ def test_every_setting_is_listed_as_one_would_write_it(cli):
 
 
 def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite, llm: FakeLLM):
-    """Both are named, and what to do."""
+    """The message names both and the remedy."""
     settings = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
     findings = json.loads((done := cli("check", "--json", **settings)).out)
     assert done.code == 1
@@ -60,7 +60,7 @@ def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite,
 
 
 def test_models_that_do_not_answer_are_problems(cli, indexed: LocalSite, llm: FakeLLM):
-    """Each under its own name; one that answers is said to."""
+    """Each is reported under its own name, and so is one that answers."""
     language_model = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
     assert "language model  scripted: answers" in cli("check", **language_model).out
     llm.reply, llm.embedding_status = lambda _: Reply("overloaded", status=500), 500
@@ -74,7 +74,7 @@ def test_models_that_do_not_answer_are_problems(cli, indexed: LocalSite, llm: Fa
 
 
 def test_a_store_that_is_down_is_a_problem(cli):
-    """The rest is looked at all the same."""
+    """The other parts are checked nevertheless."""
     done = cli("check", "--json", DOCS_STORE="opensearch://127.0.0.1:1/docs")
     findings = json.loads(done.out)
     assert done.code == 1
@@ -85,7 +85,7 @@ def test_a_store_that_is_down_is_a_problem(cli):
 
 
 def test_a_damaged_index_is_a_problem(cli, indexed: LocalSite):
-    """It names the file and what to do."""
+    """The message names the file and the remedy."""
     Path("data/index.json").write_text("{")
     done = cli("check")
     assert done.code == 1

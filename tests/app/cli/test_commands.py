@@ -1,4 +1,4 @@
-"""What all commands have in common: help, wrong input, wrong settings, secrets."""
+"""All commands: help, invalid input, invalid settings, secrets."""
 
 from __future__ import annotations
 
@@ -30,60 +30,46 @@ def paths(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> list[t
     return found
 
 
-COMMANDS = paths(_parser())
-
-
-def test_the_commands_are_known():
-    """The parametrised tests below would pass over nothing."""
-    names = {path[0] for path in COMMANDS if path}
+def test_every_command_explains_itself(cli):
+    """--help succeeds, shows the usage, and explains each argument."""
+    commands = paths(_parser())
+    names = {path[0] for path in commands if path}
     assert names == {"run", "serve", "ask", "assistants", "ingest", "pages", "generations", "rollback", "check", "eval"}
+    for path in commands:
+        done = cli(*path, "--help")
+        assert (done.code, done.err) == (0, ""), path
+        assert done.out.startswith(f"usage: docs-assistant {' '.join(path)}".strip())
+        parser = _parser()
+        for name in path:
+            (choices,) = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+            parser = choices[name]
+        actions = [action for action in parser._actions if not isinstance(action, argparse._SubParsersAction)]
+        assert all(action.help for action in actions), path
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "itself")
-def test_every_command_explains_itself(cli, path: tuple[str, ...]):
-    """--help ends well, shows how it is called, and explains each argument."""
-    done = cli(*path, "--help")
-    assert done.code == 0
-    assert done.out.startswith(f"usage: docs-assistant {' '.join(path)}".strip())
-    assert done.err == ""
-    parser = _parser()
-    for name in path:
-        (choices,) = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        parser = choices[name]
-    assert all(action.help for action in parser._actions if not isinstance(action, argparse._SubParsersAction))
+def test_an_invalid_command_line_shows_the_usage(cli):
+    """Exit code 2 and the usage."""
+    for line in ("", "nothing", "eval", "serve --port eight", "ask --unknown", "check more"):
+        done = cli(*line.split())
+        assert (done.code, done.out) == (2, ""), line
+        assert "usage: docs-assistant" in done.err
+        assert "error: " in done.err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("nothing",), ("eval",), ("serve", "--port", "eight"), ("ask", "--unknown"), ("check", "more")],
-    ids=" ".join,
-)
-def test_a_wrong_command_line_shows_the_usage(cli, arguments: tuple[str, ...]):
-    """Exit code 2 and how it should be called."""
-    done = cli(*arguments)
-    assert done.code == 2
-    assert done.out == ""
-    assert "usage: docs-assistant" in done.err
-    assert "error: " in done.err
-
-
-@pytest.mark.parametrize("command", [("serve",), ("run",), ("ask", "x"), ("ingest", "http://127.0.0.1:1/"), ("check",)])
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("DOCS_PORT", "eight"),
-        ("DOCS_PORT", "99999"),
-        ("DOCS_FUSION", "best"),
-        ("DOCS_LLM_EXTRA_BODY", "{not json"),
-        ("DOCS_CHUNK_SIZE", "3"),
-    ],
-)
-def test_a_wrong_setting_is_named(cli, command: tuple[str, ...], name: str, value: str):
+def test_an_invalid_setting_is_named(cli):
     """Exit code 1 and a message with the setting's name; nothing on standard output."""
-    done = cli(*command, **{name: value})
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("docs-assistant: Wrong settings")
-    assert name.lower().removeprefix("docs_") in done.err.lower()
+    wrong = {
+        "DOCS_PORT": ("eight", "99999"),
+        "DOCS_FUSION": ("best",),
+        "DOCS_LLM_EXTRA_BODY": ("{not json",),
+        "DOCS_CHUNK_SIZE": ("3",),
+    }
+    for line in ("serve", "run", "ask x", "ingest http://127.0.0.1:1/", "check"):
+        for name, value in ((name, value) for name, values in wrong.items() for value in values):
+            done = cli(*line.split(), **{name: value})
+            assert (done.code, done.out) == (1, ""), (line, name)
+            assert done.err.startswith("docs-assistant: ")
+            assert name in done.err
 
 
 @pytest.mark.parametrize(
@@ -100,7 +86,7 @@ def test_a_wrong_setting_is_named(cli, command: tuple[str, ...], name: str, valu
     ids=str,
 )
 def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], words: tuple[str, ...]):
-    """`ask` and `check` say what is wrong in one line each, and end with 1."""
+    """`ask` and `check` print one line with the problem, and the exit code is 1."""
     for command in (("ask", "x"), ("check",)):
         done = cli(*command, **settings)
         assert (done.code, done.out) == (1, ""), done
@@ -110,29 +96,18 @@ def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], wo
             assert word in done.err
 
 
-def test_debug_shows_where_an_error_comes_from(cli):
-    """With --debug the error itself goes up, as a traceback."""
+def test_debug_shows_the_traceback(cli):
+    """With --debug, the error is raised, so that its traceback is shown."""
     with pytest.raises(SettingsError, match="Wrong settings"):
         cli("--debug", "check", DOCS_PORT="eight")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("check",),
-        ("check", "--json"),
-        ("ask", "x"),
-        ("ask", "x", "--json"),
-        ("pages",),
-        ("generations",),
-        ("rollback",),
-    ],
-)
-def test_no_command_prints_a_secret(cli, command: tuple[str, ...]):
-    """Neither keys nor passwords, wherever they were put; check says that they are set."""
-    done = cli(*command, **SECRETS)
-    assert done.code == 1
-    assert "secret-" not in done.out + done.err
-    if command[0] == "check":
-        assert "(set)" in done.out
-        assert "opensearch://admin:…@127.0.0.1:1/docs" in done.out
+def test_no_command_prints_a_secret(cli):
+    """Neither keys nor passwords, wherever they are; check says that they are set."""
+    for line in ("check", "check --json", "ask x", "ask x --json", "pages", "generations", "rollback"):
+        done = cli(*line.split(), **SECRETS)
+        assert done.code == 1, line
+        assert "secret-" not in done.out + done.err
+        if line.startswith("check"):
+            assert "(set)" in done.out
+            assert "opensearch://admin:…@127.0.0.1:1/docs" in done.out

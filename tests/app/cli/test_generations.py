@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from app.cli import main
 from tests.app.cli.stored_index import RECIPE, page_with
 
 
 def test_the_kept_generations_are_listed_newest_first(index, capsys):
-    """A line each, with what was built when and how; one of them is live."""
+    """One line for each, with time and recipe; one of them is live."""
     index.publish(page_with("/a", "one"))
     second = index.publish(page_with("/a", "one"), page_with("/b", "two", language="cs"))
     assert main(["generations"]) == 0
@@ -26,7 +24,7 @@ def test_the_kept_generations_are_listed_newest_first(index, capsys):
 
 
 def test_the_list_as_json_says_which_is_live(index, capsys):
-    """Everything that the index remembers, for programs."""
+    """All data about each, for programs."""
     first, second = index.publish(page_with("/a", "one")), index.publish(page_with("/a", "two"))
     assert main(["generations", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
@@ -42,7 +40,7 @@ def test_the_list_as_json_says_which_is_live(index, capsys):
 
 
 def test_rollback_makes_the_one_before_live_and_says_so(index, capsys):
-    """What was published by mistake is gone from the pages and from the list, at once."""
+    """What was published by mistake is no longer in the pages or in the list."""
     first = index.publish(page_with("/a", "good"))
     index.publish(page_with("/a", "bad"), page_with("/b", "bad too"))
     assert main(["rollback"]) == 0
@@ -55,7 +53,7 @@ def test_rollback_makes_the_one_before_live_and_says_so(index, capsys):
 
 
 def test_rollback_without_an_earlier_generation_changes_nothing(index, capsys):
-    """One line that says so, exit code 1, and what is live stays."""
+    """One line, exit code 1, and the live generation stays."""
     only = index.publish(page_with("/a", "one"))
     assert main(["rollback"]) == 1
     output = capsys.readouterr()
@@ -67,33 +65,20 @@ def test_rollback_without_an_earlier_generation_changes_nothing(index, capsys):
 
 
 def test_rollback_to_another_embedder_is_refused(index, capsys):
-    """The service would refuse to answer from it, so the error says which embedder to set, and nothing moves."""
+    """The service would refuse to answer from it, so the error names the embedder to set, and nothing changes."""
     index.publish(page_with("/a", "one"), recipe=replace(RECIPE, embedder="old-model"))
     second = index.publish(page_with("/a", "two"))
     assert main(["rollback"]) == 1
     assert "was built with the embedder old-model, but wordllama-256 is set" in capsys.readouterr().err
     assert main(["generations", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0] == {
-        "live": True,
-        "id": second.id,
-        "recipe": {
-            "embedder": "wordllama-256",
-            "dimension": 256,
-            "splitter": "s-1",
-            "analyzer": "a-1",
-            "summaries": "",
-        },
-        "built_at": second.built_at,
-        "languages": ["en"],
-        "pages": 1,
-        "chunks": 1,
-    }
+    newest = json.loads(capsys.readouterr().out)[0]
+    assert (newest["id"], newest["live"]) == (second.id, True)
 
 
-@pytest.mark.parametrize("command", [["generations"], ["generations", "--json"], ["rollback"], ["pages"]])
-def test_before_the_first_run_there_is_nothing_to_show(index, capsys, command):
-    """An empty store is one clear line and exit code 1, not an empty list."""
-    assert main(command) == 1
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "indexed" in output.err
+def test_before_the_first_run_there_is_nothing_to_show(index, capsys):
+    """An empty store is one line and exit code 1, not an empty list."""
+    for command in ("generations", "generations --json", "rollback", "pages"):
+        assert main(command.split()) == 1
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert "indexed" in output.err

@@ -22,7 +22,7 @@ def test_the_report_is_text_or_json(cli, site: LocalSite):
 
 
 def test_failed_pages_make_the_exit_code_2(cli, site: LocalSite):
-    """Published, but not whole: cron can tell."""
+    """The index is published, and cron gets an exit code that isn't 0."""
     site.put("/gauge-1", "no", status=403)
     done = cli("ingest", f"{site.url}/sitemap.xml", "--json")
     report = json.loads(done.out)
@@ -48,7 +48,7 @@ def test_nothing_published_makes_the_exit_code_1(cli, site: LocalSite):
 
 
 def test_sites_come_from_the_settings(cli, site: LocalSite):
-    """DOCS_SITES is what cron uses."""
+    """Without an address, DOCS_SITES is indexed."""
     done = cli("ingest", "--json", DOCS_SITES=f"{site.url}/sitemap.xml")
     assert json.loads(done.out)["sites"] == [f"{site.url}/sitemap.xml"]
 

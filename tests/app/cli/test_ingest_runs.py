@@ -41,7 +41,7 @@ def test_a_refused_run_says_why_and_force_publishes_it(cli, site: LocalSite):
 
 
 def test_a_dry_run_leaves_nothing_behind(cli, site: LocalSite):
-    """No index, no embedded text, and what the real run would say."""
+    """No index and no embedded text; the report is that of the real run."""
     done = cli("ingest", f"{site.url}/sitemap.xml", "--dry-run")
     assert done.code == 0
     assert "Dry run, nothing was written. A real one would embed 3 texts" in done.out
@@ -50,7 +50,7 @@ def test_a_dry_run_leaves_nothing_behind(cli, site: LocalSite):
 
 
 def test_a_page_that_cannot_be_written_is_an_error_before_the_run(cli, site: LocalSite):
-    """Nobody waits an hour for that."""
+    """No page is fetched before."""
     done = cli("ingest", f"{site.url}/sitemap.xml", "--html", "nowhere/report.html")
     assert done.code == 1
     assert "nowhere/report.html" in done.err

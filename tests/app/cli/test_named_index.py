@@ -1,4 +1,4 @@
-"""An index that only assistants.toml names: it is filled, looked at and watched by its name."""
+"""Indexes of assistants.toml: commands fill and show them by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         yield llm
 
 
-def test_it_is_filled_and_looked_at_by_its_name(cli, named: FakeLLM, site: LocalSite, tmp_path: Path) -> None:
+def test_commands_fill_and_show_it_by_its_name(cli, named: FakeLLM, site: LocalSite, tmp_path: Path) -> None:
     """The configured index stays as it is: here there is none."""
     done = cli("ingest", f"{site.url}/sitemap.xml", "--index", "other", "--json")
     assert json.loads(done.out)["published"]["recipe"]["embedder"] == "other-e"
@@ -44,11 +44,11 @@ def test_it_is_filled_and_looked_at_by_its_name(cli, named: FakeLLM, site: Local
     assert "Generation 1 is live again" in cli("rollback", "--index", "other").out
 
 
-@pytest.mark.parametrize("command", ["ingest", "pages", "generations", "rollback"])
-def test_an_unknown_one_is_an_error(cli, named: FakeLLM, command: str) -> None:
-    done = cli(command, "--index", "gone")
-    assert done.code == 1
-    assert "own.toml: there is no [[index]] 'gone'. There is: other." in done.err
+def test_an_unknown_one_is_an_error(cli, named: FakeLLM) -> None:
+    for command in ("ingest", "pages", "generations", "rollback"):
+        done = cli(command, "--index", "gone")
+        assert done.code == 1
+        assert "own.toml: there is no [[index]] 'gone'. There is: other." in done.err
 
 
 def test_check_reports_each_index_in_use(cli, named: FakeLLM, site: LocalSite) -> None:

@@ -31,22 +31,11 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     return [page["url"].removeprefix(SITE) for page in json.loads(capsys.readouterr().out)]
 
 
-def test_all_pages_are_listed_with_what_is_known_of_them(filled, capsys):
-    """A line each, nothing cut off; an unknown field is a dash; the last line sums up."""
+def test_all_pages_are_listed_with_their_data(filled, capsys):
+    """One line per page, nothing cut off; an unknown field is a dash; the last line has the totals."""
     assert main(["pages"]) == 0
     heading, *rows, empty, total = capsys.readouterr().out.splitlines()
-    assert heading.split() == [
-        "language",
-        "chunks",
-        "modified",
-        "last",
-        "ok",
-        "stale",
-        "since",
-        "collection",
-        "url",
-        "title",
-    ]
+    assert heading.split() == "language chunks modified last ok stale since collection url title".split()  # noqa: SIM905
     cells = [row.split() for row in rows]
     assert cells == [
         ["cs", "1", "2026-01-02", "2026-02-03", "04:05", "2026-02-01", "01:02", "docs", f"{SITE}/cs/prehled", "Přehled", "úložiště"],
@@ -58,7 +47,7 @@ def test_all_pages_are_listed_with_what_is_known_of_them(filled, capsys):
 
 
 def test_the_list_as_json_has_the_same_fields(filled, capsys):
-    """Times are whole, for programs."""
+    """Times have seconds and a time zone."""
     assert main(["pages", "--search", "prehled", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {
@@ -74,21 +63,17 @@ def test_the_list_as_json_has_the_same_fields(filled, capsys):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("install", ["/install"]),
-        ("CLIENT", ["/install"]),
-        ("uloziste", ["/cs/prehled"]),
-        ("ÚLOŽIŠTĚ", ["/cs/prehled"]),
-        ("/cs/", ["/cs/prehled"]),
-        ("docs.example", ["/cs/prehled", "/empty", "/install"]),
-        ("nowhere", []),
-    ],
-)
-def test_a_text_is_searched_in_address_and_title(filled, capsys, text, expected):
-    """Large letters and diacritics don't matter."""
-    assert listed(capsys, "--search", text) == expected
+def test_a_text_is_searched_in_address_and_title(filled, capsys):
+    """Upper case and diacritics don't matter."""
+    for text, expected in {
+        "CLIENT": ["/install"],
+        "uloziste": ["/cs/prehled"],
+        "ÚLOŽIŠTĚ": ["/cs/prehled"],
+        "/cs/": ["/cs/prehled"],
+        "docs.example": ["/cs/prehled", "/empty", "/install"],
+        "nowhere": [],
+    }.items():
+        assert listed(capsys, "--search", text) == expected
 
 
 def test_a_search_without_result_says_how_many_pages_there_are(filled, capsys):
@@ -97,10 +82,9 @@ def test_a_search_without_result_says_how_many_pages_there_are(filled, capsys):
     assert capsys.readouterr().out.startswith("0 of 3 pages, 0 of 3 chunks (generation ")
 
 
-@pytest.mark.parametrize("url", [f"{SITE}/install", f"{SITE}/install#part-1"])
-def test_one_page_is_shown_with_its_chunks(filled, capsys, url):
-    """Its record, then each chunk with heading path, anchor, length and first words; a link from an answer will do."""
-    assert main(["pages", "--url", url]) == 0
+def test_one_page_is_shown_with_its_chunks(filled, capsys):
+    """Its record, then each chunk with heading path, anchor, length and first words. A link from an answer works too."""
+    assert main(["pages", "--url", f"{SITE}/install#part-1"]) == 0
     out = capsys.readouterr().out
     for line in (f"url             {SITE}/install", "language        en", 'etag            "e1"'):
         assert line in out.splitlines()
@@ -110,7 +94,7 @@ def test_one_page_is_shown_with_its_chunks(filled, capsys, url):
     assert "unpack it, then put the program on your path." not in out
 
 
-def test_the_whole_text_is_shown_where_asked_for(filled, capsys):
+def test_full_shows_the_whole_text(filled, capsys):
     """Word for word, as text and as JSON."""
     assert main(["pages", "--url", f"{SITE}/install", "--full"]) == 0
     assert LONG in capsys.readouterr().out
@@ -121,7 +105,7 @@ def test_the_whole_text_is_shown_where_asked_for(filled, capsys):
 
 
 def test_one_page_as_json_has_its_record_and_chunks(filled, capsys):
-    """The text itself only where asked for."""
+    """Without --full, there is no text."""
     assert main(["pages", "--url", f"{SITE}/install", "--json"]) == 0
     page = json.loads(capsys.readouterr().out)
     assert "markdown" not in page
@@ -148,19 +132,19 @@ def test_an_unknown_address_names_the_nearest(filled, capsys):
 
 
 def test_the_nearest_contain_what_was_typed():
-    """A part of an address leads to the pages that have it, before those that merely look alike."""
+    """Addresses that contain the text come before those that are merely similar."""
     urls = [f"{SITE}/a-very-long-address/of/storage/volumes", f"{SITE}/vol", f"{SITE}/other"]
     assert nearest("storage/volumes", urls)[0] == urls[0]
 
 
 def test_full_needs_a_page(filled, capsys):
-    """The text of all pages at once is asked for by mistake."""
+    """Without --url, it is an error."""
     assert main(["pages", "--full"]) == 1
     assert "--url" in capsys.readouterr().err
 
 
 def test_list_and_page_exclude_each_other(capsys):
-    """Wrong input ends with exit code 2."""
+    """Invalid options end with exit code 2."""
     with pytest.raises(SystemExit) as ended:
         main(["pages", "--search", "a", "--url", "b"])
     assert ended.value.code == 2
@@ -168,7 +152,7 @@ def test_list_and_page_exclude_each_other(capsys):
 
 
 def test_stale_pages_can_be_listed_alone(filled, capsys):
-    """Those that an older state is kept of; with --search those of them that match."""
+    """Pages whose older state is kept; with --search, those of them that match."""
     assert listed(capsys, "--stale") == ["/cs/prehled"]
     assert listed(capsys, "--stale", "--search", "client") == []
     assert main(["pages", "--stale", "--url", f"{SITE}/install"]) == 1

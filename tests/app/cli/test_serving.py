@@ -1,4 +1,4 @@
-"""What `serve` and `run` do before they serve: the address, the log, and the next steps for a new user."""
+"""`serve` and `run` before they serve: the address, the log, and the next steps for a new user."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_a_taken_port_names_the_setting():
             serve.bind("127.0.0.1", port)
 
 
-def test_an_address_is_had_by_one_only():
+def test_an_address_is_bound_by_one_program_only():
     """From binding on, not only when the first request is served."""
     with serve.bind("127.0.0.1", 0) as first, pytest.raises(SettingsError, match="taken"):
         serve.bind("127.0.0.1", first.getsockname()[1])
 
 
 def test_an_address_of_another_machine_is_refused():
-    """With what the system says."""
+    """The message contains the reason from the system."""
     with pytest.raises(SettingsError, match=r"Can't listen on 192\.0\.2\.1:8000: .+ Set DOCS_HOST"):
         serve.bind("192.0.2.1", 8000)
 

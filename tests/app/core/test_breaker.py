@@ -1,8 +1,8 @@
-"""What keeps failing isn't asked for a while."""
+"""Calls to a server that keeps failing fail at once."""
 
 import pytest
 
-from app.core.breaker import FAILURES, REST, Breaker
+from app.core.breaker import FAILURES, PAUSE, Breaker
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 
 
@@ -29,18 +29,18 @@ def fail(breaker, error, times=1):
             raise error
 
 
-def test_after_some_failures_in_a_row_calls_fail_at_once_and_say_since_when_and_why(breaker):
+def test_after_some_failures_in_a_row_calls_fail_at_once_with_time_and_reason(breaker):
     fail(breaker, ModelTimeout("took 60 s"), FAILURES - 1)
     assert not breaker.state
     fail(breaker, ModelUnavailable("said 503"))
     with (
-        pytest.raises(ModelUnavailable, match=r"^the model m isn't asked .* failing since 20\d\d-.*: said 503$"),
+        pytest.raises(ModelUnavailable, match=r"^the model m is skipped .* failing since 20\d\d-.*: said 503$"),
         breaker.call(),
     ):
         pytest.fail("was asked")
 
 
-def test_a_success_between_and_errors_that_are_answers_keep_it_closed(breaker):
+def test_a_success_or_an_error_that_is_an_answer_keeps_the_breaker_closed(breaker):
     for answer in (None, ModelRateLimited("429"), ModelError("400")):
         fail(breaker, ModelTimeout("slow"), FAILURES - 1)
         if answer:
@@ -52,24 +52,24 @@ def test_a_success_between_and_errors_that_are_answers_keep_it_closed(breaker):
     assert not breaker.state
 
 
-def test_after_a_rest_one_call_tries_while_the_others_still_fail_at_once(breaker, clock):
+def test_after_a_pause_one_call_tries_the_server_while_others_still_fail(breaker, clock):
     fail(breaker, ModelTimeout("slow"), FAILURES)
-    clock.now = REST
-    with breaker.call(), pytest.raises(ModelUnavailable, match="isn't asked"), breaker.call():
+    clock.now = PAUSE
+    with breaker.call(), pytest.raises(ModelUnavailable, match="is skipped"), breaker.call():
         pytest.fail("a second one tried")
     with breaker.call():
         assert not breaker.state
-    fail(breaker, ModelTimeout("slow"), FAILURES - 1)  # it counts from nought again
+    fail(breaker, ModelTimeout("slow"), FAILURES - 1)  # the count starts from zero again
     assert not breaker.state
 
 
-def test_a_try_that_fails_begins_another_rest_and_one_that_is_given_up_says_nothing(breaker, clock):
+def test_a_failed_try_begins_another_pause_and_a_cancelled_try_does_not(breaker, clock):
     fail(breaker, ModelTimeout("slow"), FAILURES)
-    clock.now = REST
+    clock.now = PAUSE
     fail(breaker, ModelTimeout("still slow"))
     with pytest.raises(ModelUnavailable, match="still slow"), breaker.call():
         pytest.fail("was asked")
-    clock.now = 2 * REST
+    clock.now = 2 * PAUSE
     with pytest.raises(GeneratorExit), breaker.call():
         raise GeneratorExit  # the client hung up
     assert breaker.state
@@ -78,13 +78,13 @@ def test_a_try_that_fails_begins_another_rest_and_one_that_is_given_up_says_noth
         assert not breaker.state
 
 
-def test_a_call_that_is_answered_from_memory_proves_nothing(breaker, clock):
+def test_a_call_that_may_be_cached_does_not_close_the_breaker(breaker, clock):
     fail(breaker, ModelTimeout("slow"), FAILURES - 1)
     with breaker.call(proves=False):
         pass
     fail(breaker, ModelTimeout("slow"))
     assert breaker.state
-    clock.now = REST
+    clock.now = PAUSE
     with breaker.call(proves=False):
         pass
     assert breaker.state

@@ -1,4 +1,4 @@
-"""How many requests are worked on at once."""
+"""The limit of requests that are processed at the same time."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.core.errors import Overloaded
-from app.core.gate import BURST, QUEUE, STANDING, Gate, away, busy, leave
+from app.core.gate import BURST, BURST_SECONDS, QUEUE, Gate, away, busy, leave
 
 
 async def settled():
@@ -15,7 +15,7 @@ async def settled():
 
 
 class Worker:
-    """A request that works until it is told to end."""
+    """A request that works until `end` is set."""
 
     def __init__(self, gate):
         self.entered, self.end = False, asyncio.Event()
@@ -37,7 +37,7 @@ async def workers(gate, count):
     return made
 
 
-async def test_so_many_are_worked_on_and_a_burst_waits_in_order():
+async def test_requests_beyond_the_limit_wait_in_order():
     gate = Gate(1000, at_once=2)
     burst = await workers(gate, BURST + 1)
     assert [worker.entered for worker in burst[:4]] == [True, True, False, False]
@@ -50,8 +50,8 @@ async def test_so_many_are_worked_on_and_a_burst_waits_in_order():
     assert (gate.open, gate.working) == (0, 0)
 
 
-@pytest.mark.parametrize(("waiting", "seconds"), [(BURST, 0.0), (QUEUE + 5, STANDING)])
-async def test_a_queue_that_is_too_long_or_stands_is_cut_and_kept_short_until_it_is_empty(waiting, seconds):
+@pytest.mark.parametrize(("waiting", "seconds"), [(BURST, 0.0), (QUEUE + 5, BURST_SECONDS)])
+async def test_a_queue_that_is_too_long_or_lasts_is_cut_and_stays_short_until_it_is_empty(waiting, seconds):
     now = 0.0
     gate = Gate(1000, at_once=1, clock=lambda: now)
     all_of_them = await workers(gate, 1 + waiting)
@@ -78,7 +78,7 @@ async def test_a_queue_that_is_too_long_or_stands_is_cut_and_kept_short_until_it
         await worker.ended()
 
 
-async def test_who_waits_too_long_is_refused_and_takes_no_place():
+async def test_a_request_that_waits_too_long_is_refused_and_takes_no_place():
     gate = Gate(100, at_once=1, longest_wait=0.0)
     (first,) = await workers(gate, 1)
     with pytest.raises(Overloaded):
@@ -89,7 +89,7 @@ async def test_who_waits_too_long_is_refused_and_takes_no_place():
     assert (gate.open, gate.working) == (0, 0)
 
 
-async def test_who_hangs_up_leaves_the_queue_at_any_moment():
+async def test_a_cancelled_request_leaves_the_queue_at_any_moment():
     gate = Gate(100, at_once=1)
     first, second, third = await workers(gate, 3)
     second.task.cancel()  # while it waits
@@ -104,7 +104,7 @@ async def test_who_hangs_up_leaves_the_queue_at_any_moment():
     assert (gate.open, gate.working) == (0, 0)
 
 
-async def test_one_that_gave_up_but_has_not_run_since_is_passed_over():
+async def test_a_request_cancelled_in_the_same_round_is_passed_over():
     gate = Gate(100, at_once=1)
     first, second, third = await workers(gate, 3)
     second.task.cancel()
@@ -115,7 +115,7 @@ async def test_one_that_gave_up_but_has_not_run_since_is_passed_over():
     assert (gate.open, gate.working) == (0, 0)
 
 
-async def test_who_waits_for_a_server_lets_another_work_and_is_not_kept_waiting_afterwards():
+async def test_a_request_that_waits_for_a_server_admits_another_and_does_not_queue_again():
     gate, answer = Gate(100, at_once=1), asyncio.Event()
 
     async def asks_a_server():
@@ -135,7 +135,7 @@ async def test_who_waits_for_a_server_lets_another_work_and_is_not_kept_waiting_
     assert gate.working == 0
 
 
-async def test_a_request_of_which_one_part_waits_and_another_searches_is_worked_on():
+async def test_a_request_counts_while_one_part_waits_and_another_searches():
     gate, answer, found = Gate(100, at_once=1), asyncio.Event(), asyncio.Event()
 
     async def waits():
@@ -162,7 +162,7 @@ async def test_a_request_of_which_one_part_waits_and_another_searches_is_worked_
     assert (gate.open, gate.working) == (0, 0)
 
 
-async def test_answers_that_are_being_written_are_bounded_too():
+async def test_the_number_of_answers_in_progress_is_limited_too():
     gate = Gate(2, at_once=1)
     async with AsyncExitStack() as written:
         for _ in range(2):

@@ -50,7 +50,7 @@ def test_the_current_version_is_newer_than_numbers_and_these_than_unreleased_one
     ],
 )
 def test_a_page_says_its_versions_where_its_address_does_not(path: str, said: str, versions: tuple[str, ...]) -> None:
-    """A number in the address, or one that isn't out yet, is surer than what the page says."""
+    """A released or unreleased version in the address overrides what the page states."""
     assert said_versions(f"https://x.org{path}", said) == versions
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.settings import Settings
 from app.core.types import Chunk, Page, Query, Recipe
-from app.index import open_store
 from app.index.embedded.clusters import Clusters
+from app.index.embedded.store import EmbeddedStore
 
 
 @pytest.mark.parametrize(
@@ -34,8 +33,7 @@ def test_how_many_there_are_and_are_searched(clusters: Clusters, rows: int, coun
 async def test_only_the_nearest_clusters_are_searched(tmp_path: Path) -> None:
     """With all of them it is the exhaustive search, with one it has a part of it, and exact ignores them."""
     rng = random.Random(5)
-    settings = Settings.load(None, store=str(tmp_path / "index"), clusters=20, clusters_searched=100)
-    store = open_store(settings)
+    store = EmbeddedStore(tmp_path / "index", clusters=Clusters(20, 100))
     chunks = [Chunk(f"c{i}", "docs", "https://x/p", i, f"text {i}", "en", "P") for i in range(400)]
     vectors = {chunk.id: [rng.gauss(0, 1) for _ in range(8)] for chunk in chunks}
     async with await store.draft(Recipe("e", 8, "s", "a")) as draft:
@@ -46,7 +44,7 @@ async def test_only_the_nearest_clusters_are_searched(tmp_path: Path) -> None:
     assert len(everything) == 400
     assert {c.id for c in (await (await store.live()).search(query)).vector} == {c.id for c in everything}
     await store.close()
-    few = open_store(settings.model_copy(update={"clusters_searched": 5}))
+    few = EmbeddedStore(tmp_path / "index", clusters=Clusters(20, 5))
     part = (await (await few.live()).search(query)).vector
     assert 1 < len(part) < 200
     assert len((await (await few.live()).search(replace(query, exact=True))).vector) == 400

@@ -109,7 +109,7 @@ async def test_a_model_that_keeps_failing_is_not_asked_and_short_calls_are_count
         assert len(llm.calls) == breaking.FAILURES
         llm.reply = lambda _: Reply()
         assert [event async for event in model.stream(QUESTION, CallOptions())][-1] == Done()
-        monkeypatch.setattr(breaking, "REST", 0.0)
+        monkeypatch.setattr(breaking, "PAUSE", 0.0)
         model.breakers[0]._until = 0.0
         assert (await model.complete(QUESTION, CallOptions())).text == "The answer [1]."
         assert not any(breaker.state for breaker in model.breakers)
@@ -120,7 +120,7 @@ async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
     model = GuardedModel(Endless(pause=60))
     for _ in range(breaking.FAILURES):
         await until_it_stalls(model, CallOptions(timeout=0.01))
-    with pytest.raises(ModelUnavailable, match=r"endless isn't asked .* said nothing new for 0.01 s"):
+    with pytest.raises(ModelUnavailable, match=r"endless is skipped .* said nothing new for 0.01 s"):
         await anext(model.stream(QUESTION, QUICK))
 
 
@@ -158,7 +158,7 @@ async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_r
         generation = await store.live()
         with pytest.raises(StoreUnavailable, match=r"^hangs"):
             await generation.search(Query(()))
-    with pytest.raises(StoreUnavailable, match=r"the store isn't asked for some seconds, failing since .*: hangs"):
+    with pytest.raises(StoreUnavailable, match=r"the store is skipped for some seconds, failing since .*: hangs"):
         await store.live()
     assert remembers.asked == breaking.FAILURES
 

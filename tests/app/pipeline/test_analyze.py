@@ -27,7 +27,7 @@ async def test_one_call_gives_both(llm: FakeLLM, model: OpenAIModel) -> None:
     system = llm.calls[0]["messages"][0]["content"]
     assert "čeština (cs), English (en)" in system
     assert system.endswith('{\n  "question": "…",\n  "cs": ["…", "…", "…"],\n  "en": ["…", "…", "…"]\n}')
-    assert (llm.calls[0]["temperature"], len(llm.calls)) == (SETTINGS.helper_temperature, 1)
+    assert (llm.calls[0]["temperature"], len(llm.calls)) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,8 @@ async def test_helpers_that_read_passages_are_asked_what_is_meant(
     llm: FakeLLM, model: OpenAIModel, step: type[Condense | Helpful], reply: str, asked: Turn, meant: str
 ) -> None:
     llm.reply = lambda _: Reply(reply)
-    hits = tuple(replace(hit(n, "Long. " * 200), rerank=0.1) for n in (1, 2))
-    await step(model, PROMPTS, SETTINGS.model_copy(update={"condense_over": 2000}))(
-        replace(asked, hits=hits, calls=Calls())
-    )
+    hits = tuple(replace(hit(n, "Long. " * 600), rerank=0.1) for n in (1, 2))
+    await step(model, PROMPTS, SETTINGS)(replace(asked, hits=hits, calls=Calls()))
     assert llm.calls[0]["messages"][-1]["content"] == meant
 
 

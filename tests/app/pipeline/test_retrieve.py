@@ -13,7 +13,7 @@ from app.core.types import Chunk, Page, Recipe, Vector
 from app.index.base import Generation
 from app.index.embedded.store import EmbeddedStore
 from app.pipeline.runner import run
-from app.pipeline.steps.retrieve import Probe, Retrieve
+from app.pipeline.steps.retrieve import OTHER_LANGUAGE_WITH_KEYWORDS, Probe, Retrieve
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fakes import DIMENSION, FakeEmbedder
 
@@ -102,7 +102,7 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert found(after)[0] == "files"
     assert len(embedder.questions) == 1
     assert after.search is not None
-    assert after.search.other_language == SETTINGS.other_language_keywords
+    assert after.search.other_language == OTHER_LANGUAGE_WITH_KEYWORDS
     assert after.legs is not None
     assert after.legs.vector
 

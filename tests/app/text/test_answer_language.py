@@ -207,11 +207,3 @@ async def test_the_first_text_waits_no_longer_than_80_characters(llm: FakeLLM) -
     texts = [event.text for event in await answer(llm, asked("cs")) if isinstance(event, Text)]
     assert 80 <= len(texts[0]) < 100
     assert len(texts) > 5
-
-
-async def test_the_check_can_be_switched_off(llm: FakeLLM) -> None:
-    """Then whatever the model says is passed on as it comes."""
-    llm.reply = lambda _: Reply(EN)
-    events = await answer(llm, asked("cs"), check_answer_language=False)
-    assert text_of(events).strip() == EN
-    assert (len(llm.calls), events[-1]) == (1, Done())

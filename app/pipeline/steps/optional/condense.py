@@ -21,7 +21,9 @@ from app.text.literals import addresses, code_lines, code_spans, occurs, spaced,
 TOKENS_A_SECOND = 100  # of a model: a longer text would exceed the time limit of helpers
 _MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
-# with the next word, because it may be a unit
+# with the next word, which may be a unit
+CONDENSE_OVER = 6000
+"""Passages are condensed if they have more characters than this, all together."""
 _WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
 _AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
@@ -44,7 +46,7 @@ class Condense:
         """Shorter texts by the ids of their chunks; no changes if all passages are short."""
         tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
-        hits = too_long(turn.hits, self.settings.condense_over, most)
+        hits = too_long(turn.hits, CONDENSE_OVER, most)
         hits = whole(hits, room_in(self.settings, tokens))
         if not hits:
             return {}

@@ -19,7 +19,11 @@ from app.pipeline.runner import Changes, Fallback
 from app.pipeline.steps.optional.period_rules import OPERATORS, Period, PeriodRules
 from app.text.language import without_stopwords
 
-FEWEST_WORDS = 2  # content words: with fewer, the question is only about the time
+PERIOD_BOOST = 15.0
+"""Factor for the score of pages from the time that a question names."""
+RECENCY_LOSS = 0.5
+"""How much the score of a page falls with each year of its age if a question names no time."""
+FEWEST_WORDS = 2  # that tell what is asked about: with fewer left, the time is all that the question says
 
 
 def _today() -> dt.date:
@@ -47,8 +51,8 @@ class AskedPeriod:
 
         Raises `Fallback` with that preference if the model fails.
         """
-        today, loss = self.today(), self.settings.recency_loss
-        newer: Changes = {"recency": Recency(today.isoformat(), loss)} if loss else {}
+        today = self.today()
+        newer: Changes = {"recency": Recency(today.isoformat(), RECENCY_LOSS)}
         found = self.rules[turn.language].period(turn.question, today)
         if found is None and self.model is not None and self.rules[turn.language].hinted(turn.question, today):
             try:
@@ -57,7 +61,7 @@ class AskedPeriod:
                 raise Fallback(newer) from error
         if found is None:
             return newer
-        boosted = {"period": found.boost(self.settings.period_boost)}
+        boosted = {"period": found.boost(PERIOD_BOOST)}
         return {"question": found.question, **boosted} if self._tells(found.question, turn) else boosted
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import Protocol
 
 from app.core.settings import Settings
 from eval.commands import (
@@ -28,23 +26,13 @@ from eval.errors import EvaluationError
 __all__ = ["OpenFinder", "add_commands", "run"]
 
 
-class Command(Protocol):
-    """A module of this package."""
-
-    def add_command(self, commands: Commands) -> None:
-        """Register it; `evaluation` of the parsed arguments is its `Handler`."""
-        ...
-
-
-COMMANDS: Sequence[Command] = (
-    docs, retrieval, conversations, refusals, run_command, grid, compare, check, gate, generate, label,
-)  # fmt: skip
-
-
 def add_commands(commands: Commands) -> None:
     """Add every command below `docs-assistant eval`."""
-    for command in COMMANDS:
-        command.add_command(commands)
+    for add in (
+        docs.add_command, retrieval.add_command, conversations.add_command, refusals.add_command, run_command.add_command,
+        grid.add_command, compare.add_command, check.add_command, gate.add_command, generate.add_command, label.add_command,
+    ):  # fmt: skip
+        add(commands)
 
 
 async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder = open_finder) -> int:

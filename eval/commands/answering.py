@@ -16,24 +16,12 @@ from eval.answers.collect import collect
 from eval.answers.contestants import Own, Remote
 from eval.answers.types import Answer
 from eval.cache import Cache, fingerprint
+from eval.commands.options import CONTESTANT_KEY
 from eval.commands.progress import progress_bar, quiet_pipeline, report_reindexing
 from eval.commands.provenance import fingerprint_of_code
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration, indexed
 from eval.questions.cases import Case
-
-CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
-
-
-def add_url_option(parser: argparse.ArgumentParser) -> None:
-    """Contestants elsewhere."""
-    parser.add_argument(
-        "--url",
-        action="append",
-        default=[],
-        metavar="NAME=URL,MODEL",
-        help=f"anything behind the OpenAI chat API, its key in {CONTESTANT_KEY}; may be repeated",
-    )
 
 
 async def all_answers(

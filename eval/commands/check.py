@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -12,7 +11,7 @@ from app.core.settings import Settings
 from app.core.turn import Request
 from app.index.base import Generation
 from app.text.language import LanguageDetector
-from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, add_documents_option, as_json
+from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, new_command, print_result
 from eval.questions.cases import Case, load_cases
 from eval.questions.check import Finding, check_form, check_pages, counts
 from eval.questions.documents import Documents, parse_rules
@@ -22,16 +21,15 @@ SHOWN = 10
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "check",
-        help="look for mistakes in a question set",
-        description="Compares the set with the indexed pages. Exit code 1 when something is wrong, 0 with warnings only.",
+        _check,
+        ("file", "--doc-map", "--json"),
+        help="find mistakes in a question set",
+        description="Compares the set with the indexed pages. Exit code 1 if it finds an error, 0 if only warnings.",
     )
-    parser.set_defaults(evaluation=_check)
-    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
-    parser.add_argument("--no-index", action="store_true", help="look at the questions alone")
-    add_documents_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--no-index", action="store_true", help="check the questions without the indexed pages")
 
 
 async def _check(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
@@ -44,7 +42,7 @@ async def _check(options: argparse.Namespace, settings: Settings, open_finder: O
             generation: Generation = turn.generation
             documents = Documents([page.url for page in await generation.pages()], rules)
             findings += check_pages(cases, documents, await _texts(generation, cases, documents))
-    sys.stdout.write((as_json(_summary(cases, findings)) if options.json else _text(cases, findings)) + "\n")
+    print_result(options, _summary(cases, findings), text=lambda: _text(cases, findings))
     return FAILED if any(finding.error for finding in findings) else OK
 
 

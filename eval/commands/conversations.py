@@ -14,14 +14,12 @@ from eval.commands.options import (
     FAILED,
     NO_MODEL,
     OK,
+    OUTPUT,
     Commands,
     OpenFinder,
-    add_assistant_option,
-    add_documents_option,
-    add_output_options,
-    add_pace_options,
+    check_writable,
     finish,
-    refuse_unwritable,
+    new_command,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
@@ -39,30 +37,20 @@ _Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "conversations",
-        help="measure what is found for follow-up questions",
-        description=(
-            "Each follow-up is asked with its conversation, and spelled out; without a model, with a scripted one that"
-            " resolves every reference, and with the configured one."
-        ),
+        _conversations,
+        ("--assistant", "--no-model", "--scripted-model", "--k", "--parallel", "--doc-map", *OUTPUT),
+        help="measure retrieval of follow-up questions",
+        description="Asks each follow-up question in its conversation and as a complete question: without a model, with"
+        " a scripted model that resolves every reference, and with the configured model.",
     )
-    parser.set_defaults(evaluation=_conversations)
     parser.add_argument("file", metavar="FILE", help="conversations, .jsonl: messages, standalone, doc, lang")
-    add_assistant_option(parser)
-    parser.add_argument(
-        "--scripted-model",
-        metavar="FILE",
-        help="what the scripted model says, joined by id, not the question spelled out",
-    )
-    parser.add_argument("--no-model", action="store_true", help="leave out the configured language model")
-    add_pace_options(parser)
-    add_output_options(parser, out="keep everything as JSON", html="write a page with charts, worst questions, traces")
-    add_documents_option(parser)
 
 
 async def _conversations(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options)
+    check_writable(options)
     cases = follow_ups(load_cases(options.file))
     prompts = load_prompts(settings.languages, settings.prompts)
     known = distinguishable(cases)

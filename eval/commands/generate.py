@@ -14,7 +14,7 @@ from app.index import open_store
 from app.models import open_model
 from app.models.base import Model
 from app.text.language import LanguageDetector
-from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_parallel_option, positive, prepared
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, new_command, output_folder, positive
 from eval.commands.progress import progress_bar
 from eval.errors import EvaluationError
 from eval.generate.jobs import STYLES, Job, Wanted, plan, tokens
@@ -26,12 +26,14 @@ LISTED = 5
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "generate",
-        help="make a question set from the indexed pages",
-        description="Says first what it will cost. Stopped and started again, it goes on where it was.",
+        _generate,
+        ("--parallel",),
+        help="generate a question set from the indexed pages",
+        description="Shows the cost first. A stopped run continues where it ended.",
     )
-    parser.set_defaults(evaluation=_generate)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for the set, as .jsonl and .csv")
     parser.add_argument("--per-page", type=positive, default=5, metavar="N", help="questions per page and variant (5)")
     parser.add_argument(
@@ -42,14 +44,13 @@ def add_command(commands: Commands) -> None:
         "--follow-ups", type=int, default=0, metavar="N", help="conversations per page and language (0)"
     )
     parser.add_argument(
-        "--unanswerable", type=int, default=0, metavar="N", help="questions without an answer, in all (0)"
+        "--unanswerable", type=int, default=0, metavar="N", help="questions without an answer, in total (0)"
     )
     parser.add_argument(
-        "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="money for a million tokens in and out"
+        "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="price of a million tokens in and out"
     )
-    add_parallel_option(parser)
-    parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
-    parser.add_argument("--yes", action="store_true", help="don't ask whether to go on")
+    parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls per minute (0: no limit)")
+    parser.add_argument("--yes", action="store_true", help="don't ask for confirmation")
 
 
 async def _generate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
@@ -62,7 +63,7 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
     if model is None:
         raise SettingsError("Questions are made by a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    with Cache(prepared(options.out) / "generated.jsonl") as cache:
+    with Cache(output_folder(options) / "generated.jsonl") as cache:
         try:
             waiting = [job for job in jobs if cache.get(job.key) is None]
             if not _confirmed(options, waiting, model):
@@ -74,7 +75,7 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
             await model.close()
         made = gather(jobs, cache, detector)
     made.failed = list(errors.values())
-    return _report(made, [str(path) for path in write(made, prepared(options.out))])
+    return _report(made, [str(path) for path in write(made, output_folder(options))])
 
 
 async def _pages(settings: Settings, limit: int | None) -> list[Page]:

@@ -17,6 +17,7 @@ from eval.answers.evidently_report import evidently_page
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
 from eval.answers.types import Answer
+from eval.commands.options import JUDGE_KEY
 from eval.commands.progress import progress_bar
 from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
@@ -25,30 +26,11 @@ from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.questions.cases import Case
 from eval.reports import answers_page
 
-KEY = "EVAL_JUDGE_KEY"
 
-
-def add_judge_options(parser: argparse.ArgumentParser, *, evidently: bool = True) -> None:
-    """Which model judges and how fast it may be asked."""
-    parser.add_argument(
-        "--judge-url", default="", metavar="URL", help=f"OpenAI-compatible judge; its key is read from {KEY}"
-    )
-    parser.add_argument("--judge-model", default="", metavar="NAME", help="another model than the one that answers")
-    parser.add_argument("--judge-per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
-    parser.add_argument(
-        "--judge-timeout", type=float, default=60.0, metavar="S", help="seconds for one call (default 60)"
-    )
-    parser.add_argument("--own-criteria", action="store_true", help="our wording also where Evidently's is installed")
-    if evidently:
-        parser.add_argument(
-            "--evidently", action="store_true", help="Evidently's own report too (needs the extra eval)"
-        )
-
-
-def refuse_judge(options: argparse.Namespace, settings: Settings) -> None:
+def check_judge(options: argparse.Namespace, settings: Settings) -> None:
     """Raises `EvaluationError` for a judge that is named in part, or that would judge its own answers."""
     if bool(options.judge_url) != bool(options.judge_model):
-        raise EvaluationError("--judge-url and --judge-model go together.")
+        raise EvaluationError("--judge-url and --judge-model need each other.")
     if options.judge_model and options.judge_model == settings.llm_model:
         raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
 
@@ -56,7 +38,7 @@ def refuse_judge(options: argparse.Namespace, settings: Settings) -> None:
 @asynccontextmanager
 async def judging(options: argparse.Namespace, folder: Path) -> AsyncIterator[Judge]:
     """The judge that the options name, with what it said before."""
-    endpoint = Endpoint(options.judge_url, os.environ.get(KEY, ""), timeout=options.judge_timeout)
+    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
     model = OpenAIModel(endpoint, options.judge_model)
     pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
     with Cache(folder / "judgements.jsonl") as cache:

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from eval.commands.judged import add_judge_options, judging
+from eval.commands.judged import judging
 from eval.commands.options import (
     FAILED,
+    JUDGE,
     OK,
     Commands,
     OpenFinder,
-    add_parallel_option,
-    add_set_options,
-    as_json,
+    new_command,
+    output_folder,
     positive,
-    prepared,
+    print_result,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.errors import EvaluationError
@@ -35,31 +35,28 @@ SHOWN = 1500
 
 def add_command(commands: Commands) -> None:
     """Register `label` and `agreement`."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "label",
-        help="judge the relevance of the passages that several ways of searching find",
-        description="With a judge, labels go to labels.jsonl. Then --sheet writes a sample for people, --person asks one here.",
+        _label,
+        ("file", "--limit", "--parallel", *JUDGE),
+        help="label the relevance of the passages that several search methods find",
+        description="With a judge, writes labels.jsonl. Then --sheet writes a sample for people, --person asks one here.",
     )
-    parser.set_defaults(evaluation=_label)
-    add_set_options(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for labels, judgements and sheets")
     parser.add_argument("--samples", type=positive, default=40, metavar="N", help="pairs for a person (default 40)")
-    parser.add_argument(
-        "--sheet", action="store_true", help="write sheet.csv: copy it for each person under their name"
+    parser.add_argument("--sheet", action="store_true", help="write sheet.csv: give each person a copy with their name")
+    parser.add_argument("--person", default="", metavar="NAME", help="ask here and write the labels to NAME.jsonl")
+    check = new_command(
+        commands, "agreement", _agreement, ("--json",), help="compare the labels of a model with those of people"
     )
-    parser.add_argument("--person", default="", metavar="NAME", help="ask here, and keep it as NAME.jsonl")
-    add_parallel_option(parser)
-    add_judge_options(parser, evidently=False)
-    check = commands.add_parser("agreement", help="compare a model's labels with those of people")
-    check.set_defaults(evaluation=_agreement)
     check.add_argument("labels", metavar="LABELS.jsonl", help="the model's labels")
-    check.add_argument("people", nargs="+", metavar="PERSON", help="filled in sheets (.csv) or labels (.jsonl)")
-    check.add_argument("--json", action="store_true", help="print JSON")
+    check.add_argument("people", nargs="+", metavar="PERSON", help="completed sheets (.csv) or labels (.jsonl)")
 
 
 async def _label(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings
-    folder = prepared(options.out)
+    folder = output_folder(options)
     found = await _pool(options, open_finder)
     labels = await _by_model(options, folder, found) if options.judge_url else None
     if not (options.sheet or options.person):
@@ -142,7 +139,7 @@ def _asked(chosen: Sequence[Pair], person: str) -> list[Label]:
 async def _agreement(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings, open_finder
     found = agreement(load_labels(options.labels), [load_labels(path) for path in options.people])
-    sys.stdout.write((as_json(asdict(found)) if options.json else _agreement_text(found)) + "\n")
+    print_result(options, asdict(found), text=lambda: _agreement_text(found))
     return OK
 
 

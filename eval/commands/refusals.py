@@ -7,22 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.core.settings import Settings
+from eval.commands.models import model_from_files, model_name, report_missing
 from eval.commands.options import (
     FAILED,
+    MODEL,
     NO_MODEL,
     OK,
+    OUTPUT,
     Commands,
     OpenFinder,
-    add_assistant_option,
-    add_model_options,
-    add_output_options,
-    add_parallel_option,
+    check_writable,
     finish,
-    model_name,
-    refuse_unwritable,
-    report_missing,
+    new_command,
     share,
-    stand_in,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
@@ -35,33 +32,29 @@ from eval.reports import refusals_page
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "refusals",
-        help="measure whether questions without an answer in the pages are declined, and only those",
-        description="Measures the assistant's own decision, before any answer is written.",
+        _refusals,
+        ("--assistant", *MODEL, "--parallel", *OUTPUT),
+        help="measure how many unanswerable and answerable questions are refused",
+        description="Measures the assistant's decision, before it writes an answer.",
     )
-    parser.set_defaults(evaluation=_refusals)
-    parser.add_argument(
-        "file", metavar="FILE", help="questions that the pages don't answer, .jsonl: lang, kind, question"
-    )
+    parser.add_argument("file", metavar="FILE", help="unanswerable questions, .jsonl: lang, kind, question")
     parser.add_argument("--answerable", required=True, metavar="FILE", help="question set, .jsonl or .csv")
-    add_assistant_option(parser)
     parser.add_argument(
         "--most",
         type=share,
         default=MOST,
         metavar="X",
-        help="over-refusal that a chosen threshold may have (%(default)s)",
+        help="largest over-refusal of a chosen threshold (default %(default)s)",
     )
-    add_model_options(parser)
-    add_parallel_option(parser)
-    add_output_options(parser, out="keep everything as JSON", html="write a page with the curve and wrong decisions")
 
 
 async def _refusals(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options)
+    check_writable(options)
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
-    model, answerable = stand_in(options, settings, answerable)
+    model, answerable = model_from_files(options, settings, answerable)
     overrides = NO_MODEL if options.no_model or model else {}
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:

@@ -82,7 +82,7 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
             ([], "Exactly one is needed"),
             (["--steps", "--weights"], "Exactly one is needed"),
             ([grid, "--folds", "1"], "at least 2"),
-            ([grid, "--unanswerable", path], "--unanswerable goes with --answers"),
+            ([grid, "--unanswerable", path], "--unanswerable needs --answers"),
             ([grid, "--answers"], "--answers needs --out DIR"),
             ([grid, *judge], "judge answers in 'llm_model=judge', so it can't judge"),
             ([steps], "the axis `steps` takes as it is, without refine"),

@@ -1,13 +1,17 @@
-"""Files of ours: read and written with errors that name them, documents with a row a line, so that diff reads well."""
+"""Reads and writes files, with errors that name the file and the line; documents have one row per line, for diffs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from eval.errors import EvaluationError
+
+R = TypeVar("R")
 
 
 def read_text(path: str | Path) -> str:
@@ -47,18 +51,26 @@ def write_json_lines(rows: Iterable[Mapping[str, Any]], path: str | Path) -> Non
     write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), path)
 
 
-def text_field(where: str, row: Mapping[str, Any], name: str, *, required: bool = False) -> str:
-    """A text field of a row, stripped; a number counts as text. Raises `EvaluationError` naming place and field."""
-    value = row.get(name)
-    if value is None:
-        value = ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise EvaluationError(f"{where}: {name!r} is {value!r}, it must be a text.")
-    if required and not value.strip():
-        raise EvaluationError(f"{where}: {name!r} is missing or empty.")
-    return value.strip()
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
+Required = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class Row(BaseModel):
+    """A row of a file; numbers are accepted as texts, unknown fields are ignored."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+def parse_row(kind: type[R], where: str, row: Mapping[str, Any]) -> R:
+    """The row as a model or dataclass; null is the same as no value. Raises `EvaluationError` naming place and field."""
+    try:
+        return TypeAdapter(kind).validate_python({name: value for name, value in row.items() if value is not None})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        name = ".".join(map(str, problem["loc"]))
+        if problem["type"] in {"missing", "string_too_short"}:
+            raise EvaluationError(f"{where}: {name!r} is missing or empty.") from error
+        raise EvaluationError(f"{where}: {name!r} is {problem['input']!r}: {problem['msg']}.") from error
 
 
 def save_document(path: str | Path, head: Mapping[str, Any], name: str, rows: Any) -> None:

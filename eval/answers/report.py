@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.answers.result import CELLS, UNANSWERABLE, AnswerResult, AnswerRow
+from eval.answers.result import CELLS, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES
-from eval.measure.result import ALL, MEAN
-from eval.measure.tables import VARIANTS, as_table
+from eval.measure.tables import as_table, row_name
 
 
 def answers_text(result: AnswerResult) -> str:
@@ -17,7 +16,7 @@ def answers_text(result: AnswerResult) -> str:
         rows = [row for row in result.rows if row.contestant == name]
         shown = [measure for measure in MEASURES if any(measure in row.measures for row in rows)]
         lines += [
-            *as_table([name, "n", *shown], [[row_name_of(row), str(row.n), *answer_cells(row, shown)] for row in rows]),
+            *as_table([name, "n", *shown], [[row_name(row), str(row.n), *answer_cells(row, shown)] for row in rows]),
             "",
         ]
     for table in (kind_table(result), effort_table(result)):
@@ -60,14 +59,6 @@ def effort_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
         for one in result.efforts
     ]  # fmt: skip
     return ["an answer takes", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
-
-
-def row_name_of(row: AnswerRow) -> str:
-    """How a row is called in tables."""
-    if row.language in {MEAN, UNANSWERABLE}:
-        return "mean of languages" if row.language == MEAN else UNANSWERABLE
-    language = f"{row.language} cross" if row.cross else row.language
-    return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
 
 
 def answer_cells(row: AnswerRow, measures: Sequence[str]) -> list[str]:

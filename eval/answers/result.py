@@ -18,7 +18,7 @@ from eval.files import load_document, save_document
 from eval.judge.criteria import COMPLETE, FAITHFUL
 from eval.measure.compare import enough_to_judge
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.result import groups
+from eval.measure.result import Row, groups
 
 FORM = "docs-assistant answers 1"
 UNANSWERABLE = "unanswerable"
@@ -26,15 +26,10 @@ CELLS = ("faithful, complete", "faithful, incomplete", "unfaithful, complete", "
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """A contestant's measures in one group; `known` says on how many of the `n` answers each measure rests."""
+class AnswerRow(Row):
+    """A contestant's measures in one group; `known` says how many of the `n` answers have each measure."""
 
     contestant: str
-    language: str
-    variant: str
-    cross: bool
-    n: int
-    measures: Mapping[str, Estimate]
     known: Mapping[str, int]
 
 
@@ -176,7 +171,7 @@ def _row(name: str, group: tuple[str, str, bool], parts: Sequence[Sequence[Score
             measures[measure] = intervals(values, clusters)[0]
             known[measure] = sum(map(len, filled))
     language, variant, cross = group
-    return AnswerRow(name, language, variant, cross, sum(map(len, parts)), measures, known)
+    return AnswerRow(language, variant, cross, sum(map(len, parts)), measures, name, known)
 
 
 def _kind(one: Scored) -> str:

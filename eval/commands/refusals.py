@@ -24,7 +24,8 @@ from eval.commands.options import (
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
 from eval.measure.metrics import Estimate
-from eval.measure.refusals import MOST, RefusalResult, Weighing, weigh
+from eval.measure.refusals import MOST, RefusalResult, weigh
+from eval.measure.retrieval import Plan
 from eval.measure.tables import as_table
 from eval.questions.cases import load_cases, load_unanswerable
 from eval.reports import refusals_page
@@ -58,8 +59,8 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
     overrides = NO_MODEL if options.no_model or model else {}
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:
-            how = Weighing(options.assistant, options.parallel)
-            weighed = await weigh(finder, answerable, unanswerable, how, progress)
+            plan = Plan(parallel=options.parallel, assistant=options.assistant)
+            weighed = await weigh(finder, answerable, unanswerable, plan, progress)
     config = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "answerable": Path(options.answerable).name,

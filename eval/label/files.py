@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import StrictBool
+
 from eval.errors import EvaluationError
-from eval.files import json_lines, read_text, text_field, write_json_lines
+from eval.files import Required, json_lines, parse_row, read_text, write_json_lines
 from eval.label.pool import Pair
 
 SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
@@ -23,10 +25,10 @@ NO = frozenset({"0", "n", "no", "false", "ne", "-"})
 class Label:
     """Whether a passage is relevant to a question, by whose word."""
 
-    case: str
-    chunk: str
-    relevant: bool
-    by: str
+    case: Required
+    chunk: Required
+    relevant: StrictBool
+    by: Required
 
     @property
     def key(self) -> str:
@@ -44,13 +46,7 @@ def load_labels(path: str | Path) -> tuple[Label, ...]:
     path = Path(path)
     if path.suffix.lower() == ".csv":
         return tuple(_from_sheet(path))
-    found = []
-    for where, row in json_lines(path):
-        if not isinstance(row.get("relevant"), bool):
-            raise EvaluationError(f"{where}: 'relevant' must be true or false.")
-        case, chunk, by = (text_field(where, row, name, required=True) for name in ("case", "chunk", "by"))
-        found.append(Label(case, chunk, row["relevant"], by))
-    return tuple(found)
+    return tuple(parse_row(Label, where, row) for where, row in json_lines(path))
 
 
 def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:

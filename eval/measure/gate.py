@@ -17,8 +17,7 @@ import numpy as np
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
 from eval.measure.compare import enough_to_judge
-from eval.measure.depths import Ranks
-from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, intervals
+from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, Ranks, intervals
 from eval.measure.result import ALL, CaseResult, RetrievalResult, groups
 from eval.questions.cases import Case
 

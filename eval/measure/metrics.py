@@ -1,13 +1,14 @@
-"""The measures, as pure functions on ranked pages, and their 95 % bootstrap intervals.
+"""The measures, as pure functions on rankings, and their 95 % bootstrap intervals.
 
-A ranking names each page once, best first; `relevant` holds every page that counts as a hit. Several questions are
-about one page and fail together, so intervals are made by drawing pages, not questions.
+A ranking names each page once, best first; finding any page of `relevant` is right. Several questions are about one page
+and fail together, so the bootstrap resamples pages, not questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, fields
+from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ class Scores:
     f1: float
 
 
+CURVE = ("rr", "hit", "precision", "recall", "f1", "ndcg")
 MEASURES = tuple(field.name for field in fields(Scores))
 
 
@@ -56,23 +58,41 @@ def unique(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The ranks of relevant things: `found` counts from 1, `listed` is the length of the ranking, `relevant` how many
+    relevant things there are in all.
+    """
+
+    found: tuple[int, ...] = ()
+    listed: int = 0
+    relevant: int = 0
+
+
+def ranks_of(ranked: Sequence[str], relevant: Collection[str]) -> Ranks:
+    """The ranks of the relevant ones in a ranking that names each thing once."""
+    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
+    return Ranks(found, len(ranked), len(relevant))
+
+
+def at(ranks: Ranks, k: int) -> tuple[float, ...]:
+    """The measures of `CURVE` for the first k."""
+    found = [rank for rank in ranks.found if rank <= k]
+    if not found or not ranks.relevant:
+        return (0.0,) * len(CURVE)
+    precision = len(found) / min(k, ranks.listed)
+    recall = len(found) / ranks.relevant
+    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(k, ranks.relevant) + 1))
+    gain = sum(1 / log2(rank + 1) for rank in found)
+    return (1 / found[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
+
+
 def score(ranked: Sequence[str], relevant: Collection[str], k: int) -> Scores:
     """The measures of one ranking; `relevant` must not be empty."""
     if k < 1 or not relevant:
         raise ValueError(f"k must be at least 1 and something must be relevant, not {k} and {relevant!r}.")
-    top = unique(ranked)[:k]
-    wanted = frozenset(relevant)
-    ranks = [rank for rank, page in enumerate(top, start=1) if page in wanted]
-    precision = len(ranks) / len(top) if top else 0.0
-    recall = len(ranks) / len(wanted)
-    return Scores(
-        rr=1 / ranks[0] if ranks else 0.0,
-        hit_1=float(ranks[:1] == [1]),
-        hit=float(bool(ranks)),
-        precision=precision,
-        recall=recall,
-        f1=2 * precision * recall / (precision + recall) if ranks else 0.0,
-    )
+    rr, hit, precision, recall, f1, _ = at(ranks_of(unique(ranked), frozenset(relevant)), k)
+    return Scores(rr, float(rr == 1), hit, precision, recall, f1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from app.core.errors import AssistantError
 from app.core.turn import Request
 from eval.errors import EvaluationError
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.retrieval import Finder
+from eval.measure.retrieval import Finder, Plan
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import CHIT_CHAT, Case
 
@@ -167,19 +167,11 @@ class RefusalResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """How it is asked: which assistant, and how many questions at once."""
-
-    assistant: str = ""
-    parallel: int = 4
-
-
 async def weigh(
     finder: Finder,
     answerable: Sequence[Case],
     unanswerable: Sequence[Case],
-    weighing: Weighing,
+    plan: Plan,
     progress: Progress | None = None,
 ) -> tuple[Weighed, ...]:
     """Every question as it was decided.
@@ -189,7 +181,7 @@ async def weigh(
     """
     if not answerable or not unanswerable:
         raise EvaluationError("Questions of both kinds are needed: answerable ones and unanswerable ones.")
-    first = await finder.weigh(Request(answerable[0].messages, weighing.assistant, "eval-warm-up"))
+    first = await finder.weigh(Request(answerable[0].messages, plan.assistant, "eval-warm-up"))
     if first.evidence is None:
         raise EvaluationError("This assistant never declines: its steps in assistants.toml are without `relevance`.")
     kinds = [(case, CROSS if case.cross else ANSWERABLE) for case in answerable]
@@ -197,9 +189,9 @@ async def weigh(
 
     async def ask(position: int, one: tuple[Case, str]) -> Weighed:
         # the case's own id may name the page, so it stays here
-        return await _weighed(finder, Request(one[0].messages, weighing.assistant, f"eval-{position}"), *one)
+        return await _weighed(finder, Request(one[0].messages, plan.assistant, f"eval-{position}"), *one)
 
-    return await in_parallel(kinds, ask, weighing.parallel, progress)
+    return await in_parallel(kinds, ask, plan.parallel, progress)
 
 
 async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> Weighed:

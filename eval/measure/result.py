@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
-from eval.measure.depths import Point, Ranks, points
-from eval.measure.metrics import Estimate, Scores, Values, as_values, estimate
+from eval.measure.depths import Point, points
+from eval.measure.metrics import Estimate, Ranks, Scores, Values, as_values, estimate
 from eval.questions.cases import Case
 
 FORM = "docs-assistant retrieval 2"

@@ -13,8 +13,7 @@ from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
 from app.index.base import Generation
 from eval.errors import EvaluationError
-from eval.measure.depths import Ranks
-from eval.measure.metrics import score, unique
+from eval.measure.metrics import Ranks, ranks_of, score, unique
 from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
@@ -169,10 +168,8 @@ class _Run:
             in_index=bool(self.documents.pages(case.doc)),
             hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
             pages=self._page_ranks(case, hits),
-            chunks=_ranks(
-                [hit.chunk.id for hit in hits], self.plan.labels.get(case.id, proof.chunks if proof else None)
-            ),
-            sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
+            chunks=_ranks(hits, self.plan.labels.get(case.id, proof.chunks if proof else None)),
+            sections=_ranks(hits, proof.placed if proof else None),
             **known,
         )
 
@@ -186,7 +183,7 @@ class _Run:
 
     def _page_ranks(self, case: Case, hits: Sequence[Hit]) -> Ranks:
         labels = unique(self._labels(case, [hit.chunk.url for hit in hits]))
-        return _ranks(labels, frozenset(case.relevant)) or Ranks()
+        return ranks_of(labels, case.relevant)
 
 
 def _step_result(record: StepRecord) -> StepResult:
@@ -198,11 +195,8 @@ def _step_result(record: StepRecord) -> StepResult:
     )
 
 
-def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:
-    if relevant is None:
-        return None
-    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
-    return Ranks(found, len(ranked), len(relevant))
+def _ranks(hits: Sequence[Hit], relevant: frozenset[str] | None) -> Ranks | None:
+    return None if relevant is None else ranks_of([hit.chunk.id for hit in hits], relevant)
 
 
 def _fallbacks(turn: Turn) -> tuple[str, ...]:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eval.measure.compare import Change, Comparison, Difference, RowDifference
-from eval.measure.depths import CURVE
-from eval.measure.metrics import MEASURES, Estimate, title
+from eval.measure.metrics import CURVE, MEASURES, Estimate, title
 from eval.measure.result import ALL, MEAN, RetrievalResult, Row
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
@@ -138,8 +137,6 @@ def _problems(result: RetrievalResult) -> list[str]:
 def row_name(row: Row | RowDifference) -> str:
     """How a row is called in tables."""
     language = "mean of languages" if row.language == MEAN else _language(row.language, cross=row.cross)
-    if row.language == MEAN:
-        return language
     return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
 
 

@@ -18,13 +18,11 @@ from typing import Any
 
 from app.core.turn import Message
 from eval.errors import EvaluationError
-from eval.files import json_lines, read_text, text_field
+from eval.files import Required, Row, Text, json_lines, parse_row, read_text
 
 LIMIT_SEED = 0
 HALVES = {"even": 0, "odd": 1}
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
-_TRUE = frozenset({"true", "1", "yes"})
-_FALSE = frozenset({"false", "0", "no", ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +84,8 @@ def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Cas
 
 def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
     """Questions (id, lang, question, kind) that no page answers."""
-    return tuple(
-        Case(
-            id=text_field(where, row, "id", required=True),
-            language=text_field(where, row, "lang", required=True),
-            question=text_field(where, row, "question", required=True),
-            doc="",
-            variant=text_field(where, row, "kind"),
-        )
-        for where, row in json_lines(Path(path))
-    )
+    rows = (parse_row(_UnanswerableRow, where, row) for where, row in json_lines(path))
+    return tuple(Case(row.id, row.lang, row.question, doc="", variant=row.kind) for row in rows)
 
 
 def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
@@ -135,57 +125,58 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             where = f"{path}:{reader.line_num}"
             if None in row:
                 raise EvaluationError(f"{where}: the row has more fields than the header names.")
-            yield where, {**row, "also": [doc for doc in (row.get("also") or "").split(";") if doc.strip()]}
+            also = [doc for doc in (row.get("also") or "").split(";") if doc.strip()]
+            yield where, {name: value for name, value in row.items() if value} | {"also": also}
     except csv.Error as error:
         raise EvaluationError(f"{path}:{reader.line_num}: this is no valid CSV ({error}).") from error
 
 
+class _UnanswerableRow(Row):
+    id: Required
+    lang: Required
+    question: Required
+    kind: Text = ""
+
+
+class _MessageRow(Row):
+    role: Required
+    content: Required
+
+
+class _CaseRow(Row):
+    question: Required
+    doc: Required
+    lang: Required
+    id: Text = ""
+    variant: Text = ""
+    cross: bool = False
+    also: tuple[Required, ...] = ()
+    answer: Text = ""
+    evidence: Text = ""
+    messages: tuple[_MessageRow, ...] = ()
+    standalone: Text = ""
+
+
 def _case(where: str, row: Mapping[str, Any]) -> Case:
-    earlier, question = _conversation(where, row)
-    said = [message.content for message in earlier]
-    return Case(
-        # by content, so that a row put in between changes no other id
-        id=text_field(where, row, "id") or hashlib.sha256("\0".join((*said, question)).encode()).hexdigest()[:12],
-        language=text_field(where, row, "lang", required=True),
-        question=question,
-        doc=text_field(where, row, "doc", required=True),
-        variant=text_field(where, row, "variant"),
-        cross=_flag(where, row.get("cross")),
-        also=_also(where, row.get("also")),
-        answer=text_field(where, row, "answer"),
-        evidence=text_field(where, row, "evidence"),
-        earlier=earlier,
-        standalone=text_field(where, row, "standalone"),
-    )
-
-
-def _conversation(where: str, row: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
-    """What was said before, and the question."""
-    messages = row.get("messages")
-    if not messages:
-        return (), text_field(where, row, "question", required=True)
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
-        raise EvaluationError(
-            f"{where}: 'messages' is {messages!r}, it must be a list of objects with role and content."
-        )
-    *earlier, last = (
-        Message(text_field(where, one, "role", required=True), text_field(where, one, "content", required=True))
-        for one in messages
-    )
-    if last.role != "user":
+    conversation = row.get("messages")
+    if isinstance(conversation, list) and conversation and isinstance(conversation[-1], dict):
+        row = {**row, "question": conversation[-1].get("content")}
+    read = parse_row(_CaseRow, where, row)
+    if read.messages and read.messages[-1].role != "user":
         raise EvaluationError(f"{where}: the last of the 'messages' must be the question of the user.")
-    return tuple(earlier), last.content
-
-
-def _flag(where: str, value: Any) -> bool:
-    text = "" if value is None else str(value).strip().lower()
-    if text not in _TRUE | _FALSE:
-        raise EvaluationError(f"{where}: 'cross' is {value!r}, it must be true or false.")
-    return text in _TRUE
-
-
-def _also(where: str, value: Any) -> tuple[str, ...]:
-    docs = [] if value is None else value
-    if not isinstance(docs, list) or not all(isinstance(doc, str) and doc.strip() for doc in docs):
-        raise EvaluationError(f"{where}: 'also' is {value!r}, it must be a list of documents.")
-    return tuple(doc.strip() for doc in docs)
+    earlier = tuple(Message(message.role, message.content) for message in read.messages[:-1])
+    texts = (*(message.content for message in earlier), read.question)
+    return Case(
+        # by content: a row added before changes no other id
+        id=read.id or hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
+        language=read.lang,
+        question=read.question,
+        doc=read.doc,
+        variant=read.variant,
+        cross=read.cross,
+        also=read.also,
+        answer=read.answer,
+        evidence=read.evidence,
+        earlier=earlier,
+        standalone=read.standalone,
+    )

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.report import render
-from eval.answers.report import answer_cells, effort_table, kind_table, row_name_of
+from eval.answers.report import answer_cells, effort_table, kind_table
 from eval.answers.result import AnswerResult
 from eval.answers.score import MEASURES, Scored
 from eval.grid.result import GridResult
 from eval.grid.text import explained, grid_rows, validation_text
 from eval.measure.compare import flat
 from eval.measure.conversations import FollowUps
-from eval.measure.depths import CURVE
 from eval.measure.embedding_space import Space
-from eval.measure.metrics import Estimate, title
+from eval.measure.metrics import CURVE, Estimate, title
 from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed
 from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
 from eval.measure.tables import CURVE_NAMES, VARIANTS, difference_cell, row_name
@@ -136,7 +135,7 @@ def answers_page(result: AnswerResult) -> str:
         charts={measure: _answer_bars(result, measure) for measure in SHOWN},
         kinds=kind_table(result),
         efforts=effort_table(result),
-        rows_of=[[row_name_of(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
+        rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
         known=known,
         worst=sorted(result.scored, key=_badness)[:WORST_ANSWERS],
         mistake=_mistake,
@@ -217,7 +216,7 @@ def _answer_bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
     groups: dict[tuple[str, str, bool], list[Bar]] = {}
     for row in result.rows:
         if measure in row.measures and (measure != "language" or row.variant == ALL):
-            bar = Bar(row_name_of(row), row.known[measure], row.measures[measure], names.index(row.contestant))
+            bar = Bar(row_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
             # contestants side by side; a single one by language
             variant = row.variant if len(names) > 1 else ""
             groups.setdefault((row.language, variant, row.cross), []).append(bar)

@@ -12,10 +12,15 @@ from app.core.turn import Completion, Done, Message, Text, Usage
 from app.models.base import CallOptions, Model
 from eval.cache import fingerprint
 from eval.errors import EvaluationError
-from eval.files import json_lines, text_field
+from eval.files import Required, Row, json_lines, parse_row
 from eval.scripted.model import usage_of, words
 
 NAME = "recorded"
+
+
+class _Answer(Row):
+    key: Required
+    text: str
 
 
 class RecordedModel:
@@ -65,7 +70,8 @@ def key_of(messages: Sequence[Message]) -> str:
 
 def load_record(path: str | Path) -> dict[str, str]:
     """Answers by key, from JSONL with `key` and `text`. Raises `EvaluationError` for a wrong line."""
-    record = {text_field(where, row, "key", required=True): _text(where, row) for where, row in json_lines(Path(path))}
+    rows = [parse_row(_Answer, where, row) for where, row in json_lines(path)]
+    record = {row.key: row.text.strip() for row in rows}
     if not record:
         raise EvaluationError(f"{path}: there is no line in it.")
     return record
@@ -78,12 +84,6 @@ def missing_lines(model: RecordedModel) -> str:
         for key, messages in model.missing.items()
     )
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-def _text(where: str, row: Mapping[str, Any]) -> str:
-    if row.get("text") is None:  # an empty one is an answer, too
-        raise EvaluationError(f"{where}: 'text' isn't there: nobody has answered these messages yet.")
-    return text_field(where, row, "text")
 
 
 def _fields(message: Message) -> dict[str, Any]:

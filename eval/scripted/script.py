@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from eval.errors import EvaluationError
-from eval.files import json_lines, text_field
+from eval.files import Required, Row, json_lines, parse_row
 from eval.questions.cases import Case
 
 _NO_KEYWORDS = frozenset({"id", "refined"})
+
+
+class _Output(Row):
+    id: Required
+    refined: Required
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +57,14 @@ def load_script(outputs: str | Path, cases: Sequence[Case]) -> Script:
     questions = {case.id: normal(case.question) for case in cases}
     lines: dict[str, Line] = {}
     for where, row in json_lines(Path(outputs)):
-        id_ = text_field(where, row, "id", required=True)
+        output = parse_row(_Output, where, row)
+        id_ = output.id
         if id_ not in questions:
             raise EvaluationError(f"{where}: the question set has no id {id_!r}. Are the two files of one set?")
         if questions[id_] in lines:
             raise EvaluationError(f"{where}: there already is a line for {questions[id_]!r}.")
         lines[questions[id_]] = Line(
-            refined=text_field(where, row, "refined", required=True),
+            refined=output.refined,
             keywords=dict(_keywords(where, row)),
             imagined={key.removeprefix("hyde_"): str(text) for key, text in row.items() if key.startswith("hyde_")},
         )

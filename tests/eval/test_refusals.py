@@ -13,7 +13,8 @@ from app.core.errors import StoreUnavailable
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit
 from eval.errors import EvaluationError
-from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, weigh
+from eval.measure.retrieval import Plan
 from eval.questions.cases import Case
 from eval.reports import refusals_page
 
@@ -107,7 +108,7 @@ def cases(*questions: str, doc: str = "p") -> list[Case]:
 
 async def test_a_failed_question_is_counted_and_in_no_figure():
     """Neither as refused nor as answered."""
-    weighed = await weigh(Weigher(), cases("good", "weak one"), cases("weak", "broken", "hello", doc=""), Weighing())
+    weighed = await weigh(Weigher(), cases("good", "weak one"), cases("weak", "broken", "hello", doc=""), Plan())
     found = RefusalResult(weighed)
     assert [each.refused for each in weighed] == [False, True, True, False, True]
     assert [each.always for each in weighed] == [False, False, False, False, True]
@@ -119,8 +120,8 @@ async def test_a_failed_question_is_counted_and_in_no_figure():
 async def test_an_assistant_that_never_declines_is_refused():
     """So is a set of one kind alone; errors of the first question are raised as they are."""
     with pytest.raises(EvaluationError, match="relevance"):
-        await weigh(Weigher(), cases("undecided"), cases("weak", doc=""), Weighing())
+        await weigh(Weigher(), cases("undecided"), cases("weak", doc=""), Plan())
     with pytest.raises(EvaluationError, match="both kinds"):
-        await weigh(Weigher(), [], cases("weak", doc=""), Weighing())
+        await weigh(Weigher(), [], cases("weak", doc=""), Plan())
     with pytest.raises(StoreUnavailable):
-        await weigh(Weigher(), cases("broken"), cases("weak", doc=""), Weighing())
+        await weigh(Weigher(), cases("broken"), cases("weak", doc=""), Plan())

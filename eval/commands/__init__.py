@@ -1,4 +1,4 @@
-"""What is typed below `docs-assistant eval`: one file per command; `run` executes what was parsed."""
+"""The commands of `docs-assistant eval`, one file each; `run` executes the parsed arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_commands(commands: Commands) -> None:
 
 
 async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder = open_finder) -> int:
-    """Execute what `add_commands` made argparse parse. Exit code 0, 1 when something failed, 2 for wrong input."""
+    """Execute the parsed arguments. Exit code 0, 1 if something failed, 2 for wrong input."""
     handler: Handler = options.evaluation
     try:
         return await handler(options, settings, open_finder)

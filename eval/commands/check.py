@@ -1,4 +1,4 @@
-"""`eval check FILE`: whether a question set is sound."""
+"""`eval check FILE`: finds mistakes in a question set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eval.questions.cases import Case, load_cases
 from eval.questions.check import Finding, check_form, check_pages, counts
 from eval.questions.documents import Documents, parse_rules
 
-SHOWN = 10
+LISTED = 10
 
 
 def add_command(commands: Commands) -> None:
@@ -63,11 +63,11 @@ def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
     lines += [f"  {lang} {variant or '(no variant)'}: {n}" for (lang, variant), n in sorted(counts(cases).items())]
     for finding in findings:
         lines.append(f"{'ERROR' if finding.error else 'warning'}: {finding.text}{_ids(finding)}")
-    return "\n".join([*lines, "" if findings else "Nothing to complain about."]).rstrip()
+    return "\n".join([*lines, "" if findings else "No errors and no warnings."]).rstrip()
 
 
 def _ids(finding: Finding) -> str:
     if not finding.ids:
         return ""
-    more = f" and {len(finding.ids) - SHOWN} more" if len(finding.ids) > SHOWN else ""
-    return f" ({len(finding.ids)}): {', '.join(finding.ids[:SHOWN])}{more}"
+    more = f" and {len(finding.ids) - LISTED} more" if len(finding.ids) > LISTED else ""
+    return f" ({len(finding.ids)}): {', '.join(finding.ids[:LISTED])}{more}"

@@ -1,4 +1,4 @@
-"""`eval compare A.json B.json`."""
+"""`eval compare A.json B.json`: compares two saved results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eval conversations FILE`: what retrieval makes of follow-up questions."""
+"""`eval conversations FILE`: measures retrieval of follow-up questions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _conversations(options: argparse.Namespace, settings: Settings, open_f
     if len(known) < len(cases):
         sys.stderr.write(
             f"{len(cases) - len(known)} of {len(cases)} conversations end with the same words as another one: a scripted"
-            " model can't tell them apart, so it is measured without them.\n"
+            " model can't distinguish them, so it is measured without them.\n"
         )
     ways: list[_Way] = [("without a model", NO_MODEL, None, cases)]
     if known:
@@ -90,10 +90,10 @@ def _text(measured: Sequence[FollowUps]) -> str:
         rows.append([one.name, *[""] * (len(header) - 1)])
         for row, apart in zip(one.asked.rows, one.difference.rows, strict=True):
             alone = one.standalone.row(row.language, row.variant, cross=row.cross)
-            assert alone is not None  # of the same questions
+            assert alone is not None  # both have the same questions
             figures = [f"{each.measures['rr'].mean:.3f}" for each in (row, alone)]
             rows.append(["  " + row_name(row), str(row.n), *figures, difference_cell(apart.measures["rr"]), ""])
         rows[-1][-1] = f"{100 * one.asked.language_right:.0f} %"
     failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in measured)
-    lost = [f"{failed} searches failed and count as misses."] if failed else []
-    return "\n".join([*as_table(header, rows), "", "* the 95 % interval leaves out 0", *lost])
+    lost = [f"{failed} searches failed: they are misses."] if failed else []
+    return "\n".join([*as_table(header, rows), "", "* the 95 % interval doesn't contain 0", *lost])

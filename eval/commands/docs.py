@@ -1,4 +1,4 @@
-"""`eval docs`: retrieval over this product's own documentation, from its pages to the figures. `make eval` runs it."""
+"""`eval docs`: indexes this product's own documentation and measures retrieval over it. `make eval` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eval gate`: exit code 1 when retrieval or answers got worse than a kept baseline."""
+"""`eval gate`: exits with 1 if retrieval or answers are worse than a saved baseline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _gate(options: argparse.Namespace, settings: Settings, open_finder: Op
     gate = judge(result, baseline, options.max_drop)
     head = (
         f"{gate.n} questions against the baseline, difference of MRR@{result.k} with 95 % interval,\n"
-        "of the right page, the chunk with the evidence, and that chunk with its section:"
+        "for the right page, the chunk with the evidence, and that chunk with its section:"
     )
     sys.stdout.write(_text(head, gate, options.max_drop) + "\n")
     return OK if gate.passed and not result.failed else FAILED
@@ -68,7 +68,7 @@ def _answers(options: argparse.Namespace) -> int:
         f"{gate.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"
         " rows together):"
     )
-    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again before you trust it.\n"
+    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again first.\n"
     sys.stdout.write(_text(head, gate, options.max_drop) + "\n" + (lost if result.failed or result.malformed else ""))
     return OK if gate.passed and not result.failed and not result.malformed else FAILED
 
@@ -81,7 +81,7 @@ def _updated(path: str, n: int) -> int:
 def _text(head: str, gate: Gate, max_drop: float) -> str:
     lines = [head, *map(_line, gate.verdicts)]
     if gate.new or gate.gone:
-        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
+        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or changed.")
     allowed = f"more than {max_drop:g} with an interval below 0"
     lines.append(
         f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."

@@ -1,4 +1,4 @@
-"""`eval generate`: a question set from the indexed pages by the language model."""
+"""`eval generate`: lets the language model write a question set about the indexed pages."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
     prompts = load_prompts(settings.languages, settings.prompts)
     jobs = plan(await _pages(settings, options.pages), prompts, _wanted(options))
     if not jobs:
-        raise EvaluationError("No indexed page in a configured language has enough text to ask about.")
+        raise EvaluationError("No indexed page in a configured language has enough text for questions.")
     model = open_model(settings)
     if model is None:
-        raise SettingsError("Questions are made by a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
+        raise SettingsError("A language model writes the questions: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     with Cache(output_folder(options) / "generated.jsonl") as cache:
         try:
@@ -94,7 +94,7 @@ async def _pages(settings: Settings, limit: int | None) -> list[Page]:
 def _wanted(options: argparse.Namespace) -> Wanted:
     variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
     if not variants or set(variants) - set(STYLES):
-        raise EvaluationError(f"--variants {options.variants}: known are {', '.join(STYLES)}.")
+        raise EvaluationError(f"--variants {options.variants}: the variants are {', '.join(STYLES)}.")
     return Wanted(options.per_page, variants, options.follow_ups, options.unanswerable)
 
 
@@ -109,7 +109,7 @@ def _confirmed(options: argparse.Namespace, jobs: Sequence[Job], model: Model) -
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise EvaluationError("Nobody is here to agree to that: say --yes.")
+        raise EvaluationError("There is no terminal to ask for confirmation: add --yes.")
     sys.stderr.write("Go on? [y/N] ")
     return sys.stdin.readline().strip().lower() in {"y", "yes", "a", "ano"}
 
@@ -119,11 +119,11 @@ def _report(made: Generated, written: Sequence[str]) -> int:
         f"{len(made.questions)} questions, {len(made.follow_ups)} follow-ups, {len(made.unanswerable)} unanswerable"
     )
     lines = [f"{counts} in {', '.join(written) or 'no file'}."]
-    lines += [f"  refused: {n} ({reason})" for reason, n in made.refused.most_common()]
+    lines += [f"  rejected: {n} ({reason})" for reason, n in made.refused.most_common()]
     if made.unanswerable:
-        lines.append("Read the unanswerable ones: a model guesses what your pages don't say.")
+        lines.append("Read the unanswerable questions: the model guesses what your pages don't say.")
     if made.failed:
-        lines.append(f"{len(made.failed)} calls failed. Run it again: only these are asked anew.")
+        lines.append(f"{len(made.failed)} calls failed. Run it again: it repeats only these.")
         lines += [f"  {error}" for error in made.failed[:LISTED]]
     sys.stdout.write("\n".join(lines) + "\n")
     return FAILED if made.failed or not written else OK

@@ -1,4 +1,4 @@
-"""`eval grid FILE`: one question set over many configurations: settings, steps, prompts, models, or the fusion's weights."""
+"""`eval grid FILE`: measures one question set with many settings, steps, prompts, models or fusion weights."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def add_command(commands: Commands) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """What was asked for, and what it is asked with."""
+    """The arguments of a run, and what it asks with."""
 
     options: argparse.Namespace
     settings: Settings
@@ -111,8 +111,10 @@ class _Run:
 
 
 async def _grid(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    _refuse_contradictions(options, settings)
-    options.parallel = options.parallel or (1 if options.answers else 4)  # milliseconds are of one answer at a time
+    _check_options(options, settings)
+    options.parallel = options.parallel or (
+        1 if options.answers else 4
+    )  # with one answer at a time, milliseconds are those of an answer
     model, known = model_from_files(options, settings, load_cases(options.file))
     known = half(known, options.half) if options.half else known
     everything = (*known, *(load_unanswerable(options.unanswerable) if options.unanswerable else ()))
@@ -135,24 +137,24 @@ async def _grid(options: argparse.Namespace, settings: Settings, open_finder: Op
     return FAILED if result.failed else OK
 
 
-def _refuse_contradictions(options: argparse.Namespace, settings: Settings) -> None:
+def _check_options(options: argparse.Namespace, settings: Settings) -> None:
     if sum((bool(options.grid), options.steps, options.weights)) != 1:
-        raise EvaluationError("Exactly one is needed: GRID.toml, --steps or --weights.")
+        raise EvaluationError("Give exactly one of GRID.toml, --steps and --weights.")
     if options.folds < 0 or options.folds == 1:
         raise EvaluationError(f"--folds {options.folds}: at least 2 are needed.")
     given = [name for name in ANSWERS_ONLY if getattr(options, name)]
     if given and not options.answers:
         raise EvaluationError(f"--{given[0].replace('_', '-')} needs --answers.")
     if options.answers and not options.out:
-        raise EvaluationError("--answers needs --out DIR: answers are kept there.")
+        raise EvaluationError("--answers needs --out DIR: answers are saved there.")
     if options.weights and (options.answers or options.html):
-        raise EvaluationError("--weights searches only: it excludes --answers and --html.")
+        raise EvaluationError("--weights only searches: it excludes --answers and --html.")
     check_judge(options, settings)
     check_writable(options, *(("html",) if options.answers else ("out", "html")))
 
 
 async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration]:
-    """Those that were asked for; the file `assistants` is written where their steps differ."""
+    """The requested configurations; writes the file `assistants` if their steps differ."""
     options = run.options
     found = load_grid(options.grid) if options.grid else ()
     if options.steps or any(one.steps for one in found):
@@ -175,7 +177,7 @@ async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration
 
 
 async def _retrieval(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
-    """Retrieval with each configuration, on an index of its own where it needs one."""
+    """Retrieval with each configuration, on a separate index if it needs one."""
     options = run.options
     for one in configurations:
         top_k = Settings.load(**one.settings).top_k
@@ -201,7 +203,9 @@ async def _retrieval(run: _Run, configurations: Sequence[Configuration]) -> list
 
 
 async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
-    """Whole answers with each configuration, and of every other contestant; their measures are kept beside them."""
+    """Whole answers with each configuration and of every other contestant; writes their measures to the directory of
+    --out.
+    """
     options, settings = run.options, run.settings
     async with opened(settings, model=run.model) as assistants:
         wanted = [one for one in configurations if not one.needs]
@@ -218,13 +222,15 @@ async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[M
 
 
 async def _weights(run: _Run) -> int:
-    """The best weights for each question language; hundreds are tried on results that were searched once."""
+    """The best weights for each question language. Each question is searched once; hundreds of weights are computed
+    from that.
+    """
     options, tried = run.options, fusion_settings()
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with run.open_finder(run.overrides, run.model) as finder:
             searched = await search(finder, run.cases, options.assistant, progress)
     documents = Documents((), parse_rules(options.doc_map))
-    with progress_bar("Trying") as progress:
+    with progress_bar("Fusing") as progress:
         values = table_of(searched, tried, documents, options.k, progress)
     baselines = {
         "the settings in force": reciprocal_ranks(searched, documents, options.k),

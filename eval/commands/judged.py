@@ -1,4 +1,4 @@
-"""Answers measured, with a judge where one is named: what `eval run`, `eval grid --answers` and `eval label` share."""
+"""Measures answers, with a judge if one is configured; `eval run`, `eval grid --answers` and `eval label` use it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from eval.reports import answers_page
 
 
 def check_judge(options: argparse.Namespace, settings: Settings) -> None:
-    """Raises `EvaluationError` for a judge that is named in part, or that would judge its own answers."""
+    """Raises `EvaluationError` if only a part of the judge is configured, or if it would judge its own answers."""
     if bool(options.judge_url) != bool(options.judge_model):
         raise EvaluationError("--judge-url and --judge-model need each other.")
     if options.judge_model and options.judge_model == settings.llm_model:
@@ -37,7 +37,7 @@ def check_judge(options: argparse.Namespace, settings: Settings) -> None:
 
 @asynccontextmanager
 async def judging(options: argparse.Namespace, folder: Path) -> AsyncIterator[Judge]:
-    """The judge that the options name, with what it said before."""
+    """The judge of the options, with its earlier judgements."""
     endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
     model = OpenAIModel(endpoint, options.judge_model)
     pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
@@ -55,7 +55,7 @@ async def measured(
     cases: Sequence[Case],
     answers: Sequence[Answer],
 ) -> AnswerResult:
-    """The answers with their measures, judged where a judge is named."""
+    """The answers with their measures, judged if a judge is configured."""
     by_id = {case.id: case for case in cases}
     judgements = await _judged(options, by_id, answers)
     detector = LanguageDetector(assistants.prompts.languages, settings.default_language)
@@ -82,7 +82,7 @@ async def _judged(
 
 
 def write_answers(result: AnswerResult, options: argparse.Namespace) -> None:
-    """Keep the result in the directory of --out: answers.json, answers.html, and Evidently's page where it is wanted."""
+    """Write answers.json and answers.html to the directory of --out, and Evidently's page with --evidently."""
     folder = Path(options.out)
     result.save(folder / "answers.json")
     write_text(answers_page(result), folder / "answers.html")

@@ -1,4 +1,6 @@
-"""`eval label FILE`: are the passages that any search finds relevant? By a model, or by a person in the terminal."""
+"""`eval label FILE`: labels found passages as relevant or not, by a model or by a person in the terminal; `eval
+agreement`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from eval.label.files import Label, drawn, load_labels, write_labels, write_shee
 from eval.label.pool import RELEVANT, Pair, pairs, pooled
 from eval.questions.cases import load_cases, sample
 
-SHOWN = 1500
+LONGEST_PASSAGE = 1500
 
 
 def add_command(commands: Commands) -> None:
@@ -61,7 +63,7 @@ async def _label(options: argparse.Namespace, settings: Settings, open_finder: O
     labels = await _by_model(options, folder, found) if options.judge_url else None
     if not (options.sheet or options.person):
         if labels is None:
-            raise EvaluationError("Who shall judge? Name --judge-url and --judge-model, or --sheet, or --person.")
+            raise EvaluationError("No judge: give --judge-url and --judge-model, or --sheet, or --person.")
         return OK if len(labels) == len(found) else FAILED
     return _by_people(options, folder, found)
 
@@ -92,7 +94,7 @@ async def _by_model(options: argparse.Namespace, folder: Path, found: Sequence[P
     failed = sum(bool(one.error) for one in judgements)
     sys.stdout.write(
         f"{folder / 'labels.jsonl'}: {len(labels)} labels, {relevant} relevant. The model was unsure of {unsure};"
-        f" {failed} failed{' and are asked anew when you run it again' if failed else ''}.\n"
+        f" {failed} failed{' and are asked again in the next run' if failed else ''}.\n"
     )
     return labels
 
@@ -105,22 +107,22 @@ def _as_label(judgement: Judgement, by: str) -> Label:
 def _by_people(options: argparse.Namespace, folder: Path, found: Sequence[Pair]) -> int:
     kept = folder / "labels.jsonl"
     if not kept.is_file():
-        raise EvaluationError(f"{kept} isn't there: let a model label first, so that half of the sample is relevant.")
+        raise EvaluationError(f"{kept} doesn't exist: let a model label first, so that half of the sample is relevant.")
     chosen = drawn(found, load_labels(kept), options.samples)
     if options.sheet:
         write_sheet(chosen, folder / "sheet.csv")
-        sys.stdout.write(f"{folder / 'sheet.csv'}: {len(chosen)} pairs; fill in the column relevant with yes or no.\n")
+        sys.stdout.write(f"{folder / 'sheet.csv'}: {len(chosen)} pairs; write yes or no into the column relevant.\n")
     if options.person:
         write_labels(_asked(chosen, options.person), folder / f"{options.person}.jsonl")
     return OK
 
 
 def _asked(chosen: Sequence[Pair], person: str) -> list[Label]:
-    """One after the other; q ends, s leaves one out."""
+    """The labels of a person, asked pair by pair; q ends, s skips a pair."""
     labels: list[Label] = []
     for number, pair in enumerate(chosen, start=1):
         sys.stdout.write(
-            f"\n--- {number} of {len(chosen)}\nQUESTION: {pair.question}\n{pair.url}\n\n{pair.passage[:SHOWN]}\n\n"
+            f"\n--- {number} of {len(chosen)}\nQUESTION: {pair.question}\n{pair.url}\n\n{pair.passage[:LONGEST_PASSAGE]}\n\n"
         )
         while True:
             sys.stdout.write("Does the passage help to answer the question? [y]es [n]o [s]kip [q]uit ")

@@ -1,4 +1,4 @@
-"""`eval refusals FILE --answerable FILE`: whether the assistant declines what it should, and nothing else."""
+"""`eval refusals FILE --answerable FILE`: measures whether the assistant refuses unanswerable questions only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eval.commands.options import (
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
 from eval.measure.metrics import Estimate
-from eval.measure.refusals import MOST, RefusalResult, weigh
+from eval.measure.refusals import MOST, RefusalResult, decide
 from eval.measure.retrieval import Plan
 from eval.measure.tables import as_table
 from eval.questions.cases import load_cases, load_unanswerable
@@ -60,20 +60,20 @@ async def _refusals(options: argparse.Namespace, settings: Settings, open_finder
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with open_finder(overrides, model) as finder:
             plan = Plan(parallel=options.parallel, assistant=options.assistant)
-            weighed = await weigh(finder, answerable, unanswerable, plan, progress)
+            decisions = await decide(finder, answerable, unanswerable, plan, progress)
     config = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "answerable": Path(options.answerable).name,
         **configuration(options.file, settings, overrides, model_name(options, settings, model)),
     }
     report_missing(options, model, len(answerable) + len(unanswerable))
-    result = RefusalResult(weighed, options.most, config)
+    result = RefusalResult(decisions, options.most, config)
     finish(options, result.summary(), text=lambda: _text(result), html=lambda: refusals_page(result))
     return FAILED if result.failed else OK
 
 
 def _text(result: RefusalResult) -> str:
-    header = ["", "n", "refused, 95 %", "taken for small talk"]
+    header = ["", "n", "refused, 95 %", "treated as small talk"]
     rows = [
         [f"{one.kind}, {one.language}", str(one.n), _percent(one.refused), f"{100 * one.smalltalk:.0f} %"]
         for one in result.shares
@@ -86,7 +86,7 @@ def _text(result: RefusalResult) -> str:
             f"At {now.threshold:g}: {100 * now.recall:.0f} % of the unanswerable are refused, {100 * now.over_refusal:.1f} %"
             f" of the answerable. Separation {result.separation:.3f} (1 is perfect, .5 is chance)."
         ),
-        f"Thresholds, recall and over-refusal (chosen for the best recall at no more than {100 * result.most:g} %):",
+        f"Thresholds, recall and over-refusal (chosen: the best recall with at most {100 * result.most:g} %):",
     ]
     near = [p for p in result.curve if round(p.threshold * 50) % 5 == 0]
     lines += [f"  {p.threshold:.1f}: {100 * p.recall:3.0f} %  {100 * p.over_refusal:4.1f} %" for p in near]
@@ -96,7 +96,9 @@ def _text(result: RefusalResult) -> str:
         for one in result.choices
     ]
     if result.failed:
-        lines.append(f"{len(result.failed)} questions failed and are in no figure: {result.failed[0].error}")
+        lines.append(
+            f"{len(result.failed)} questions failed and are in no figure, the first with: {result.failed[0].error}"
+        )
     return "\n".join(lines)
 
 

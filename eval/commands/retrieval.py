@@ -1,4 +1,4 @@
-"""`eval retrieval FILE`: whether the right pages are found."""
+"""`eval retrieval FILE`: measures whether the right pages are found."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def _retrieval(options: argparse.Namespace, settings: Settings, open_finde
 
 
 def plan_of(options: argparse.Namespace, settings: Settings) -> tuple[Plan, dict[str, Any]]:
-    """The plan, and the setting that lets the assistant find as many passages as it needs."""
+    """The plan, and the setting with which the assistant finds enough passages for it."""
     # k pages can't come from fewer than k passages
     passages = options.passages or max(settings.top_k, options.k)
     asked = max(passages, DEPTH) if options.deep else passages
@@ -87,7 +87,7 @@ def plan_of(options: argparse.Namespace, settings: Settings) -> tuple[Plan, dict
 async def write_report(
     result: RetrievalResult, options: argparse.Namespace, generation: Generation, embedder: Embedder
 ) -> None:
-    """The page that --html names, with the picture of the embedding space."""
+    """Write the page of --html, with the picture of the embedding space."""
     before = load_result(options.against) if options.against else None
     write_text(retrieval_page(result, before, await draw(generation, embedder)), options.html)
 
@@ -102,7 +102,7 @@ def finish_retrieval(result: RetrievalResult, options: argparse.Namespace) -> in
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Raises `EvaluationError` before a run, for files that it couldn't write or read at its end."""
+    """Raises `EvaluationError` before a run, for files that can't be written or read at its end."""
     check_writable(options)
     if options.against:
         load_result(options.against)
@@ -111,7 +111,7 @@ def check_files(options: argparse.Namespace) -> None:
 def _chosen(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Case, ...]:
     chosen = [case for case in cases if not (options.no_cross and case.cross)]
     if not chosen:
-        raise EvaluationError(f"{options.file}: no question is left to ask.")
+        raise EvaluationError(f"{options.file}: no question is left.")
     asked = sample(chosen, options.limit or len(chosen))
     if options.after_another and not (asked := after_another(asked)):
         raise EvaluationError(f"{options.file}: no two questions of a language are about different pages.")

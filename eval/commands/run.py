@@ -1,4 +1,4 @@
-"""`eval run FILE`: contestants answer a set, and the answers are measured, with a judge or without."""
+"""`eval run FILE`: contestants answer a question set, and their answers are measured, with or without a judge."""
 
 from __future__ import annotations
 

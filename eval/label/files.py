@@ -1,4 +1,4 @@
-"""Labels as files: one JSON object a line, and sheets for people who rather fill in a table."""
+"""Files of labels: one JSON object per line, and sheets that people fill in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO = frozenset({"0", "n", "no", "false", "ne", "-"})
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Whether a passage is relevant to a question, by whose word."""
+    """Whether a passage is relevant to a question, and whose label this is."""
 
     case: Required
     chunk: Required
@@ -32,17 +32,17 @@ class Label:
 
     @property
     def key(self) -> str:
-        """The pair it is about."""
+        """The key of the labelled pair."""
         return f"{self.case}\0{self.chunk}"
 
 
 def write_labels(labels: Iterable[Label], path: str | Path) -> None:
-    """Keep labels. Raises `EvaluationError` where the file can't be written."""
+    """Write labels. Raises `EvaluationError` if the file can't be written."""
     write_json_lines(map(asdict, labels), path)
 
 
 def load_labels(path: str | Path) -> tuple[Label, ...]:
-    """Labels of a .jsonl file, or of a sheet (.csv) whose column `relevant` was filled in; empty cells are left out."""
+    """Labels of a .jsonl file, or of a sheet (.csv) with a completed column `relevant`; empty cells are left out."""
     path = Path(path)
     if path.suffix.lower() == ".csv":
         return tuple(_from_sheet(path))
@@ -50,7 +50,7 @@ def load_labels(path: str | Path) -> tuple[Label, ...]:
 
 
 def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
-    """Ids of the relevant chunks by case; a case all of whose passages are irrelevant has none, but is there."""
+    """Ids of the relevant chunks by case; a case without relevant passages has an empty set."""
     found: dict[str, set[str]] = {}
     for label in labels:
         of_case = found.setdefault(label.case, set())
@@ -60,7 +60,7 @@ def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
 
 
 def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
-    """A sample for people: half of it what the model calls relevant, in an order that doesn't tell."""
+    """A sample for people: the model calls half of it relevant, but the order doesn't show which half."""
     verdict = {label.key: label.relevant for label in labels}
     dice = random.Random(SEED)  # noqa: S311  # a sample, no secret
     chosen: list[Pair] = []
@@ -72,9 +72,9 @@ def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
 
 
 def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
-    """A table with an empty column `relevant`. Raises `EvaluationError` where it can't be written."""
+    """Write a sheet with an empty column `relevant`. Raises `EvaluationError` if that fails."""
     try:
-        with Path(path).open("w", encoding="utf-8-sig", newline="") as file:  # spreadsheets need the mark
+        with Path(path).open("w", encoding="utf-8-sig", newline="") as file:  # spreadsheets need the byte order mark
             table = csv.DictWriter(file, SHEET)
             table.writeheader()
             table.writerows({**asdict(pair), "relevant": ""} for pair in pairs)
@@ -85,7 +85,7 @@ def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
 def _from_sheet(path: Path) -> Iterable[Label]:
     text = read_text(path)
     head = text.partition("\n")[0]
-    # where a comma divides decimals, as in Czech, spreadsheets divide cells by semicolons
+    # with a decimal comma, as in Czech, spreadsheets separate cells by semicolons
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
     if not {"case", "chunk", "relevant"} <= set(reader.fieldnames or ()):
         raise EvaluationError(f"{path}: a sheet has the columns case, chunk and relevant.")

@@ -1,4 +1,4 @@
-"""Measures at several depths, of pages and of chunks: which ranks were right, and what follows from that."""
+"""Measures at several depths, of pages and of chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval.measure.metrics import CURVE, Estimate, Ranks, at, intervals
 from eval.questions.cases import Case
 
 CUTOFFS = (1, 3, 5, 10, 15, 20)
-DEPTH = 40  # passages: with two of a page at most, they hold 20 pages
+DEPTH = 40  # passages: with at most two per page, these are at least 20 pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Point:
 
 
 def points(level: str, ranked: Sequence[tuple[Case, Ranks | None]], depth: int) -> tuple[Point, ...]:
-    """Language by language, then the mean of them; questions across languages and those without ranks are left out."""
+    """Points by language, then the mean of languages; questions across languages and those without ranks are left out."""
     known = [(case, ranks) for case, ranks in ranked if ranks is not None and not case.cross]
     languages = sorted({case.language for case, _ in known})
     wholes = {code: [(case, ranks) for case, ranks in known if case.language == code] for code in languages}
     groups = [(code, [whole]) for code, whole in wholes.items()]
     if len(groups) > 1:
         groups.append(("mean", list(wholes.values())))
-    # two passages of a page are allowed, so twice as many are needed; at 5 it is what the main table has
+    # a page may have two passages, so twice as many are needed; up to 5 as in the main table
     reach = depth if level == "chunk" else max(depth // 2, min(depth, 5))
     return tuple(
         Point(level, language, k, sum(map(len, parts)), _measures(parts, k))

@@ -24,9 +24,9 @@ CONFIDENCE = 0.95
 class Scores:
     """The measures of one question, each 0..1.
 
-    All but `hit_1` look at the first k pages. Precision is the share of relevant ones among the pages
-    found (k at most, fewer where fewer came back; 0 where none did), so a short ranking isn't punished
-    for places it left empty. Recall is the share of the relevant pages that were found.
+    All but `hit_1` use the first k pages. Precision is the share of relevant pages among the found ones (at most k; 0
+    if none was found), so a short ranking isn't penalised for empty places. Recall is the share of the relevant pages
+    that were found.
     """
 
     rr: float
@@ -42,7 +42,7 @@ MEASURES = tuple(field.name for field in fields(Scores))
 
 
 def title(measure: str, k: int) -> str:
-    """How a measure is called in tables."""
+    """The name of a measure in tables."""
     return {
         "rr": f"MRR@{k}",
         "hit_1": "hit@1",
@@ -133,14 +133,13 @@ def intervals(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
-    """An estimate for each column. `clusters` names the page of each row, part by part: pages are drawn anew.
+    """An estimate for each column. `clusters` names the page of each row, by part: the bootstrap resamples pages.
 
-    Parts are drawn apart, so that each keeps its weight. Give one part for a plain mean, and differences
-    (B - A, row by row) for a paired comparison. Without clusters, or where all rows are of one page, each
-    row is drawn on its own.
+    Each part is resampled separately, so that it keeps its weight. Pass one part for a plain mean, and differences (B -
+    A, row by row) for a paired comparison. Without clusters, or if all rows are about one page, rows are resampled.
     """
     if not parts or not all(len(part) for part in parts):
-        raise ValueError("There is no mean of no questions.")
+        raise ValueError("There is no mean without questions.")
     random = np.random.default_rng(seed)
     means = np.mean([part.mean(axis=0) for part in parts], axis=0)
     names = clusters or [[str(row) for row in range(len(part))] for part in parts]
@@ -159,6 +158,6 @@ def _resampled_means(part: Values, clusters: Sequence[str], resamples: int, rand
     n = int(of_row.max()) + 1
     sums, sizes = np.zeros((n, part.shape[1])), np.bincount(of_row, minlength=n).astype(np.float64)
     np.add.at(sums, of_row, part)
-    # how often each cluster is drawn, as one matrix product for all the measures; clusters differ in size
+    # the number of times each cluster is drawn, for all measures in one matrix product; clusters differ in size
     counts = random.multinomial(n, np.full(n, 1 / n), size=resamples)
     return np.asarray(counts @ sums / (counts @ sizes)[:, None], dtype=np.float64)

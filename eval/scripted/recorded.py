@@ -1,4 +1,4 @@
-"""What a language model once answered, by exactly what it was asked; what isn't there is kept, to be answered later."""
+"""Repeats the answers that a language model gave to exactly the same messages, and collects the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class _Answer(Row):
 
 
 class RecordedModel:
-    """A `Model` that repeats the answers of a record, asks `otherwise` for the rest, else raises `ModelError`.
+    """A `Model` that repeats the answers of a record, asks `otherwise` for others, and raises `ModelError` for the
+    rest.
 
-    `missing` holds the messages that neither could answer, by their key in a record.
+    `missing` has the messages that neither could answer, by their key in a record.
     """
 
     def __init__(self, record: Mapping[str, str], otherwise: Model | None = None) -> None:
@@ -36,7 +37,7 @@ class RecordedModel:
         self.otherwise = otherwise
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer; options change nothing in a recorded one."""
+        """The whole answer; options are ignored for a recorded one."""
         key = key_of(messages)
         if key in self._record:
             return Completion(self._record[key], usage_of(messages, self._record[key]))
@@ -60,11 +61,11 @@ class RecordedModel:
         yield Done()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: it holds no connection."""
 
 
 def key_of(messages: Sequence[Message]) -> str:
-    """The key of these messages in a record: another prompt, passage or question has another one."""
+    """The key of these messages in a record; it depends on every word of them."""
     return fingerprint(*(part for message in messages for part in (message.role, message.content)))
 
 
@@ -73,12 +74,12 @@ def load_record(path: str | Path) -> dict[str, str]:
     rows = [parse_row(_Answer, where, row) for where, row in json_lines(path)]
     record = {row.key: row.text.strip() for row in rows}
     if not record:
-        raise EvaluationError(f"{path}: there is no line in it.")
+        raise EvaluationError(f"{path}: it contains no line.")
     return record
 
 
 def missing_lines(model: RecordedModel) -> str:
-    """What the model was asked in vain, as lines of a record whose `text` is still null."""
+    """The unanswered messages as lines of a record, with null as `text`."""
     lines = (
         {"key": key, "messages": [_fields(message) for message in messages], "text": None}
         for key, messages in model.missing.items()

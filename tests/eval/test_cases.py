@@ -58,7 +58,7 @@ def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "isn't JSON"),
         ("[]", "JSON object"),
         ('{"lang":"en","doc":"d"}', "'question' is missing"),
         ('{"lang":"en","doc":"d","question":"  "}', "'question' is missing or empty"),

@@ -97,7 +97,7 @@ def test_gains_inside_the_noise_are_refused(monkeypatch):
     assert sum(one.accepted for one in choices) <= 2  # the interval itself errs once in 40
     refused = next(one for one in found if not one.choices[0].accepted)
     assert "DOCS_VECTOR_WEIGHT" not in validation_text(refused, 5)
-    assert "keep what is set" in validation_text(refused, 5)
+    assert "keep the settings" in validation_text(refused, 5)
 
 
 def test_too_few_pages_or_questions_are_refused():

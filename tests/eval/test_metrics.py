@@ -97,9 +97,9 @@ def test_paired_differences_are_told_from_noise():
 
 
 def test_no_questions_have_no_mean():
-    with pytest.raises(ValueError, match="no questions"):
+    with pytest.raises(ValueError, match="without questions"):
         estimate([])
-    with pytest.raises(ValueError, match="no questions"):
+    with pytest.raises(ValueError, match="without questions"):
         estimate([as_values([])])
 
 

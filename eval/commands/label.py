@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.core.settings import Settings
-from app.core.turn import Request
 from eval.commands.judged import judging
 from eval.commands.options import (
     FAILED,
@@ -26,6 +25,7 @@ from eval.commands.options import (
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.errors import EvaluationError
+from eval.grid.weights import search
 from eval.judge import Judgement, Task
 from eval.label.agreement import Agreement, agreement
 from eval.label.files import Label, drawn, load_labels, write_labels, write_sheet
@@ -74,11 +74,8 @@ async def _pool(options: argparse.Namespace, open_finder: OpenFinder) -> list[Pa
     found: list[Pair] = []
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with open_finder({}) as finder:
-            for number, case in enumerate(cases, start=1):
-                turn = await finder.find(Request(case.messages, id=f"eval-{number}"))
-                if turn.legs and turn.search:
-                    found += await pairs(turn.generation, case, pooled(turn.legs, turn.search))
-                progress(number, len(cases))
+            for one in await search(finder, cases, "", progress):
+                found += await pairs(one.generation, one.case, pooled(one.legs, one.query))
     return found
 
 

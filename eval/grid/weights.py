@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.core.turn import Request
 from app.core.types import Legs, Query
+from app.index.base import Generation
 from app.index.ranking.fuse import fuse
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration
@@ -33,6 +34,7 @@ class Searched:
     case: Case
     legs: Legs
     query: Query
+    generation: Generation
 
 
 def fusion_settings() -> tuple[Configuration, ...]:
@@ -58,8 +60,8 @@ async def search(finder: Finder, cases: Sequence[Case], assistant: str, progress
     for number, case in enumerate(cases, start=1):
         turn = await finder.find(Request(case.messages, assistant, f"eval-{number}"))
         if turn.legs is None or turn.search is None:
-            raise EvaluationError("The assistant has no step `retrieve`: there is nothing to tune.")
-        found.append(Searched(case, turn.legs, turn.search))
+            raise EvaluationError("The assistant has no step `retrieve`, so it does not search.")
+        found.append(Searched(case, turn.legs, turn.search, turn.generation))
         progress(number, len(cases))
     return found
 

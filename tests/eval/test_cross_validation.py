@@ -45,7 +45,9 @@ def searched(i: int, dice: random.Random, lexical: float, vector: float, share: 
     query = Query(
         (LexicalText("en", "q"),), vector=(1.0,), language="en", lexical_weight=1 - share, vector_weight=share
     )
-    return Searched(Case(f"q{i}", "en", f"question {i}", f"p{right}"), Legs(leg(lexical), leg(vector)), query)
+    return Searched(
+        Case(f"q{i}", "en", f"question {i}", f"p{right}"), Legs(leg(lexical), leg(vector)), query, generation=None
+    )
 
 
 def set_of(seed: int, *, lexical: float, vector: float, share: float = 0.2) -> list[Searched]:

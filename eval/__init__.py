@@ -1,1 +1,1 @@
-"""Measures the service: retrieval over question sets, and comparisons of two runs."""
+"""Measures the service: retrieval, refusals and answers over question sets, and compares results."""

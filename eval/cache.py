@@ -1,4 +1,4 @@
-"""Results kept as they come, a line each: what was paid for once isn't asked again, even after a kill."""
+"""Saves results immediately, one per line, so that no paid call is repeated, even if the process was killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fingerprint(*parts: str) -> str:
 
 
 class Cache:
-    """Rows by key in a JSONL file; use it as `with`. A line that a kill cut off is dropped. "" keeps nothing."""
+    """Rows by key in a JSONL file, used with `with`. Drops an incomplete last line. An empty path saves nothing."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path) if path else None
@@ -40,18 +40,18 @@ class Cache:
             self._file.close()
 
     def get(self, key: str) -> Mapping[str, Any] | None:
-        """What was kept under the key."""
+        """The row saved under the key."""
         return self._rows.get(key)
 
     def put(self, key: str, row: Mapping[str, Any]) -> None:
-        """Keep a row; it has left this process when the call returns."""
+        """Save a row; it is written when the call returns."""
         self._rows[key] = row
         if self._file:
             self._file.write(json.dumps({"key": key, **row}, ensure_ascii=False) + "\n")
             self._file.flush()
 
     def _read(self, path: Path) -> bool:
-        """False when the file ends in the middle of a line."""
+        """False if the file ends in the middle of a line."""
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
@@ -66,6 +66,8 @@ class Cache:
 
 
 def _is_cut(line: str) -> bool:
-    """True for the beginning of a line of ours: a kill cut it off, and what it held is asked again."""
+    """True for the beginning of a line of ours: the process was killed while writing it, so its question is asked
+    again.
+    """
     start = '{"key"'
     return line.startswith(start) or start.startswith(line)

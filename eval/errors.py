@@ -1,4 +1,4 @@
-"""The errors of measuring: wrong question sets, wrong result files, results that can't be compared."""
+"""Errors of the evaluation: wrong question sets, wrong result files, results that can't be compared."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from app.core.errors import AssistantError
 
 
 class EvaluationError(AssistantError):
-    """What was given to measure with is wrong: the message names the file, the place and the remedy."""
+    """Wrong input: the message names the file, the place and what to do."""

@@ -1,17 +1,21 @@
-"""Files of ours: read and written with errors that name them, documents with a row a line, so that diff reads well."""
+"""Reads and writes files, with errors that name the file and the line; documents have one row per line, for diffs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from eval.errors import EvaluationError
 
+R = TypeVar("R")
+
 
 def read_text(path: str | Path) -> str:
-    """The file's text without a byte order mark. Raises `EvaluationError` where it can't be read."""
+    """The file's text without a byte order mark. Raises `EvaluationError` if it can't be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -19,7 +23,7 @@ def read_text(path: str | Path) -> str:
 
 
 def write_text(text: str, path: str | Path) -> None:
-    """Write a file. Raises `EvaluationError` where that can't be done."""
+    """Write a file. Raises `EvaluationError` if that fails."""
     try:
         Path(path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as error:
@@ -28,7 +32,7 @@ def write_text(text: str, path: str | Path) -> None:
 
 def json_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each object of a .jsonl file with its place as "file:line"; empty lines are skipped."""
-    # not splitlines(): JSON strings may hold U+2028 and the like as they are
+    # not splitlines(): JSON strings may contain U+2028
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -36,35 +40,43 @@ def json_lines(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            raise EvaluationError(f"{where}: this line is no JSON ({error}).") from error
+            raise EvaluationError(f"{where}: this line isn't JSON ({error}).") from error
         if not isinstance(value, dict):
-            raise EvaluationError(f"{where}: a JSON object is needed, this is a {type(value).__name__}.")
+            raise EvaluationError(f"{where}: this is a {type(value).__name__}, not a JSON object.")
         yield where, value
 
 
 def write_json_lines(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
-    """One JSON object a line. Raises `EvaluationError` where the file can't be written."""
+    """Write one JSON object per line. Raises `EvaluationError` if the file can't be written."""
     write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), path)
 
 
-def text_field(where: str, row: Mapping[str, Any], name: str, *, required: bool = False) -> str:
-    """A text field of a row, stripped; a number counts as text. Raises `EvaluationError` naming place and field."""
-    value = row.get(name)
-    if value is None:
-        value = ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise EvaluationError(f"{where}: {name!r} is {value!r}, it must be a text.")
-    if required and not value.strip():
-        raise EvaluationError(f"{where}: {name!r} is missing or empty.")
-    return value.strip()
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
+Required = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class Row(BaseModel):
+    """A row of a file; numbers are accepted as texts, unknown fields are ignored."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+def parse_row(kind: type[R], where: str, row: Mapping[str, Any]) -> R:
+    """The row as a model or dataclass; null means no value. Raises `EvaluationError` naming place and field."""
+    try:
+        return TypeAdapter(kind).validate_python({name: value for name, value in row.items() if value is not None})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        name = ".".join(map(str, problem["loc"]))
+        if problem["type"] in {"missing", "string_too_short"}:
+            raise EvaluationError(f"{where}: {name!r} is missing or empty.") from error
+        raise EvaluationError(f"{where}: {name!r} is {problem['input']!r}: {problem['msg']}.") from error
 
 
 def save_document(path: str | Path, head: Mapping[str, Any], name: str, rows: Any) -> None:
-    """Write a JSON document: the head, then under `name` the rows, a list or a mapping, each on a line of its own.
+    """Write a JSON document: the head, then under `name` the rows, a list or a mapping, one per line.
 
-    Raises `EvaluationError` where the file can't be written.
+    Raises `EvaluationError` if the file can't be written.
     """
     start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
     lines = [json.dumps(row, ensure_ascii=False) for row in (rows.values() if isinstance(rows, Mapping) else rows)]
@@ -82,14 +94,14 @@ def load_document(path: str | Path, form: str, made_by: str) -> dict[str, Any]:
         document = json.loads(read_text(path))
         found = document["form"]
     except (ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path} is no file of `{made_by}` ({type(error).__name__}: {error}).") from error
+        raise EvaluationError(f"{path} isn't a file of `{made_by}` ({type(error).__name__}: {error}).") from error
     if found != form:
-        raise EvaluationError(f"{path} has the form {found!r}, needed is {form!r}: make it anew with `{made_by}`.")
+        raise EvaluationError(f"{path} has the form {found!r} instead of {form!r}: make it again with `{made_by}`.")
     return dict(document)
 
 
 def form_of(path: str | Path) -> str:
-    """The form of a document of ours, empty for another file. Raises `EvaluationError` where it can't be read."""
+    """The form of a document of ours, empty for another file. Raises `EvaluationError` if it can't be read."""
     try:
         document = json.loads(read_text(path))
     except json.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Many questions asked at once, but no more than wanted."""
+"""Asks many questions with a limit on parallel ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ async def in_parallel(
     parallel: int,
     progress: Progress | None = None,
 ) -> tuple[Result, ...]:
-    """What `ask` gives for each item and its position, in the order of the items; `parallel` of them are under way at
-    once. `progress` is called with how many of how many are done.
+    """The results of `ask` for each item and its position, in the order of the items, with `parallel` calls at once.
+    `progress` is called with the number of finished items and of all.
     """
     found: dict[int, Result] = {}
     queue: Iterator[tuple[int, Item]] = iter(enumerate(items))
 
     async def work() -> None:
-        for position, item in queue:  # shared: each worker takes the next one
+        for position, item in queue:  # all workers share it: each takes the next item
             found[position] = await ask(position, item)
             if progress:
                 progress(len(found), len(items))

@@ -1,1 +1,1 @@
-"""Answers measured: contestants answer a set, then judges and plain measures say how well."""
+"""Measures answers: contestants answer a question set, then a judge and plain measures score the answers."""

@@ -1,4 +1,4 @@
-"""Every contestant answers every question, once: answers are kept as they come, and a run taken up again goes on."""
+"""Lets every contestant answer every question once. Answers are saved immediately, and a stopped run continues."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def collect(
     parallel: int = 4,
     progress: Progress | None = None,
 ) -> tuple[Answer, ...]:
-    """The answers, contestant by contestant, in the order of the cases; failed ones are asked again by a later run."""
+    """The answers by contestant, in the order of the cases; a later run asks failed ones again."""
     work = [(contestant, case) for contestant in contestants for case in cases]
     return await in_parallel(work, lambda _, one: _answer(*one, cache), parallel, progress)
 
 
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
-    key = fingerprint(contestant.name, contestant.made_of, case.id, *(message.content for message in case.messages))
+    key = fingerprint(contestant.name, contestant.fingerprint, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
         return ANSWER.validate_python(kept)
     answer = await contestant.answer(case)

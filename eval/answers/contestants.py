@@ -1,4 +1,4 @@
-"""Who answers: an assistant of ours in this process, or anything behind the OpenAI chat API."""
+"""Contestants: an assistant of ours in this process, or any service with the OpenAI chat API."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from eval.questions.cases import Case
 
 
 @dataclass(frozen=True)
-class Own:
-    """One of our assistants, as it is set up in this process; what it was given is known to the word."""
+class OwnAssistant:
+    """One of our assistants in this process; its passages are known exactly."""
 
     assistant: Assistant
     name: str
-    made_of: str = ""
+    fingerprint: str = ""
 
     async def answer(self, case: Case) -> Answer:
         """The answer without its list of links."""
@@ -69,20 +69,20 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Remote:
-    """A chat API at an address: the old bot, another product, a bare model. Its passages aren't known."""
+class RemoteService:
+    """A service with the OpenAI chat API: the old bot, another product, a bare model. Its passages aren't known."""
 
     name: str
     endpoint: Endpoint
     model: str
 
     @property
-    def made_of(self) -> str:
-        """Where it is and what it is called there."""
+    def fingerprint(self) -> str:
+        """Its address and its model's name."""
         return f"{self.endpoint.url}\0{self.model}"
 
     async def answer(self, case: Case) -> Answer:
-        """The answer as the API gives it; links are those in its text."""
+        """The answer that the API sends; its links are those in the response."""
         start = perf_counter()
         body = {"model": self.model, "messages": [asdict(message) for message in case.messages]}
         total = self.endpoint.timeout
@@ -103,7 +103,7 @@ class Remote:
 
 
 def without_links(text: str) -> str:
-    """The answer without the list of sources at its end: that is ours to make, not the model's to be judged for."""
+    """The answer without the list of sources at its end: our program writes that list, so the model isn't judged by it."""
     body, mark, rest = text.rpartition("\n\n**")
     heading, end, items = rest.partition("**\n")
     lines = [line for line in items.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""What answers take: time and tokens, contestant by contestant."""
+"""Time and tokens of answers, by contestant."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from eval.answers.types import Answer
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """One contestant's time to the whole answer, and mean tokens of an answer (None: nobody counted them).
+    """The time until a contestant's whole answer, and the mean tokens of an answer (None: not counted).
 
-    `n` answers were had; failed ones have no part in it, and those without a model's tokens none in the means.
+    `n` is the number of answers without those that failed. Answers without token counts are left out of the means.
     """
 
     contestant: str
@@ -26,7 +26,7 @@ class Effort:
 
 
 def efforts(answers: Sequence[Answer]) -> tuple[Effort, ...]:
-    """The contestants in their order; one that never answered isn't among them."""
+    """The contestants in their order, without those that never answered."""
     names = dict.fromkeys(answer.contestant for answer in answers)
     own = {name: [a for a in answers if a.contestant == name and not a.error] for name in names}
     return tuple(_effort(name, had) for name, had in own.items() if had)

@@ -1,4 +1,4 @@
-"""The same answers as Evidently's own report, for those who know it; needs the extra `eval`."""
+"""The same answers as a report of Evidently; needs the extra `eval`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def evidently_page(result: AnswerResult, path: str | Path) -> None:
     """Write Evidently's page (about 4 MB, with its scripts inside). Raises `EvaluationError` without the extra."""
     os.environ.setdefault("DO_NOT_TRACK", "1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of numpy's and pydantic's futures; nothing a reader can do
+        warnings.simplefilter("ignore")  # deprecation warnings of its imports
         try:
             import pandas as pd
             from evidently import DataDefinition, Dataset, Report

@@ -1,7 +1,7 @@
-"""The gate for answers: the first contestant against a kept baseline, question by question.
+"""The gate for answers: compares the first contestant with a saved baseline, question by question.
 
-Models don't answer twice the same, and many rows are looked at: each row's interval is so wide that all of them together
-have 95 %, else every other run without any change would fail.
+A model never gives the same answer twice, and there are many rows. Intervals are so wide that all of them together have
+95 %; otherwise every other run would fail without a change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eval.measure.gate import MAX_DROP, Baseline, Gate, KeptValues, asks, load_b
 
 FORM = "docs-assistant answers baseline 1"
 MEASURES = ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness")
-RESAMPLES = 10_000  # so many rows make thin tails
+RESAMPLES = 10_000  # many rows need precise tails
 
 
 def answer_baseline_of(result: AnswerResult) -> Baseline:
@@ -27,10 +27,10 @@ def answer_baseline_of(result: AnswerResult) -> Baseline:
 
 
 def load_answer_baseline(path: str | Path) -> Baseline:
-    """A baseline that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    """A baseline that `save` wrote. Raises `EvaluationError` if the file is something else."""
     baseline = load_baseline(path, FORM)
     if baseline.head.get("measures") != list(MEASURES):
-        raise EvaluationError(f"{path} has other measures than {', '.join(MEASURES)}: write it anew with --update.")
+        raise EvaluationError(f"{path} has other measures than {', '.join(MEASURES)}: write it again with --update.")
     return baseline
 
 
@@ -41,8 +41,8 @@ def judge_answers(result: AnswerResult, baseline: Baseline, max_drop: float = MA
     judge = baseline.head.get("judge")
     if _judge(result) != judge:
         raise EvaluationError(
-            f"The baseline was judged by {judge or 'nobody'}, the answers by {_judge(result) or 'nobody'}:"
-            " their figures can't be compared. Judge alike, or write the baseline anew with --update."
+            f"The judge of the baseline is {judge or 'none'}, that of the answers {_judge(result) or 'none'}:"
+            " their figures can't be compared. Use the same judge, or write the baseline again with --update."
         )
     own = _first(result)
     pairs = paired(own, baseline)

@@ -1,4 +1,4 @@
-"""What can be said of an answer without a judge: overlap with the reference, nearness, and fidelity to the passages."""
+"""Measures of an answer without a judge: overlap with the reference, cosine, and fidelity to the passages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def fidelity(answer: str, passages: Sequence[str]) -> float | None:
-    """Share of the claims that the passages have, whatever the spaces, capitals and spelling of units; None without claims."""
+    """Share of the literals (numbers, commands, addresses) that are in the passages, ignoring spaces, capitals and the
+    spelling of units; None without literals.
+    """
     wanted = [comparable(claim) for claim in claims(answer)]
     if not wanted or not passages:
         return None
@@ -26,33 +28,33 @@ def fidelity(answer: str, passages: Sequence[str]) -> float | None:
 
 
 def kept(plain: str, toned: str) -> float | None:
-    """Share of the claims of a plain answer that the same answer in another tone still has; None without claims."""
+    """Share of the literals of a plain answer that the same answer in another tone still has; None without literals."""
     wanted, said = [comparable(claim) for claim in claims(plain)], comparable(toned)
     return sum(occurs(claim, said) for claim in wanted) / len(wanted) if wanted else None
 
 
 def keyword_overlap(answer: str, reference: str, stopwords: Collection[str]) -> float | None:
-    """Share of the reference's telling words that the answer has, compared by their first letters."""
+    """Share of the reference's content words that the answer has, compared by their first letters."""
     wanted, said = _stems(reference, stopwords), _stems(answer, stopwords)
     return len(wanted & said) / len(wanted) if wanted else None
 
 
 def entity_overlap(answer: str, reference: str) -> float | None:
-    """Share of the reference's names, numbers and identifiers that the answer has; None where it has none."""
+    """Share of the reference's names, numbers and identifiers that the answer has; None if the reference has none."""
     wanted = {comparable(one) for one in _NAME.findall(reference)}
     said = comparable(answer)
     return sum(occurs(one, said) for one in wanted) / len(wanted) if wanted else None
 
 
 def cosine(a: Vector, b: Vector) -> float:
-    """Nearness of two vectors, 0 where one is empty."""
+    """Cosine of two vectors, 0 if one is empty."""
     one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / lengths if lengths else 0.0
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Of those that are there."""
+    """The mean of the known values; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.answers.result import CELLS, UNANSWERABLE, AnswerResult, AnswerRow
+from eval.answers.result import CELLS, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES
-from eval.measure.result import ALL, MEAN
-from eval.measure.tables import VARIANTS, as_table
+from eval.measure.tables import as_table, row_name
 
 
 def answers_text(result: AnswerResult) -> str:
-    """Every measure that is known, by contestant and group; differences; what failed."""
+    """All known measures by contestant and group, the differences, and the failures."""
     lines = list[str]()
     for name in result.contestants:
         rows = [row for row in result.rows if row.contestant == name]
         shown = [measure for measure in MEASURES if any(measure in row.measures for row in rows)]
         lines += [
-            *as_table([name, "n", *shown], [[row_name_of(row), str(row.n), *answer_cells(row, shown)] for row in rows]),
+            *as_table([name, "n", *shown], [[row_name(row), str(row.n), *answer_cells(row, shown)] for row in rows]),
             "",
         ]
     for table in (kind_table(result), effort_table(result)):
         lines += [*as_table(*table), ""] if table[1] else []
     if result.differences:
-        lines.append(f"Against {result.contestants[0]} (* the 95 % interval leaves out 0):")
+        lines.append(f"Against {result.contestants[0]} (* the 95 % interval doesn't contain 0):")
         lines += [
             f"  {d.contestant} {d.measure}: {d.estimate.mean:+.3f}{'*' if d.outside_noise else ''}"
             f" {d.estimate.low:+.3f}…{d.estimate.high:+.3f} (n={d.n})"
             for d in result.differences
         ]
-    lines.append(f"Intervals are 95 % and draw pages. Judge: {result.config.get('judge') or 'none'}.")
+    lines.append(f"Intervals are 95 % and resample pages. Judge: {result.config.get('judge') or 'none'}.")
     if result.failed or result.malformed:
         lines.append(
-            f"FAILED: {result.failed} answers, {result.malformed} judgements. Run it again: only these are asked anew."
+            f"FAILED: {result.failed} answers, {result.malformed} judgements. Run it again: it asks only these again."
         )
     return "\n".join(lines)
 
 
 def kind_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
-    """How many answers are faithful, complete and in the right language; without rows where nothing was judged."""
+    """How many answers are faithful, complete and in the right language; no rows if nothing was judged."""
     if not any(cell.kind != CELLS[-1] and cell.right_language + cell.wrong_language for cell in result.cells):
         return [], []
     rows = []
@@ -59,19 +58,11 @@ def effort_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
          *("–" if tokens is None else f"{tokens:.0f}" for tokens in (one.prompt_tokens, one.completion_tokens))]
         for one in result.efforts
     ]  # fmt: skip
-    return ["an answer takes", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
-
-
-def row_name_of(row: AnswerRow) -> str:
-    """How a row is called in tables."""
-    if row.language in {MEAN, UNANSWERABLE}:
-        return "mean of languages" if row.language == MEAN else UNANSWERABLE
-    language = f"{row.language} cross" if row.cross else row.language
-    return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
+    return ["effort of an answer", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
 
 
 def answer_cells(row: AnswerRow, measures: Sequence[str]) -> list[str]:
-    """These measures with their intervals, a dash for one that isn't known."""
+    """These measures with their intervals, a dash for an unknown one."""
     return [f"{row.measures[m].mean:.2f} {_interval(row, m)}" if m in row.measures else "–" for m in measures]
 
 

@@ -1,4 +1,6 @@
-"""What a run of answers gave: rows by contestant, language and variant, the table of judgements, paired differences."""
+"""The result of a run of answers: rows by contestant, language and variant, the table of judgements, paired
+differences.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from eval.files import load_document, save_document
 from eval.judge.criteria import COMPLETE, FAITHFUL
 from eval.measure.compare import enough_to_judge
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.result import groups
+from eval.measure.result import Row, groups
 
 FORM = "docs-assistant answers 1"
 UNANSWERABLE = "unanswerable"
@@ -26,15 +28,10 @@ CELLS = ("faithful, complete", "faithful, incomplete", "unfaithful, complete", "
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """A contestant's measures in one group; `known` says on how many of the `n` answers each measure rests."""
+class AnswerRow(Row):
+    """A contestant's measures in one group; `known` says how many of the `n` answers have each measure."""
 
     contestant: str
-    language: str
-    variant: str
-    cross: bool
-    n: int
-    measures: Mapping[str, Estimate]
     known: Mapping[str, int]
 
 
@@ -61,14 +58,14 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class AnswerResult:
-    """All that a run of answers gave."""
+    """The result of a run of answers."""
 
     scored: tuple[Scored, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def contestants(self) -> tuple[str, ...]:
-        """In the order they were named; others are compared with the first."""
+        """In the order of the command line; the others are compared with the first."""
         return tuple(dict.fromkeys(one.answer.contestant for one in self.scored))
 
     @cached_property
@@ -132,16 +129,16 @@ class AnswerResult:
 
     @property
     def malformed(self) -> int:
-        """Judgements that could not be had; a later run asks for them again."""
+        """Number of failed judgements; a later run asks for them again."""
         return sum(bool(j.error) for one in self.scored for j in one.judgements)
 
     @property
     def failed(self) -> int:
-        """Answers that could not be had."""
+        """Number of failed answers."""
         return sum(bool(one.answer.error) for one in self.scored)
 
     def save(self, path: str | Path) -> None:
-        """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
+        """Write the whole result as JSON. Raises `EvaluationError` if the file can't be written."""
         head = {
             "form": FORM,
             "config": dict(self.config),
@@ -156,7 +153,7 @@ class AnswerResult:
 
 
 def load_answers(path: str | Path) -> AnswerResult:
-    """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    """A result that `save` wrote. Raises `EvaluationError` if the file is something else."""
     document = load_document(path, FORM, "eval run")
     try:
         scored = TypeAdapter(tuple[Scored, ...]).validate_python(document["answers"])
@@ -176,7 +173,7 @@ def _row(name: str, group: tuple[str, str, bool], parts: Sequence[Sequence[Score
             measures[measure] = intervals(values, clusters)[0]
             known[measure] = sum(map(len, filled))
     language, variant, cross = group
-    return AnswerRow(name, language, variant, cross, sum(map(len, parts)), measures, known)
+    return AnswerRow(language, variant, cross, sum(map(len, parts)), measures, name, known)
 
 
 def _kind(one: Scored) -> str:

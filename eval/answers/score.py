@@ -1,4 +1,4 @@
-"""Answers -> figures: plain measures and judgements per answer, means per contestant, language and variant."""
+"""Scores answers: plain measures and judgements for each answer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An answer with its measures, each 0..1, None where it doesn't apply or isn't known.
+    """An answer with its measures, each 0..1, None if it doesn't apply or isn't known.
 
-    `language`: in the question's language. `faithful`, `complete`, `answers`: the judge's. `refusal`: declined
-    exactly where the documentation has no answer. `fidelity`: share of its numbers, commands and addresses that the
-    passages have. `kept`, of an answer in the tone of a persona: share of those that the plain assistant's answer has.
-    `correctness`: mean of `keywords`, `entities` and `similarity`, each towards the reference.
-    `grounding`: cosine of the answer and its passages.
+    `language`: the answer is in the question's language. `faithful`, `complete`, `answers`: verdicts of the judge.
+    `refusal`: it refuses exactly if the documentation has no answer. `fidelity`: share of its numbers, commands and
+    addresses that are in the passages. `kept`, for a persona: share of the numbers, commands and addresses of the plain
+    assistant's answer that this answer has. `correctness`: mean of `keywords`, `entities` and `similarity`, each
+    compared with the reference. `grounding`: cosine of the answer and its passages.
     """
 
     case: Case
@@ -118,19 +118,21 @@ class Scorer:
 
 
 def _with_kept(one: Scored, plain: Mapping[tuple[str, str], str]) -> Scored:
-    """Compared with the answer of the assistant that it is a persona of, where that answered too."""
+    """The answer compared with that of the assistant without the persona, if that one answered too."""
     base, colon, _ = one.answer.contestant.rpartition(":")
     text = plain.get((base, one.case.id)) if colon and one.answerable and not one.answer.error else None
     return replace(one, values={**one.values, "kept": kept(text, one.answer.text)}) if text else one
 
 
 def row_of(answer: Answer) -> str:
-    """What an answer is called in judgements."""
+    """The key of an answer in judgements."""
     return f"{answer.contestant}\0{answer.case}"
 
 
 def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[str, Criterion]) -> list[Task]:
-    """What is to be judged: refusal for all; the rest where the documentation has an answer and there is a source."""
+    """The tasks for the judge: refusal for all answers; the others only if the documentation has an answer and the
+    source is known.
+    """
     found: list[Task] = []
     for answer in answers:
         case = cases[answer.case]

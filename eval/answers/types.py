@@ -1,4 +1,4 @@
-"""An answer to a question of a set, and who gave it."""
+"""An answer to a question of a set, and the contestant that gave it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from eval.questions.cases import Case
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a contestant said. `passages` is what it had to go by (empty: not known), `error` why there is no answer.
+    """The answer of a contestant. `passages` is empty if they aren't known; `error` says why there is no answer.
 
-    Of our own assistants also known: the `pages` that were found, best first, whether `refused` for want of evidence,
-    the `calls` to language models, and the steps that failed and were done without. The tokens are of all calls to
-    models, as these counted them; 0 where they didn't say.
+    For our own assistants, these are also known: the `pages` that were found, best first; whether the question was
+    `refused` for lack of evidence; the number of `calls` to language models; the steps that failed. Tokens include all
+    calls to models, as the models counted them; 0 if they didn't.
     """
 
     contestant: str
@@ -34,23 +34,25 @@ class Answer:
 
     @property
     def tokens(self) -> int:
-        """Read and written together."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 class Contestant(Protocol):
-    """Somebody who answers questions."""
+    """Anything that answers questions."""
 
     @property
     def name(self) -> str:
-        """As it is called in tables."""
+        """Its name in tables."""
         ...
 
     @property
-    def made_of(self) -> str:
-        """What its answers hang on, as far as is known: kept answers of another one aren't its own."""
+    def fingerprint(self) -> str:
+        """A fingerprint of everything that its answers depend on, as far as known: with another one, saved answers
+        aren't used.
+        """
         ...
 
     async def answer(self, case: Case) -> Answer:
-        """The answer; failures are an answer with an `error`."""
+        """The answer; a failure is an answer with an `error`."""
         ...

@@ -1,11 +1,9 @@
-"""What is typed below `docs-assistant eval`: one file per command; `run` executes what was parsed."""
+"""The commands of `docs-assistant eval`, one file each; `run` executes the parsed arguments."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import Protocol
 
 from app.core.settings import Settings
 from eval.commands import (
@@ -28,27 +26,17 @@ from eval.errors import EvaluationError
 __all__ = ["OpenFinder", "add_commands", "run"]
 
 
-class Command(Protocol):
-    """A module of this package."""
-
-    def add_command(self, commands: Commands) -> None:
-        """Register it; `evaluation` of the parsed arguments is its `Handler`."""
-        ...
-
-
-COMMANDS: Sequence[Command] = (
-    docs, retrieval, conversations, refusals, run_command, grid, compare, check, gate, generate, label,
-)  # fmt: skip
-
-
 def add_commands(commands: Commands) -> None:
     """Add every command below `docs-assistant eval`."""
-    for command in COMMANDS:
-        command.add_command(commands)
+    for add in (
+        docs.add_command, retrieval.add_command, conversations.add_command, refusals.add_command, run_command.add_command,
+        grid.add_command, compare.add_command, check.add_command, gate.add_command, generate.add_command, label.add_command,
+    ):  # fmt: skip
+        add(commands)
 
 
 async def run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder = open_finder) -> int:
-    """Execute what `add_commands` made argparse parse. Exit code 0, 1 when something failed, 2 for wrong input."""
+    """Execute the parsed arguments. Exit code 0, 1 if something failed, 2 for wrong input."""
     handler: Handler = options.evaluation
     try:
         return await handler(options, settings, open_finder)

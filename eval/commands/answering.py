@@ -1,4 +1,4 @@
-"""Who answers: our assistants in each configuration, and chat APIs elsewhere."""
+"""Collects answers: from our assistants in each configuration and from other services."""
 
 from __future__ import annotations
 
@@ -13,27 +13,15 @@ from app.core.types import GenerationInfo
 from app.models.base import Model
 from app.models.openai import Endpoint
 from eval.answers.collect import collect
-from eval.answers.contestants import Own, Remote
+from eval.answers.contestants import OwnAssistant, RemoteService
 from eval.answers.types import Answer
 from eval.cache import Cache, fingerprint
+from eval.commands.options import CONTESTANT_KEY
 from eval.commands.progress import progress_bar, quiet_pipeline, report_reindexing
 from eval.commands.provenance import fingerprint_of_code
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration, indexed
 from eval.questions.cases import Case
-
-CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
-
-
-def add_url_option(parser: argparse.ArgumentParser) -> None:
-    """Contestants elsewhere."""
-    parser.add_argument(
-        "--url",
-        action="append",
-        default=[],
-        metavar="NAME=URL,MODEL",
-        help=f"anything behind the OpenAI chat API, its key in {CONTESTANT_KEY}; may be repeated",
-    )
 
 
 async def all_answers(
@@ -43,9 +31,10 @@ async def all_answers(
     cases: Sequence[Case],
     model: Model | None = None,
 ) -> tuple[Answer, ...]:
-    """The answers of the configurations, then of every --url; what was kept in the directory isn't asked again.
+    """The answers of the configurations, then of every --url; saved answers in the directory of --out aren't asked
+    again.
 
-    `model` answers where one is given instead of the configured one.
+    `model` replaces the configured language model.
     """
     remotes = _remotes(options, settings)
     names = [*(one.name for one in configurations), *(one.name for one in remotes)]
@@ -59,7 +48,9 @@ async def all_answers(
                     own = Settings.load(**overrides) if overrides else settings
                     async with opened(own, model=model) as assistants:
                         index = (await assistants.store.live()).info
-                        contestant = Own(assistants.get(one.assistant), one.name, _made_of(own, one, index, model))
+                        contestant = OwnAssistant(
+                            assistants.get(one.assistant), one.name, _fingerprint(own, one, index, model)
+                        )
                         with progress_bar(one.name) as bar:
                             found += await collect([contestant], cases, cache, parallel=options.parallel, progress=bar)
             if remotes:
@@ -71,21 +62,21 @@ async def all_answers(
     return tuple(found)
 
 
-def _made_of(settings: Settings, one: Configuration, index: GenerationInfo, model: Model | None) -> str:
-    """Settings, steps, program and index; of an index made for one run only the recipe, because it is made anew."""
+def _fingerprint(settings: Settings, one: Configuration, index: GenerationInfo, model: Model | None) -> str:
+    """Settings, steps, program and index. For a temporary index only its recipe, because it is made again in each run."""
     steps = Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
     described = settings.model_dump_json(exclude={"store", "assistants"}) + (model.name if model else "") + steps
     state = "" if one.index else f"{index.id} {index.built_at}"
     return fingerprint(described, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code())
 
 
-def _remotes(options: argparse.Namespace, settings: Settings) -> list[Remote]:
+def _remotes(options: argparse.Namespace, settings: Settings) -> list[RemoteService]:
     found = []
     for text in options.url:
         name, equals, rest = text.partition("=")
         url, comma, model = rest.rpartition(",")
         if not (equals and comma and name and url and model):
-            raise EvaluationError(f"--url {text}: it must be NAME=URL,MODEL, as old=http://host/v1,old-bot.")
+            raise EvaluationError(f"--url {text}: it must be NAME=URL,MODEL, for example old=http://host/v1,old-bot.")
         key = os.environ.get(CONTESTANT_KEY, "")
-        found.append(Remote(name, Endpoint(url, key, timeout=settings.llm_timeout), model))
+        found.append(RemoteService(name, Endpoint(url, key, timeout=settings.llm_timeout), model))
     return found

@@ -1,9 +1,8 @@
-"""`eval check FILE`: whether a question set is sound."""
+"""`eval check FILE`: finds mistakes in a question set."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -12,26 +11,25 @@ from app.core.settings import Settings
 from app.core.turn import Request
 from app.index.base import Generation
 from app.text.language import LanguageDetector
-from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, add_documents_option, as_json
+from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, new_command, print_result
 from eval.questions.cases import Case, load_cases
 from eval.questions.check import Finding, check_form, check_pages, counts
 from eval.questions.documents import Documents, parse_rules
 
-SHOWN = 10
+LISTED = 10
 
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "check",
-        help="look for mistakes in a question set",
-        description="Compares the set with the indexed pages. Exit code 1 when something is wrong, 0 with warnings only.",
+        _check,
+        ("file", "--doc-map", "--json"),
+        help="find mistakes in a question set",
+        description="Compares the set with the indexed pages. Exit code 1 if it finds an error, 0 if only warnings.",
     )
-    parser.set_defaults(evaluation=_check)
-    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
-    parser.add_argument("--no-index", action="store_true", help="look at the questions alone")
-    add_documents_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--no-index", action="store_true", help="check the questions without the indexed pages")
 
 
 async def _check(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
@@ -44,7 +42,7 @@ async def _check(options: argparse.Namespace, settings: Settings, open_finder: O
             generation: Generation = turn.generation
             documents = Documents([page.url for page in await generation.pages()], rules)
             findings += check_pages(cases, documents, await _texts(generation, cases, documents))
-    sys.stdout.write((as_json(_summary(cases, findings)) if options.json else _text(cases, findings)) + "\n")
+    print_result(options, _summary(cases, findings), text=lambda: _text(cases, findings))
     return FAILED if any(finding.error for finding in findings) else OK
 
 
@@ -65,11 +63,11 @@ def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
     lines += [f"  {lang} {variant or '(no variant)'}: {n}" for (lang, variant), n in sorted(counts(cases).items())]
     for finding in findings:
         lines.append(f"{'ERROR' if finding.error else 'warning'}: {finding.text}{_ids(finding)}")
-    return "\n".join([*lines, "" if findings else "Nothing to complain about."]).rstrip()
+    return "\n".join([*lines, "" if findings else "No errors and no warnings."]).rstrip()
 
 
 def _ids(finding: Finding) -> str:
     if not finding.ids:
         return ""
-    more = f" and {len(finding.ids) - SHOWN} more" if len(finding.ids) > SHOWN else ""
-    return f" ({len(finding.ids)}): {', '.join(finding.ids[:SHOWN])}{more}"
+    more = f" and {len(finding.ids) - LISTED} more" if len(finding.ids) > LISTED else ""
+    return f" ({len(finding.ids)}): {', '.join(finding.ids[:LISTED])}{more}"

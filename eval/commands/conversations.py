@@ -1,4 +1,4 @@
-"""`eval conversations FILE`: what retrieval makes of follow-up questions."""
+"""`eval conversations FILE`: measures retrieval of follow-up questions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from eval.commands.options import (
     FAILED,
     NO_MODEL,
     OK,
+    OUTPUT,
     Commands,
     OpenFinder,
-    add_assistant_option,
-    add_documents_option,
-    add_output_options,
-    add_pace_options,
+    check_writable,
     finish,
-    refuse_unwritable,
+    new_command,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
@@ -39,37 +37,27 @@ _Way: TypeAlias = tuple[str, Mapping[str, Any], Model | None, Sequence[Case]]
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "conversations",
-        help="measure what is found for follow-up questions",
-        description=(
-            "Each follow-up is asked with its conversation, and spelled out; without a model, with a scripted one that"
-            " resolves every reference, and with the configured one."
-        ),
+        _conversations,
+        ("--assistant", "--no-model", "--scripted-model", "--k", "--parallel", "--doc-map", *OUTPUT),
+        help="measure retrieval of follow-up questions",
+        description="Asks each follow-up question in its conversation and as a complete question: without a model, with"
+        " a scripted model that resolves every reference, and with the configured model.",
     )
-    parser.set_defaults(evaluation=_conversations)
     parser.add_argument("file", metavar="FILE", help="conversations, .jsonl: messages, standalone, doc, lang")
-    add_assistant_option(parser)
-    parser.add_argument(
-        "--scripted-model",
-        metavar="FILE",
-        help="what the scripted model says, joined by id, not the question spelled out",
-    )
-    parser.add_argument("--no-model", action="store_true", help="leave out the configured language model")
-    add_pace_options(parser)
-    add_output_options(parser, out="keep everything as JSON", html="write a page with charts, worst questions, traces")
-    add_documents_option(parser)
 
 
 async def _conversations(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    refuse_unwritable(options)
+    check_writable(options)
     cases = follow_ups(load_cases(options.file))
     prompts = load_prompts(settings.languages, settings.prompts)
     known = distinguishable(cases)
     if len(known) < len(cases):
         sys.stderr.write(
             f"{len(cases) - len(known)} of {len(cases)} conversations end with the same words as another one: a scripted"
-            " model can't tell them apart, so it is measured without them.\n"
+            " model can't distinguish them, so it is measured without them.\n"
         )
     ways: list[_Way] = [("without a model", NO_MODEL, None, cases)]
     if known:
@@ -102,10 +90,10 @@ def _text(measured: Sequence[FollowUps]) -> str:
         rows.append([one.name, *[""] * (len(header) - 1)])
         for row, apart in zip(one.asked.rows, one.difference.rows, strict=True):
             alone = one.standalone.row(row.language, row.variant, cross=row.cross)
-            assert alone is not None  # of the same questions
+            assert alone is not None  # both have the same questions
             figures = [f"{each.measures['rr'].mean:.3f}" for each in (row, alone)]
             rows.append(["  " + row_name(row), str(row.n), *figures, difference_cell(apart.measures["rr"]), ""])
         rows[-1][-1] = f"{100 * one.asked.language_right:.0f} %"
     failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in measured)
-    lost = [f"{failed} searches failed and count as misses."] if failed else []
-    return "\n".join([*as_table(header, rows), "", "* the 95 % interval leaves out 0", *lost])
+    lost = [f"{failed} searches failed: they are misses."] if failed else []
+    return "\n".join([*as_table(header, rows), "", "* the 95 % interval doesn't contain 0", *lost])

@@ -1,4 +1,4 @@
-"""`eval docs`: retrieval over this product's own documentation, from its pages to the figures. `make eval` runs it."""
+"""`eval docs`: indexes this product's own documentation and measures retrieval over it. `make eval` runs it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from eval.commands.finder import AssistantFinder
-from eval.commands.options import NO_MODEL, Commands, OpenFinder
+from eval.commands.options import MEASURE, NO_MODEL, Commands, OpenFinder, new_command
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
-from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
+from eval.commands.retrieval import check_files, finish_retrieval, plan_of, write_report
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import evaluate
 from eval.questions.cases import load_cases
@@ -20,21 +20,22 @@ from eval.questions.own_docs import own_assistants, own_set
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "docs",
-        help="index this product's own documentation anew and measure retrieval over it",
-        description="Needs no server and no model, and touches no index: it makes one of its own and drops it.",
+        _docs,
+        MEASURE,
+        help="index this product's own documentation and measure retrieval over it",
+        description="Needs no server and no model. Uses a temporary index of its own.",
     )
-    parser.set_defaults(evaluation=_docs)
-    add_measuring_options(parser)
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="another state of the documentation, as an older one")
-    parser.add_argument("--questions", type=Path, metavar="FILE", help="the question set that belongs to that state")
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="another version of the documentation")
+    parser.add_argument("--questions", type=Path, metavar="FILE", help="the question set of that version")
 
 
 async def _docs(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder  # the configured index is not what is measured
-    refuse_page(options)
-    return finished(await measure_docs(options, settings), options)
+    check_files(options)
+    return finish_retrieval(await measure_docs(options, settings), options)
 
 
 async def measure_docs(options: argparse.Namespace, settings: Settings) -> RetrievalResult:

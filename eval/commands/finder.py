@@ -1,4 +1,4 @@
-"""The assistants of this process as something that searches."""
+"""Searches with the assistants of this process."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from app.models.base import Model
 
 @dataclass(frozen=True)
 class AssistantFinder:
-    """Finds with these assistants."""
+    """A `Finder` that uses these assistants."""
 
     assistants: Assistants
 
     async def find(self, request: Request) -> Turn:
-        """Up to the ranked passages."""
+        """The turn after retrieval."""
         return await self.assistants.get(request.assistant).find(request)
 
     async def assess(self, request: Request) -> Turn:
-        """Up to the decision whether they say anything."""
+        """The turn after the decision whether to refuse."""
         return await self.assistants.get(request.assistant).assess(request)
 
 
 @asynccontextmanager
 async def open_finder(overrides: Mapping[str, Any], model: Model | None = None) -> AsyncIterator[AssistantFinder]:
-    """The configured assistants with some settings replaced, and with this language model where one is given."""
+    """The configured assistants with some settings replaced, and with this language model if given."""
     async with opened(Settings.load(**overrides), model=model) as assistants:
         yield AssistantFinder(assistants)

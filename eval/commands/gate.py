@@ -1,4 +1,4 @@
-"""`eval gate`: exit code 1 when retrieval or answers got worse than a kept baseline."""
+"""`eval gate`: exits with 1 if retrieval or answers are worse than a saved baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
-from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_pace_options, refuse_unwritable, share
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, check_writable, new_command, share
 from eval.files import form_of
 from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
 from eval.measure.result import load_result
@@ -18,27 +18,29 @@ from eval.measure.result import load_result
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "gate",
-        help="exit with 1 when retrieval or answers got worse than a baseline",
-        description="Without RESULT, this product's own documentation is indexed and measured now.",
+        _gate,
+        ("--k", "--parallel"),
+        help="exit with 1 if retrieval or answers are worse than a baseline",
+        description="Without RESULT, indexes and measures this product's own documentation first.",
     )
-    parser.set_defaults(evaluation=_gate, passages=None, deep=False, html="", docs=None, questions=None)
+    parser.set_defaults(passages=None, deep=False, html="", docs=None, questions=None)
     parser.add_argument(
-        "result", nargs="?", metavar="RESULT.json", help="what eval retrieval --out kept, or answers.json of eval run"
+        "result", nargs="?", metavar="RESULT.json", help="file of eval retrieval --out, or answers.json of eval run"
     )
-    parser.add_argument("--baseline", required=True, metavar="FILE", help="the kept baseline")
+    parser.add_argument("--baseline", required=True, metavar="FILE", help="the saved baseline")
     parser.add_argument(
-        "--max-drop", type=share, default=MAX_DROP, metavar="X", help="a real drop up to X passes (default %(default)s)"
+        "--max-drop", type=share, default=MAX_DROP, metavar="X", help="largest drop that passes (default %(default)s)"
     )
-    parser.add_argument("--update", action="store_true", help="write the baseline anew instead")
-    add_pace_options(parser)
+    parser.add_argument("--update", action="store_true", help="write a new baseline instead")
 
 
 async def _gate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     if options.update:
-        refuse_unwritable(options, "baseline")
+        check_writable(options, "baseline")
     if options.result and form_of(options.result) == ANSWERS:
         return _answers(options)
     baseline = None if options.update else load_baseline(options.baseline)
@@ -49,7 +51,7 @@ async def _gate(options: argparse.Namespace, settings: Settings, open_finder: Op
     gate = judge(result, baseline, options.max_drop)
     head = (
         f"{gate.n} questions against the baseline, difference of MRR@{result.k} with 95 % interval,\n"
-        "of the right page, the chunk with the evidence, and that chunk with its section:"
+        "for the right page, the chunk with the evidence, and that chunk with its section:"
     )
     sys.stdout.write(_text(head, gate, options.max_drop) + "\n")
     return OK if gate.passed and not result.failed else FAILED
@@ -66,7 +68,7 @@ def _answers(options: argparse.Namespace) -> int:
         f"{gate.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"
         " rows together):"
     )
-    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again before you trust it.\n"
+    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again first.\n"
     sys.stdout.write(_text(head, gate, options.max_drop) + "\n" + (lost if result.failed or result.malformed else ""))
     return OK if gate.passed and not result.failed and not result.malformed else FAILED
 
@@ -79,7 +81,7 @@ def _updated(path: str, n: int) -> int:
 def _text(head: str, gate: Gate, max_drop: float) -> str:
     lines = [head, *map(_line, gate.verdicts)]
     if gate.new or gate.gone:
-        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or worded otherwise.")
+        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or changed.")
     allowed = f"more than {max_drop:g} with an interval below 0"
     lines.append(
         f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."

@@ -1,4 +1,4 @@
-"""`eval generate`: a question set from the indexed pages by the language model."""
+"""`eval generate`: lets the language model write a question set about the indexed pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.index import open_store
 from app.models import open_model
 from app.models.base import Model
 from app.text.language import LanguageDetector
-from eval.commands.options import FAILED, OK, Commands, OpenFinder, add_parallel_option, positive, prepared
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, new_command, output_folder, positive
 from eval.commands.progress import progress_bar
 from eval.errors import EvaluationError
 from eval.generate.jobs import STYLES, Job, Wanted, plan, tokens
@@ -26,12 +26,14 @@ LISTED = 5
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "generate",
-        help="make a question set from the indexed pages",
-        description="Says first what it will cost. Stopped and started again, it goes on where it was.",
+        _generate,
+        ("--parallel",),
+        help="generate a question set from the indexed pages",
+        description="Shows the cost first. A stopped run continues where it ended.",
     )
-    parser.set_defaults(evaluation=_generate)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for the set, as .jsonl and .csv")
     parser.add_argument("--per-page", type=positive, default=5, metavar="N", help="questions per page and variant (5)")
     parser.add_argument(
@@ -42,14 +44,13 @@ def add_command(commands: Commands) -> None:
         "--follow-ups", type=int, default=0, metavar="N", help="conversations per page and language (0)"
     )
     parser.add_argument(
-        "--unanswerable", type=int, default=0, metavar="N", help="questions without an answer, in all (0)"
+        "--unanswerable", type=int, default=0, metavar="N", help="questions without an answer, in total (0)"
     )
     parser.add_argument(
-        "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="money for a million tokens in and out"
+        "--price", type=float, nargs=2, metavar=("IN", "OUT"), help="price of a million tokens in and out"
     )
-    add_parallel_option(parser)
-    parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
-    parser.add_argument("--yes", action="store_true", help="don't ask whether to go on")
+    parser.add_argument("--per-minute", type=int, default=0, metavar="N", help="calls per minute (0: no limit)")
+    parser.add_argument("--yes", action="store_true", help="don't ask for confirmation")
 
 
 async def _generate(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
@@ -57,12 +58,12 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
     prompts = load_prompts(settings.languages, settings.prompts)
     jobs = plan(await _pages(settings, options.pages), prompts, _wanted(options))
     if not jobs:
-        raise EvaluationError("No indexed page in a configured language has enough text to ask about.")
+        raise EvaluationError("No indexed page in a configured language has enough text for questions.")
     model = open_model(settings)
     if model is None:
-        raise SettingsError("Questions are made by a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
+        raise SettingsError("A language model writes the questions: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    with Cache(prepared(options.out) / "generated.jsonl") as cache:
+    with Cache(output_folder(options) / "generated.jsonl") as cache:
         try:
             waiting = [job for job in jobs if cache.get(job.key) is None]
             if not _confirmed(options, waiting, model):
@@ -74,7 +75,7 @@ async def _generate(options: argparse.Namespace, settings: Settings, open_finder
             await model.close()
         made = gather(jobs, cache, detector)
     made.failed = list(errors.values())
-    return _report(made, [str(path) for path in write(made, prepared(options.out))])
+    return _report(made, [str(path) for path in write(made, output_folder(options))])
 
 
 async def _pages(settings: Settings, limit: int | None) -> list[Page]:
@@ -93,7 +94,7 @@ async def _pages(settings: Settings, limit: int | None) -> list[Page]:
 def _wanted(options: argparse.Namespace) -> Wanted:
     variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
     if not variants or set(variants) - set(STYLES):
-        raise EvaluationError(f"--variants {options.variants}: known are {', '.join(STYLES)}.")
+        raise EvaluationError(f"--variants {options.variants}: the variants are {', '.join(STYLES)}.")
     return Wanted(options.per_page, variants, options.follow_ups, options.unanswerable)
 
 
@@ -108,7 +109,7 @@ def _confirmed(options: argparse.Namespace, jobs: Sequence[Job], model: Model) -
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise EvaluationError("Nobody is here to agree to that: say --yes.")
+        raise EvaluationError("There is no terminal to ask for confirmation: add --yes.")
     sys.stderr.write("Go on? [y/N] ")
     return sys.stdin.readline().strip().lower() in {"y", "yes", "a", "ano"}
 
@@ -118,11 +119,11 @@ def _report(made: Generated, written: Sequence[str]) -> int:
         f"{len(made.questions)} questions, {len(made.follow_ups)} follow-ups, {len(made.unanswerable)} unanswerable"
     )
     lines = [f"{counts} in {', '.join(written) or 'no file'}."]
-    lines += [f"  refused: {n} ({reason})" for reason, n in made.refused.most_common()]
+    lines += [f"  rejected: {n} ({reason})" for reason, n in made.refused.most_common()]
     if made.unanswerable:
-        lines.append("Read the unanswerable ones: a model guesses what your pages don't say.")
+        lines.append("Read the unanswerable questions: the model guesses what your pages don't say.")
     if made.failed:
-        lines.append(f"{len(made.failed)} calls failed. Run it again: only these are asked anew.")
+        lines.append(f"{len(made.failed)} calls failed. Run it again: it repeats only these.")
         lines += [f"  {error}" for error in made.failed[:LISTED]]
     sys.stdout.write("\n".join(lines) + "\n")
     return FAILED if made.failed or not written else OK

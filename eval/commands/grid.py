@@ -1,4 +1,4 @@
-"""`eval grid FILE`: one question set over many configurations: settings, steps, prompts, models, or the fusion's weights."""
+"""`eval grid FILE`: measures one question set with many settings, steps, prompts, models or fusion weights."""
 
 from __future__ import annotations
 
@@ -17,25 +17,22 @@ from app.models.base import Model
 from app.pipeline.registry import Tools
 from app.text.language import LanguageDetector
 from eval.answers.report import answers_text
-from eval.commands.answering import add_url_option, all_answers
-from eval.commands.judged import add_judge_options, measured, refuse_judge, write_answers
+from eval.commands.answering import all_answers
+from eval.commands.judged import check_judge, measured, write_answers
+from eval.commands.models import model_from_files, report_missing
 from eval.commands.options import (
     FAILED,
+    JUDGE,
+    MODEL,
     NO_MODEL,
     OK,
+    OUTPUT,
     Commands,
     OpenFinder,
-    add_assistant_option,
-    add_documents_option,
-    add_model_options,
-    add_output_options,
-    add_pace_options,
-    add_set_options,
+    check_writable,
     finish,
-    prepared,
-    refuse_unwritable,
-    report_missing,
-    stand_in,
+    new_command,
+    output_folder,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline, report_reindexing
 from eval.commands.provenance import configuration as provenance
@@ -52,48 +49,54 @@ from eval.questions.documents import Documents, parse_rules
 from eval.reports import grid_page
 
 FOLDS = 5
+ANSWERS = ("--unanswerable", "--url")
 ANSWERS_ONLY = ("unanswerable", "url", "judge_url", "judge_model", "evidently")
 
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "grid",
+        _grid,
+        (
+            "file",
+            "--limit",
+            "--k",
+            "--parallel",
+            "--assistant",
+            "--doc-map",
+            *MODEL,
+            *OUTPUT,
+            *ANSWERS,
+            *JUDGE,
+            "--evidently",
+        ),
         help="measure many configurations in one run",
-        description="Measures every combination of a TOML file, or each optional step put in or left out (--steps), or"
-        " the weights of the fusion (--weights). Settings that change the index (chunk size, embedder) are measured on"
-        " copies made from the indexed pages.",
+        description="Measures every combination of a TOML file, or the assistant with and without each optional step"
+        " (--steps), or the weights of the fusion (--weights). For settings that change the index (chunk size,"
+        " embedder), the indexed pages are indexed again.",
     )
-    parser.set_defaults(evaluation=_grid)
-    add_set_options(parser)
+    parser.set_defaults(parallel=None)
     parser.add_argument(
         "grid", metavar="GRID.toml", nargs="?", default="", help="[axes] with a list of values for each setting"
     )
-    parser.add_argument("--steps", action="store_true", help="each optional step put in or left out, one at a time")
+    parser.add_argument("--steps", action="store_true", help="add or remove each optional step, one at a time")
     parser.add_argument("--weights", action="store_true", help="154 weights of the fusion, by cross-validation")
     parser.add_argument(
         "--folds",
         type=int,
         default=0,
         metavar="N",
-        help=f"choose the best on N-1 parts of the questions, judge it on the other ({FOLDS} with --weights)",
+        help=f"choose the best on N-1 parts of the questions, judge it on the other part ({FOLDS} with --weights)",
     )
     parser.add_argument("--half", choices=HALVES, default="", help="only every second question, counted from 0")
     parser.add_argument("--answers", action="store_true", help="write whole answers; --out is a directory then")
-    parser.add_argument("--unanswerable", default="", metavar="FILE", help="questions that must be declined, .jsonl")
-    add_url_option(parser)
-    add_assistant_option(parser)
-    add_model_options(parser)
-    add_documents_option(parser)
-    add_pace_options(parser)
-    parser.set_defaults(parallel=None)
-    add_output_options(parser, out="keep everything as JSON", html="write a page with bars and differences")
-    add_judge_options(parser)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What was asked for, and what it is asked with."""
+    """The arguments of a run, and what it asks with."""
 
     options: argparse.Namespace
     settings: Settings
@@ -108,9 +111,11 @@ class _Run:
 
 
 async def _grid(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    _refuse_contradictions(options, settings)
-    options.parallel = options.parallel or (1 if options.answers else 4)  # milliseconds are of one answer at a time
-    model, known = stand_in(options, settings, load_cases(options.file))
+    _check_options(options, settings)
+    options.parallel = options.parallel or (
+        1 if options.answers else 4
+    )  # with one answer at a time, milliseconds are those of an answer
+    model, known = model_from_files(options, settings, load_cases(options.file))
     known = half(known, options.half) if options.half else known
     everything = (*known, *(load_unanswerable(options.unanswerable) if options.unanswerable else ()))
     cases = sample(everything, options.limit or len(everything))
@@ -119,7 +124,7 @@ async def _grid(options: argparse.Namespace, settings: Settings, open_finder: Op
     if options.weights:
         return await _weights(run)
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as scratch:
-        folder = prepared(options.out) if options.answers else Path(scratch)
+        folder = output_folder(options) if options.answers else Path(scratch)
         configurations = await _configurations(run, folder / "assistants.toml")
         found = await (_answers(run, configurations) if options.answers else _retrieval(run, configurations))
     result = GridResult(tuple(found))
@@ -132,24 +137,24 @@ async def _grid(options: argparse.Namespace, settings: Settings, open_finder: Op
     return FAILED if result.failed else OK
 
 
-def _refuse_contradictions(options: argparse.Namespace, settings: Settings) -> None:
+def _check_options(options: argparse.Namespace, settings: Settings) -> None:
     if sum((bool(options.grid), options.steps, options.weights)) != 1:
-        raise EvaluationError("Exactly one is needed: GRID.toml, --steps or --weights.")
+        raise EvaluationError("Give exactly one of GRID.toml, --steps and --weights.")
     if options.folds < 0 or options.folds == 1:
         raise EvaluationError(f"--folds {options.folds}: at least 2 are needed.")
     given = [name for name in ANSWERS_ONLY if getattr(options, name)]
     if given and not options.answers:
-        raise EvaluationError(f"--{given[0].replace('_', '-')} goes with --answers.")
+        raise EvaluationError(f"--{given[0].replace('_', '-')} needs --answers.")
     if options.answers and not options.out:
-        raise EvaluationError("--answers needs --out DIR: answers are kept there.")
+        raise EvaluationError("--answers needs --out DIR: answers are saved there.")
     if options.weights and (options.answers or options.html):
-        raise EvaluationError("--weights searches only: it excludes --answers and --html.")
-    refuse_judge(options, settings)
-    refuse_unwritable(options, *(("html",) if options.answers else ("out", "html")))
+        raise EvaluationError("--weights only searches: it excludes --answers and --html.")
+    check_judge(options, settings)
+    check_writable(options, *(("html",) if options.answers else ("out", "html")))
 
 
 async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration]:
-    """Those that were asked for; the file `assistants` is written where their steps differ."""
+    """The requested configurations; writes the file `assistants` if their steps differ."""
     options = run.options
     found = load_grid(options.grid) if options.grid else ()
     if options.steps or any(one.steps for one in found):
@@ -172,7 +177,7 @@ async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration
 
 
 async def _retrieval(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
-    """Retrieval with each configuration, on an index of its own where it needs one."""
+    """Retrieval with each configuration, on a separate index if it needs one."""
     options = run.options
     for one in configurations:
         top_k = Settings.load(**one.settings).top_k
@@ -198,7 +203,9 @@ async def _retrieval(run: _Run, configurations: Sequence[Configuration]) -> list
 
 
 async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[Measured]:
-    """Whole answers with each configuration, and of every other contestant; their measures are kept beside them."""
+    """Whole answers with each configuration and of every other contestant; writes their measures to the directory of
+    --out.
+    """
     options, settings = run.options, run.settings
     async with opened(settings, model=run.model) as assistants:
         wanted = [one for one in configurations if not one.needs]
@@ -215,13 +222,15 @@ async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[M
 
 
 async def _weights(run: _Run) -> int:
-    """The best weights for each question language; hundreds are tried on results that were searched once."""
+    """The best weights for each question language. Each question is searched once; hundreds of weights are computed
+    from that.
+    """
     options, tried = run.options, fusion_settings()
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with run.open_finder(run.overrides, run.model) as finder:
             searched = await search(finder, run.cases, options.assistant, progress)
     documents = Documents((), parse_rules(options.doc_map))
-    with progress_bar("Trying") as progress:
+    with progress_bar("Fusing") as progress:
         values = table_of(searched, tried, documents, options.k, progress)
     baselines = {
         "the settings in force": reciprocal_ranks(searched, documents, options.k),
@@ -230,5 +239,5 @@ async def _weights(run: _Run) -> int:
     languages = [one.query.language for one in searched]
     table = Table(tried, run.cases, languages, values, baselines)
     found = cross_validate(table, options.folds or FOLDS)
-    finish(options, {"cross_validation": asdict(found)}, text=lambda: validation_text(found, options.k), html=str)
+    finish(options, {"cross_validation": asdict(found)}, text=lambda: validation_text(found, options.k))
     return OK

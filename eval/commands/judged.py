@@ -1,4 +1,4 @@
-"""Answers measured, with a judge where one is named: what `eval run`, `eval grid --answers` and `eval label` share."""
+"""Measures answers, with a judge if one is configured; `eval run`, `eval grid --answers` and `eval label` use it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from eval.answers.evidently_report import evidently_page
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
 from eval.answers.types import Answer
+from eval.commands.options import JUDGE_KEY
 from eval.commands.progress import progress_bar
 from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
@@ -25,38 +26,19 @@ from eval.judge import Cache, Judge, Judgement, Pace, criteria
 from eval.questions.cases import Case
 from eval.reports import answers_page
 
-KEY = "EVAL_JUDGE_KEY"
 
-
-def add_judge_options(parser: argparse.ArgumentParser, *, evidently: bool = True) -> None:
-    """Which model judges and how fast it may be asked."""
-    parser.add_argument(
-        "--judge-url", default="", metavar="URL", help=f"OpenAI-compatible judge; its key is read from {KEY}"
-    )
-    parser.add_argument("--judge-model", default="", metavar="NAME", help="another model than the one that answers")
-    parser.add_argument("--judge-per-minute", type=int, default=0, metavar="N", help="calls a minute (0: no limit)")
-    parser.add_argument(
-        "--judge-timeout", type=float, default=60.0, metavar="S", help="seconds for one call (default 60)"
-    )
-    parser.add_argument("--own-criteria", action="store_true", help="our wording also where Evidently's is installed")
-    if evidently:
-        parser.add_argument(
-            "--evidently", action="store_true", help="Evidently's own report too (needs the extra eval)"
-        )
-
-
-def refuse_judge(options: argparse.Namespace, settings: Settings) -> None:
-    """Raises `EvaluationError` for a judge that is named in part, or that would judge its own answers."""
+def check_judge(options: argparse.Namespace, settings: Settings) -> None:
+    """Raises `EvaluationError` if only a part of the judge is configured, or if it would judge its own answers."""
     if bool(options.judge_url) != bool(options.judge_model):
-        raise EvaluationError("--judge-url and --judge-model go together.")
+        raise EvaluationError("--judge-url and --judge-model need each other.")
     if options.judge_model and options.judge_model == settings.llm_model:
         raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
 
 
 @asynccontextmanager
 async def judging(options: argparse.Namespace, folder: Path) -> AsyncIterator[Judge]:
-    """The judge that the options name, with what it said before."""
-    endpoint = Endpoint(options.judge_url, os.environ.get(KEY, ""), timeout=options.judge_timeout)
+    """The judge of the options, with its earlier judgements."""
+    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
     model = OpenAIModel(endpoint, options.judge_model)
     pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
     with Cache(folder / "judgements.jsonl") as cache:
@@ -73,7 +55,7 @@ async def measured(
     cases: Sequence[Case],
     answers: Sequence[Answer],
 ) -> AnswerResult:
-    """The answers with their measures, judged where a judge is named."""
+    """The answers with their measures, judged if a judge is configured."""
     by_id = {case.id: case for case in cases}
     judgements = await _judged(options, by_id, answers)
     detector = LanguageDetector(assistants.prompts.languages, settings.default_language)
@@ -100,7 +82,7 @@ async def _judged(
 
 
 def write_answers(result: AnswerResult, options: argparse.Namespace) -> None:
-    """Keep the result in the directory of --out: answers.json, answers.html, and Evidently's page where it is wanted."""
+    """Write answers.json and answers.html to the directory of --out, and Evidently's page with --evidently."""
     folder = Path(options.out)
     result.save(folder / "answers.json")
     write_text(answers_page(result), folder / "answers.html")

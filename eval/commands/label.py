@@ -1,4 +1,6 @@
-"""`eval label FILE`: are the passages that any search finds relevant? By a model, or by a person in the terminal."""
+"""`eval label FILE`: labels found passages as relevant or not, by a model or by a person in the terminal; `eval
+agreement`.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +11,59 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.core.settings import Settings
-from app.core.turn import Request
-from eval.commands.judged import add_judge_options, judging
+from eval.commands.judged import judging
 from eval.commands.options import (
     FAILED,
+    JUDGE,
     OK,
     Commands,
     OpenFinder,
-    add_parallel_option,
-    add_set_options,
-    as_json,
+    new_command,
+    output_folder,
     positive,
-    prepared,
+    print_result,
 )
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.errors import EvaluationError
+from eval.grid.weights import search
 from eval.judge import Judgement, Task
 from eval.label.agreement import Agreement, agreement
 from eval.label.files import Label, drawn, load_labels, write_labels, write_sheet
 from eval.label.pool import RELEVANT, Pair, pairs, pooled
 from eval.questions.cases import load_cases, sample
 
-SHOWN = 1500
+LONGEST_PASSAGE = 1500
 
 
 def add_command(commands: Commands) -> None:
     """Register `label` and `agreement`."""
-    parser = commands.add_parser(
+    parser = new_command(
+        commands,
         "label",
-        help="judge the relevance of the passages that several ways of searching find",
-        description="With a judge, labels go to labels.jsonl. Then --sheet writes a sample for people, --person asks one here.",
+        _label,
+        ("file", "--limit", "--parallel", *JUDGE),
+        help="label the relevance of the passages that several search methods find",
+        description="With a judge, writes labels.jsonl. Then --sheet writes a sample for people, --person asks one here.",
     )
-    parser.set_defaults(evaluation=_label)
-    add_set_options(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for labels, judgements and sheets")
     parser.add_argument("--samples", type=positive, default=40, metavar="N", help="pairs for a person (default 40)")
-    parser.add_argument(
-        "--sheet", action="store_true", help="write sheet.csv: copy it for each person under their name"
+    parser.add_argument("--sheet", action="store_true", help="write sheet.csv: give each person a copy with their name")
+    parser.add_argument("--person", default="", metavar="NAME", help="ask here and write the labels to NAME.jsonl")
+    check = new_command(
+        commands, "agreement", _agreement, ("--json",), help="compare the labels of a model with those of people"
     )
-    parser.add_argument("--person", default="", metavar="NAME", help="ask here, and keep it as NAME.jsonl")
-    add_parallel_option(parser)
-    add_judge_options(parser, evidently=False)
-    check = commands.add_parser("agreement", help="compare a model's labels with those of people")
-    check.set_defaults(evaluation=_agreement)
     check.add_argument("labels", metavar="LABELS.jsonl", help="the model's labels")
-    check.add_argument("people", nargs="+", metavar="PERSON", help="filled in sheets (.csv) or labels (.jsonl)")
-    check.add_argument("--json", action="store_true", help="print JSON")
+    check.add_argument("people", nargs="+", metavar="PERSON", help="completed sheets (.csv) or labels (.jsonl)")
 
 
 async def _label(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings
-    folder = prepared(options.out)
+    folder = output_folder(options)
     found = await _pool(options, open_finder)
     labels = await _by_model(options, folder, found) if options.judge_url else None
     if not (options.sheet or options.person):
         if labels is None:
-            raise EvaluationError("Who shall judge? Name --judge-url and --judge-model, or --sheet, or --person.")
+            raise EvaluationError("No judge: give --judge-url and --judge-model, or --sheet, or --person.")
         return OK if len(labels) == len(found) else FAILED
     return _by_people(options, folder, found)
 
@@ -75,11 +74,8 @@ async def _pool(options: argparse.Namespace, open_finder: OpenFinder) -> list[Pa
     found: list[Pair] = []
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with open_finder({}) as finder:
-            for number, case in enumerate(cases, start=1):
-                turn = await finder.find(Request(case.messages, id=f"eval-{number}"))
-                if turn.legs and turn.search:
-                    found += await pairs(turn.generation, case, pooled(turn.legs, turn.search))
-                progress(number, len(cases))
+            for one in await search(finder, cases, "", progress):
+                found += await pairs(one.generation, one.case, pooled(one.legs, one.query))
     return found
 
 
@@ -95,7 +91,7 @@ async def _by_model(options: argparse.Namespace, folder: Path, found: Sequence[P
     failed = sum(bool(one.error) for one in judgements)
     sys.stdout.write(
         f"{folder / 'labels.jsonl'}: {len(labels)} labels, {relevant} relevant. The model was unsure of {unsure};"
-        f" {failed} failed{' and are asked anew when you run it again' if failed else ''}.\n"
+        f" {failed} failed{' and are asked again in the next run' if failed else ''}.\n"
     )
     return labels
 
@@ -108,22 +104,22 @@ def _as_label(judgement: Judgement, by: str) -> Label:
 def _by_people(options: argparse.Namespace, folder: Path, found: Sequence[Pair]) -> int:
     kept = folder / "labels.jsonl"
     if not kept.is_file():
-        raise EvaluationError(f"{kept} isn't there: let a model label first, so that half of the sample is relevant.")
+        raise EvaluationError(f"{kept} doesn't exist: let a model label first, so that half of the sample is relevant.")
     chosen = drawn(found, load_labels(kept), options.samples)
     if options.sheet:
         write_sheet(chosen, folder / "sheet.csv")
-        sys.stdout.write(f"{folder / 'sheet.csv'}: {len(chosen)} pairs; fill in the column relevant with yes or no.\n")
+        sys.stdout.write(f"{folder / 'sheet.csv'}: {len(chosen)} pairs; write yes or no into the column relevant.\n")
     if options.person:
         write_labels(_asked(chosen, options.person), folder / f"{options.person}.jsonl")
     return OK
 
 
 def _asked(chosen: Sequence[Pair], person: str) -> list[Label]:
-    """One after the other; q ends, s leaves one out."""
+    """The labels of a person, asked pair by pair; q ends, s skips a pair."""
     labels: list[Label] = []
     for number, pair in enumerate(chosen, start=1):
         sys.stdout.write(
-            f"\n--- {number} of {len(chosen)}\nQUESTION: {pair.question}\n{pair.url}\n\n{pair.passage[:SHOWN]}\n\n"
+            f"\n--- {number} of {len(chosen)}\nQUESTION: {pair.question}\n{pair.url}\n\n{pair.passage[:LONGEST_PASSAGE]}\n\n"
         )
         while True:
             sys.stdout.write("Does the passage help to answer the question? [y]es [n]o [s]kip [q]uit ")
@@ -142,7 +138,7 @@ def _asked(chosen: Sequence[Pair], person: str) -> list[Label]:
 async def _agreement(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del settings, open_finder
     found = agreement(load_labels(options.labels), [load_labels(path) for path in options.people])
-    sys.stdout.write((as_json(asdict(found)) if options.json else _agreement_text(found)) + "\n")
+    print_result(options, asdict(found), text=lambda: _agreement_text(found))
     return OK
 
 

@@ -1,23 +1,20 @@
-"""What the commands share: how an assistant is opened for them, exit codes, options, and a language model from files."""
+"""What the commands share: their arguments, exit codes, and how a result is saved and printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models.base import Model
 from eval.errors import EvaluationError
 from eval.files import write_text
 from eval.measure.retrieval import Finder
-from eval.questions.cases import Case
-from eval.scripted import RecordedModel, ScriptedModel, load_record, load_script, missing_lines
 
 OK = 0
 FAILED = 1
@@ -56,138 +53,107 @@ def share(text: str) -> float:
     return number
 
 
-def add_set_options(parser: argparse.ArgumentParser) -> None:
-    """The question set, and how much of it is asked."""
-    parser.add_argument("file", metavar="FILE", help="question set, .jsonl or .csv")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only N questions, the same ones each time")
+CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
+JUDGE_KEY = "EVAL_JUDGE_KEY"
+_FLAG: dict[str, Any] = {"action": "store_true"}
+_REPEATED: dict[str, Any] = {"action": "append", "default": []}
+_FILE: dict[str, Any] = {"default": "", "metavar": "FILE"}
+_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "file": {"metavar": "FILE", "help": "question set, .jsonl or .csv"},
+    "--limit": {"type": positive, "metavar": "N", "help": "ask only N questions, the same ones each time"},
+    "--k": {"type": positive, "default": 5, "help": "measure the first K pages (default 5)"},
+    "--parallel": {"type": positive, "default": 4, "metavar": "N", "help": "questions asked at once (default %(default)s)"},
+    "--assistant": {"default": "", "metavar": "ID", "help": "another assistant than the first one"},
+    "--doc-map": _REPEATED | {
+        "metavar": "REGEX=REPL",
+        "help": "rewrite the set's documents to the site's paths; a result that starts with / must be the whole path;"
+        " may be repeated, the first rule that matches is used",
+    },
+    "--unanswerable": _FILE | {"help": "questions that must be refused, .jsonl"},
+    "--labels": _FILE | {"help": "relevant chunks, as eval label writes them"},
+    "--json": _FLAG | {"help": "print JSON"},
+    "--out": _FILE | {"help": "save the whole result as JSON"},
+    "--html": _FILE | {"help": "write a page with charts"},
+    "--no-model": _FLAG | {"help": "measure without the configured language model"},
+    "--scripted-model": _FILE | {"help": "use a language model that gives the answers of this file to each question"},
+    "--recorded-model": _FILE | {
+        "help": "use a language model that repeats the answers of this file to exactly the same messages, .jsonl: key,"
+        " text; --scripted-model answers the others",
+    },
+    "--missing": _FILE | {"help": "write the prompts that neither model could answer, to be answered and recorded"},
+    "--known-only": _FLAG | {"help": "ask only questions that the scripted model knows"},
+    "--passages": {"type": positive, "metavar": "N", "help": "ask for N passages, not the assistant's own number"},
+    "--deep": _FLAG | {"help": "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"},
+    "--against": _FILE | {"help": "a saved result that the page compares with"},
+    "--markdown": _FLAG | {"help": "print a Markdown table"},
+    "--url": _REPEATED | {
+        "metavar": "NAME=URL,MODEL",
+        "help": f"a service with the OpenAI chat API; its key is read from {CONTESTANT_KEY}; may be repeated",
+    },
+    "--judge-url": {"default": "", "metavar": "URL", "help": f"OpenAI-compatible judge; its key is read from {JUDGE_KEY}"},
+    "--judge-model": {"default": "", "metavar": "NAME", "help": "a model other than the one that answers"},
+    "--judge-per-minute": {"type": int, "default": 0, "metavar": "N", "help": "calls per minute (0: no limit)"},
+    "--judge-timeout": {"type": float, "default": 60.0, "metavar": "S", "help": "seconds for one call (default 60)"},
+    "--own-criteria": _FLAG | {"help": "use our wording even if Evidently is installed"},
+    "--evidently": _FLAG | {"help": "also write Evidently's own report (needs the extra eval)"},
+}  # fmt: skip
+MODEL = ("--no-model", "--scripted-model", "--recorded-model", "--missing", "--known-only")
+OUTPUT = ("--out", "--html", "--json")
+MEASURE = ("--k", "--parallel", "--passages", "--deep", *OUTPUT, "--against", "--markdown")
+JUDGE = ("--judge-url", "--judge-model", "--judge-per-minute", "--judge-timeout", "--own-criteria")
 
 
-def add_pace_options(parser: argparse.ArgumentParser, parallel: int = 4) -> None:
-    """How many pages count, and how many questions are asked at once."""
-    parser.add_argument("--k", type=positive, default=5, help="how many pages count (default 5)")
-    add_parallel_option(parser, parallel)
+def new_command(
+    commands: Commands,
+    name: str,
+    handler: Handler,
+    arguments: tuple[str, ...],
+    *,
+    help: str,  # noqa: A002  # as argparse names it
+    description: str = "",
+) -> argparse.ArgumentParser:
+    """A new command that has these shared arguments."""
+    parser = commands.add_parser(name, help=help, description=description)
+    parser.set_defaults(evaluation=handler)
+    for argument in arguments:
+        parser.add_argument(argument, **_ARGUMENTS[argument])
+    return parser
 
 
-def add_parallel_option(parser: argparse.ArgumentParser, parallel: int = 4) -> None:
-    """How many questions are asked at once."""
-    parser.add_argument(
-        "--parallel", type=positive, default=parallel, metavar="N", help=f"questions at once (default {parallel})"
-    )
-
-
-def add_assistant_option(parser: argparse.ArgumentParser) -> None:
-    """Which assistant is asked."""
-    parser.add_argument("--assistant", default="", metavar="ID", help="another than the first one")
-
-
-def add_documents_option(parser: argparse.ArgumentParser) -> None:
-    """--doc-map, for sets whose documents aren't named as the site names its pages."""
-    parser.add_argument(
-        "--doc-map",
-        action="append",
-        default=[],
-        metavar="REGEX=REPL",
-        help="rewrite the set's documents to the site's paths; a result that starts with / must be the whole path; may be repeated, the first that fits is used",
-    )
-
-
-def add_output_options(parser: argparse.ArgumentParser, *, out: str, html: str) -> None:
-    """What becomes of the result; `out` and `html` say what the files hold."""
-    parser.add_argument("--out", default="", metavar="FILE", help=out)
-    parser.add_argument("--html", default="", metavar="FILE", help=html)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Without a language model, or with one that files stand in for: scripted, recorded, or both."""
-    parser.add_argument("--no-model", action="store_true", help="measure without the configured language model")
-    parser.add_argument(
-        "--scripted-model", metavar="FILE", help="a language model that says what this file has for each question"
-    )
-    parser.add_argument(
-        "--recorded-model",
-        metavar="FILE",
-        help="a language model that repeats what this file has for exactly these messages, .jsonl: key, text; what isn't"
-        " there is asked of the scripted one",
-    )
-    parser.add_argument(
-        "--missing", default="", metavar="FILE", help="write what neither had an answer to, to be answered and recorded"
-    )
-    parser.add_argument("--known-only", action="store_true", help="only questions that the scripted model knows")
-
-
-def stand_in(
-    options: argparse.Namespace, settings: Settings, cases: Sequence[Case]
-) -> tuple[Model | None, tuple[Case, ...]]:
-    """The model that was named instead of the configured one, and the cases to ask: with --known-only those that its
-    script has. `cases` are those that the script was written for.
-
-    Raises `EvaluationError` for options that contradict each other and for wrong files.
-    """
-    if options.no_model and (options.scripted_model or options.recorded_model):
-        raise EvaluationError("--no-model excludes --scripted-model and --recorded-model.")
-    if options.missing and not options.recorded_model:
-        raise EvaluationError("--missing goes with --recorded-model FILE.")
-    if options.known_only and not options.scripted_model:
-        raise EvaluationError("--known-only goes with --scripted-model FILE.")
-    model: Model | None = None
-    if options.scripted_model:
-        script = load_script(options.scripted_model, cases)
-        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
-        if options.known_only:
-            cases = [case for case in cases if script.find(case.question)]
-    if options.recorded_model:
-        model = RecordedModel(load_record(options.recorded_model), model)
-    return model, tuple(cases)
-
-
-def model_name(options: argparse.Namespace, settings: Settings, model: Model | None) -> str:
-    """The name of the language model that is asked, empty without one."""
-    if model or options.no_model:
-        return model.name if model else ""
-    return settings.llm_model or settings.llm_class if settings.llm_url or settings.llm_class else ""
-
-
-def report_missing(options: argparse.Namespace, model: Model | None, asked: int) -> None:
-    """Say what the stand-in had no answer to, of `asked` questions, and keep it where --missing names a file."""
-    if isinstance(model, RecordedModel) and model.missing:
-        where = f", see {options.missing}" if options.missing else "; --missing FILE writes them"
-        sys.stderr.write(f"{len(model.missing)} prompts have no recorded answer{where}.\n")
-        if options.missing:
-            write_text(missing_lines(model), options.missing)
-    script = model.otherwise if isinstance(model, RecordedModel) else model
-    if isinstance(script, ScriptedModel):
-        sys.stderr.write(f"The scripted model didn't know {len(script.unknown)} of {asked} questions.\n")
-
-
-def refuse_unwritable(options: argparse.Namespace, *names: str) -> None:
-    """Raises `EvaluationError` before a run, for files it couldn't write at its end: --out and --html, or `names`."""
+def check_writable(options: argparse.Namespace, *names: str) -> None:
+    """Raises `EvaluationError` before a run if --out or --html (or the options `names`) can't be written at its end."""
     for name in names or ("out", "html"):
-        path = getattr(options, name, "")
+        path = getattr(options, name)
         if path and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
             raise EvaluationError(f"--{name} {path}: that is a directory, or its directory doesn't exist.")
 
 
-def prepared(directory: str) -> Path:
-    """The directory, made where it isn't there."""
-    folder = Path(directory)
+def output_folder(options: argparse.Namespace) -> Path:
+    """The directory of --out, made if it doesn't exist. Raises `EvaluationError` if that fails."""
+    folder = Path(options.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EvaluationError(f"--out {directory} can't be made: {error}") from error
+        raise EvaluationError(f"--out {folder} can't be made: {error}") from error
     return folder
 
 
-def as_json(value: Any) -> str:
-    """JSON as it is printed."""
-    return json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def finish(options: argparse.Namespace, summary: Any, *, text: Callable[[], str], html: Callable[[], str]) -> None:
-    """Keep the result where --out and --html say, and print it as text or with --json as JSON."""
-    kept = as_json(summary)
+def finish(
+    options: argparse.Namespace, summary: Any, *, text: Callable[[], str], html: Callable[[], str] | None = None
+) -> None:
+    """Save the result if --out or --html says so, and print it as text, or as JSON with --json."""
     if options.out:
-        write_text(kept, options.out)
-    if options.html:
+        write_text(as_json(summary), options.out)
+    if html and options.html:
         write_text(html(), options.html)
-    sys.stdout.write((kept if options.json else text()) + "\n")
+    print_result(options, summary, text=text)
+
+
+def print_result(options: argparse.Namespace, summary: Any, *, text: Callable[[], str]) -> None:
+    """Print a result as text, or its summary as JSON with --json."""
+    sys.stdout.write((as_json(summary) if options.json else text()) + "\n")
+
+
+def as_json(value: Any) -> str:
+    """JSON as it is printed and saved."""
+    return json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,4 +1,4 @@
-"""While questions are asked: a progress bar on a terminal, and a pipeline that doesn't talk into it."""
+"""A progress bar on a terminal, without log messages of the pipeline in between."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 @contextmanager
 def quiet_pipeline() -> Iterator[None]:
-    """Failed helper steps are counted in the result; a log line for each would drown the progress bar."""
+    """Hide warnings about failed helper steps: the result counts them, and a log line for each would hide the progress
+    bar.
+    """
     log = logging.getLogger("app.pipeline")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -24,13 +26,13 @@ def quiet_pipeline() -> Iterator[None]:
 
 
 def report_reindexing(name: str) -> None:
-    """Making an index takes its time."""
-    sys.stderr.write(f"Indexing the pages anew: {name}\n")
+    """Say which configuration's pages are indexed: this takes time."""
+    sys.stderr.write(f"Indexing the pages for {name}\n")
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Tells how many of how many are done."""
+    """A function that shows how many of how many are done."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

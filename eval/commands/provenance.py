@@ -1,4 +1,4 @@
-"""What a result says it was measured with: settings, store, model, fingerprint of the program."""
+"""How a result was measured: settings, store, model, fingerprint of the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SETTINGS = ("languages", "top_k", "per_page", "fusion", "vector_weight", "other
 
 
 def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The part of a result's `config` that is known before a question was asked."""
+    """The part of a result's `config` that is known before the first question."""
     own = settings.model_dump(include=set(_SETTINGS), mode="json")
     return {
         "set": Path(set_name).name,
@@ -31,7 +31,7 @@ def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any
 
 
 def _store(address: str) -> str:
-    # where a directory lies is nobody's business; which store it was is
+    # the path of a directory is private, the address of a server isn't
     return masked(address) if ":" in address else "a directory"
 
 
@@ -43,7 +43,7 @@ def _version() -> str:
 
 
 def fingerprint_of_code() -> str:
-    """A fingerprint of the program and its prompts, so that two results show whether they changed in between."""
+    """A fingerprint of the program and its prompts: it differs between two results if they changed."""
     digest = hashlib.sha256()
     for package in _MEASURED:
         folder = Path(str(files(package)))

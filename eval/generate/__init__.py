@@ -1,1 +1,1 @@
-"""Question sets made from one's own pages by a language model, each question checked against its page."""
+"""Generates question sets from indexed pages with a language model, and checks each question against its page."""

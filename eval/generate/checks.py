@@ -1,4 +1,4 @@
-"""Is a generated question fit to test with? The reason why not, in a few words, else nothing."""
+"""Checks whether a generated question can be used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ SENTENCES = ("1", "2")
 
 
 def reason_against(job: Job, row: Mapping[str, Any], detector: LanguageDetector) -> str:
-    """Why the row can't be used: missing texts, evidence that isn't there, copied, leaning on the page, wrong language."""
+    """The reason why the row can't be used, empty if it can: missing text, evidence that isn't on the page, copied
+    text, a reference to the page, the wrong language.
+    """
     needed = {UNANSWERABLE: ("question",), FOLLOW_UP: ("first", "first_answer", "question", "standalone", "evidence")}
     fields = needed.get(job.variant, ("question", "answer", "evidence"))
     if not all(isinstance(row.get(name), str) and row[name].strip() for name in fields):

@@ -1,4 +1,4 @@
-"""What is asked of the language model: one job for each page, way of asking and language; and what it will cost."""
+"""The prompts for the language model, one for each page, variant and language, and their cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLLOW_UP, UNANSWERABLE = "follow_up", "unanswerable"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One call to the model: what it is about and the prompt. `variant` is a key of `STYLES` or a kind of set."""
+    """One call to the model. `variant` is a key of `STYLES` or a kind of set."""
 
     url: str
     doc: str
@@ -44,18 +44,20 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Another one for another page text, wording or number of questions."""
+        """A key that changes with the page's text, the prompt and the number of questions."""
         return fingerprint(self.url, self.language, self.variant, self.prompt)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What is sent."""
+        """The messages of the prompt."""
         return (Message("user", self.prompt),)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted: questions per page and variant, which variants, follow-ups per page, unanswerable ones in all."""
+    """The requested set: questions per page and variant, the variants, follow-ups per page, unanswerable questions in
+    total.
+    """
 
     per_page: int = 5
     variants: tuple[str, ...] = tuple(STYLES)
@@ -64,7 +66,7 @@ class Wanted:
 
 
 def plan(pages: Sequence[Page], prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
-    """The jobs: each page in its own language, and in the other configured ones where it has no counterpart there."""
+    """The jobs: each page in its language, and in the other configured languages if it has no counterpart there."""
     found: list[Job] = []
     for page, others in _with_languages([p for p in pages if len(p.markdown.split()) >= FEWEST_WORDS], prompts):
         for language in (page.language, *others):
@@ -87,7 +89,7 @@ def plan(pages: Sequence[Page], prompts: Prompts, wanted: Wanted) -> tuple[Job, 
 
 
 def tokens(jobs: Iterable[Job]) -> tuple[int, int]:
-    """About how many tokens these jobs will send and get back."""
+    """Estimated tokens that these jobs send and receive."""
     sent = got = 0
     for job in jobs:
         sent += int(len(job.prompt) / CHARACTERS_PER_TOKEN)

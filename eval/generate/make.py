@@ -1,4 +1,4 @@
-"""Jobs -> rows: the model is asked, its questions are checked, and every finished job is kept."""
+"""Asks the model, saves each finished job, and checks the questions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("id", "lang", "variant", "question", "doc", "answer", "evidence", "cr
 
 @dataclass
 class Generated:
-    """The rows of each kind, how many were refused and why, and the jobs that failed."""
+    """The rows of each kind, the number of rejected rows by reason, and the failed jobs."""
 
     questions: list[dict[str, Any]] = field(default_factory=list)
     follow_ups: list[dict[str, Any]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Generated:
 async def ask(
     jobs: Sequence[Job], model: Model, cache: Cache, pace: Pace, progress: Progress | None = None
 ) -> dict[str, str]:
-    """The error of each failed job by its key; answers are in the cache, and what is there isn't asked again."""
+    """The error of each failed job by its key; answers go to the cache, and cached jobs aren't asked again."""
     errors = dict[str, str]()
     options = CallOptions(temperature=TEMPERATURE, max_tokens=4000)
 
@@ -62,7 +62,7 @@ def _rows(text: str) -> list[Mapping[str, Any]]:
 
 
 def gather(jobs: Iterable[Job], cache: Cache, detector: LanguageDetector) -> Generated:
-    """What of the kept answers can be used, each question once."""
+    """The usable rows of the cached answers, each question once."""
     made, seen = Generated(), set[tuple[str, ...]]()
     for job in jobs:
         kept = cache.get(job.key) or {"rows": []}
@@ -95,7 +95,7 @@ def _add(made: Generated, job: Job, row: Mapping[str, Any]) -> None:
 
 
 def write(made: Generated, folder: Path) -> list[Path]:
-    """The files with rows in them; questions as CSV too. Raises `EvaluationError` where they can't be written."""
+    """Write the files that have rows, questions as CSV too; their paths. Raises `EvaluationError` if that fails."""
     kinds = {"questions": made.questions, "follow_ups": made.follow_ups, "unanswerable": made.unanswerable}
     written = []
     for name, rows in kinds.items():

@@ -1,4 +1,4 @@
-"""One question set over many configurations: settings, steps, prompts and models, side by side and cross-validated.
+"""Measures one question set with many configurations: settings, steps, prompts and models, with cross-validation.
 
 `commands` calls it; it imports `answers`, `measure` and `questions`, and `ingestion` to index pages again.
 """

@@ -20,7 +20,7 @@ from eval.grid.rebuild import INDEX_SETTINGS, rebuild
 from eval.grid.steps import UNCHANGED, Variant
 
 MOST = 200
-ASSISTANT, STEPS = "assistant", "steps"  # the two axes that are no settings
+ASSISTANT, STEPS = "assistant", "steps"  # the two axes that aren't settings
 BESIDE_STEPS: Mapping[str, Mapping[str, Any]] = {
     "fusion by ranks (rrf)": {"fusion": "rrf"},
     "0.6 vectors, 0.4 words": {"fusion": "weighted", "vector_weight": {"*": 0.6}},
@@ -45,14 +45,15 @@ class Configuration:
 
     @property
     def index(self) -> Mapping[str, Any]:
-        """Those of its settings that need an index of their own."""
+        """The settings that need a separate index."""
         return {name: value for name, value in self.settings.items() if name in INDEX_SETTINGS}
 
 
 def load_grid(path: str | Path) -> tuple[Configuration, ...]:
-    """Every combination of `[axes]` upon `[settings]`; the others are compared with the one of the first values.
+    """Every combination of `[axes]`, with `[settings]` in all of them. The first values make the combination that
+    others are compared with.
 
-    Raises `EvaluationError` for a wrong file or an unknown setting, `SettingsError` for a value that it can't have.
+    Raises `EvaluationError` for a wrong file or an unknown setting, `SettingsError` for a wrong value.
     """
     try:
         document = tomllib.loads(read_text(Path(path)))
@@ -62,7 +63,7 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
     tables = isinstance(common, dict) and isinstance(axes, dict)
     if document or not axes or not tables or not all(isinstance(values, list) and values for values in axes.values()):
         raise EvaluationError(
-            f"{path}: needed are [axes] with a list of values for each setting, and maybe [settings]."
+            f"{path}: [axes] with a list of values for each setting is needed; [settings] is optional."
         )
     unknown = [
         name for name in (*common, *axes) if name not in Settings.model_fields and name not in {ASSISTANT, STEPS}
@@ -87,7 +88,7 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
 
 
 def step_configurations(found: Sequence[Variant]) -> tuple[Configuration, ...]:
-    """Every variant of the steps, and the settings that are measured beside them."""
+    """Every variant of the steps, and the settings that are measured with them."""
     steps = [Configuration(one.name, {}, steps=one.name) for one in found]
     return (*steps, *(Configuration(name, own, steps=UNCHANGED) for name, own in BESIDE_STEPS.items()))
 
@@ -95,20 +96,20 @@ def step_configurations(found: Sequence[Variant]) -> tuple[Configuration, ...]:
 def with_steps(
     configurations: Sequence[Configuration], found: Sequence[Variant], assistants: Path
 ) -> tuple[Configuration, ...]:
-    """The configurations with their variants of steps, which the file `assistants` has as assistants.
+    """The configurations with their variants of steps, which are assistants in the file `assistants`.
 
-    Raises `EvaluationError` for a variant that isn't there.
+    Raises `EvaluationError` for an unknown variant.
     """
     by_name = {one.name: one for one in found}
     for one in configurations:
         if one.assistant or one.steps not in by_name:
             raise EvaluationError(
-                f"{one.name}: the axis `steps` takes {', '.join(by_name)}; name the assistant with --assistant."
+                f"{one.name}: the axis `steps` takes {', '.join(by_name)}; choose the assistant with --assistant."
             )
     if by_name[configurations[0].steps].needs:
         needed = by_name[configurations[0].steps].needs
         raise EvaluationError(
-            f"The first configuration is compared with, but {configurations[0].steps!r} needs {needed}."
+            f"The others are compared with the first configuration, but {configurations[0].steps!r} needs {needed}."
         )
     return tuple(
         replace(
@@ -124,12 +125,12 @@ def with_steps(
 
 @asynccontextmanager
 async def indexed(
-    settings: Settings, configurations: Sequence[Configuration], tell: Callable[[str], object]
+    settings: Settings, configurations: Sequence[Configuration], report: Callable[[str], object]
 ) -> AsyncIterator[list[tuple[Configuration, Mapping[str, Any]]]]:
-    """Each configuration with all settings it needs, its store among them; `tell` hears whose index is being made.
+    """Each configuration with all settings it needs, including its store; calls `report` with the name of a
+    configuration before its pages are indexed.
 
-    An index is made once for each way of making one and gone at the end; the live one serves those that change
-    nothing of it.
+    Configurations with equal settings share a temporary index; those that change nothing in the index use the live one.
     """
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as folder:
         stores = dict[str, str]()
@@ -139,7 +140,7 @@ async def indexed(
                 key = json.dumps(one.index, sort_keys=True)
                 if one.index and key not in stores:
                     stores[key] = str(Path(folder) / str(len(stores)))
-                    tell(one.name)
+                    report(one.name)
                     await rebuild(await live.live(), Settings.load(**{**one.settings, "store": stores[key]}))
         finally:
             await live.close()

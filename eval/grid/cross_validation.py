@@ -1,4 +1,4 @@
-"""The best configuration of a grid, chosen on some questions and judged on others."""
+"""Chooses the best configuration of a grid on some questions and judges it on others."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NEAR = 10  # configurations within a tenth of a numeric axis are judged together
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The best configuration for questions in one language, and what it gains on questions it wasn't chosen by.
+    """The best configuration for questions in one language, and its gain on other questions than it was chosen by.
 
-    `gain` is the cross-validated difference to the first baseline, drawn by page; `apparent_gain` is the gain on the
-    questions that it was chosen by. `accepted`: the gain is outside the noise and worth a change.
+    `gain` is the cross-validated difference to the first baseline, with an interval over pages; `apparent_gain` is the
+    gain on the questions that it was chosen by. `accepted`: the gain is significant and at least `LEAST_GAIN`.
     """
 
     language: str
@@ -40,10 +40,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What was chosen per language on the other folds, judged on the `n` questions of this one.
+    """The configurations chosen on the other folds, by language, and judged on the `n` questions of this fold.
 
-    `gains` has the mean of languages over each baseline; `least` is the language and variant that gains least over the
-    last baseline.
+    `gains` has the mean of languages compared with each baseline; `least` is the language and variant with the smallest
+    gain over the last baseline.
     """
 
     name: str
@@ -63,9 +63,9 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Table:
-    """Reciprocal ranks: a row for each configuration tried, a column for each question, and baselines to compare with.
+    """Reciprocal ranks: a row for each configuration, a column for each question, and baselines to compare with.
 
-    `languages` are those that configurations are chosen for, question by question.
+    A configuration is chosen for each of the `languages`, which are given by question.
     """
 
     tried: Sequence[Configuration]
@@ -75,7 +75,9 @@ class Table:
     baselines: Mapping[str, Values]
 
     def only_own_language(self) -> Table:
-        """Without questions whose page is in another language: words can't find it, so they'd favour vectors alone."""
+        """The table without questions whose page is in another language: keyword search can't find them, so they would
+        favour vectors.
+        """
         own = [i for i, case in enumerate(self.cases) if not case.cross]
         return Table(
             self.tried,
@@ -87,8 +89,8 @@ class Table:
 
 
 def cross_validate(table: Table, folds: int) -> CrossValidation:
-    """The best configuration for each language, judged on folds. Two folds are the even and the odd questions, more of
-    them are drawn by page. Raises `EvaluationError` for too few questions.
+    """The best configuration for each language, judged on folds. Two folds are the even and the odd questions, more
+    folds are drawn by page. Raises `EvaluationError` for too few questions.
     """
     table = table.only_own_language()
     language, of_fold = np.array(table.languages), _folds(table, folds)
@@ -110,15 +112,17 @@ def cross_validate(table: Table, folds: int) -> CrossValidation:
 
 
 def best_of(means: Values, near: Sequence[Sequence[int]]) -> int:
-    """The position of the configuration that does best together with its neighbours.
+    """The position of the configuration with the best mean of itself and its neighbours.
 
-    The best of hundreds is best by chance as well; one amid good ones stays good on other questions.
+    The best one of hundreds is partly best by chance; one with good neighbours stays good on other questions.
     """
     return int(np.argmax([means[list(own)].mean() for own in near]))
 
 
 def neighbours(tried: Sequence[Configuration]) -> tuple[tuple[int, ...], ...]:
-    """For each configuration the positions of those that differ by at most a tenth of each numeric axis, itself too."""
+    """For each configuration, the positions of those that differ by at most a tenth of each numeric axis, including
+    itself.
+    """
     axes = {
         name: sorted({s[name] for s in (one.settings for one in tried) if _is_number(s.get(name))})
         for name in {name for one in tried for name in one.settings}

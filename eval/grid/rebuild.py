@@ -1,4 +1,4 @@
-"""The pages of an index indexed once more with other settings, without reading the site again."""
+"""Indexes the pages of an index again with other settings, without reading the site."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INDEX_SETTINGS = frozenset(
 
 async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     """Write the source's pages into the store of these settings, split and embedded as they say."""
-    # without summaries and a translator: what another model wrote would blur what the settings are worth
+    # without summaries and translations: texts by another model would blur the effect of the settings
     settings = settings.model_copy(update={"summaries": False})
     store, embedder = open_store(settings), open_embedder(settings)
     embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
@@ -44,7 +44,7 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
                 await draft.put(made.page, made.chunks, await embedding.embed(missing))
             return await draft.publish()
     except AssistantError as error:
-        raise EvaluationError(f"The index can't be made anew with these settings: {error}") from error
+        raise EvaluationError(f"The pages can't be indexed with these settings: {error}") from error
     finally:
         await store.close()
         await embedder.close()

@@ -1,4 +1,6 @@
-"""What a grid gave: each configuration's retrieval beside the first one's, and with whole answers refusals and effort."""
+"""The result of a grid: retrieval of each configuration compared with the first; with whole answers also refusals and
+effort.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from eval.questions.documents import Documents
 
 @dataclass(frozen=True)
 class Measured:
-    """One configuration; `result` is None where the configuration says what it `needs`. `answers` may be empty."""
+    """One configuration. `result` is None if the machine lacks what the configuration `needs`; `answers` may be empty."""
 
     configuration: Configuration
     result: RetrievalResult | None
@@ -55,12 +57,12 @@ class Measured:
         return _mean([float(one.answer.tokens) for one in self.answers]) or 0.0
 
     def refused(self, *, answerable: bool) -> float | None:
-        """Share of the questions that were refused for want of evidence; None without such questions."""
+        """Share of the questions that were refused for lack of evidence; None without such questions."""
         return _mean([float(one.answer.refused) for one in self.answers if one.answerable == answerable])
 
     @property
     def note(self) -> str:
-        """Why there are no figures, or on how many questions the changed steps failed."""
+        """The reason for missing figures, or the number of questions on which the changed steps failed."""
         if self.configuration.needs:
             return f"not measured: needs {self.configuration.needs}"
         changed = set(self.configuration.changed)
@@ -70,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class GridResult:
-    """All configurations, the first one to compare with, and what cross-validation chose among them."""
+    """All configurations, compared with the first, and the choice of the cross-validation."""
 
     measured: tuple[Measured, ...]
     validation: CrossValidation | None = None
@@ -100,7 +102,7 @@ class GridResult:
         return row.measures["rr"] if row else None
 
     def everything(self, one: Measured) -> Difference | None:
-        """The same over all questions, those across languages too."""
+        """The same difference over all questions, including those across languages."""
         if one.name not in self.comparisons or not one.result:
             return None
         before = {case.case.id: case.scores.rr for case in self.first.cases}
@@ -118,7 +120,7 @@ class GridResult:
         return Table([one.configuration for one in measured], cases, languages, values, {measured[0].name: values[0]})
 
     def summary(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The whole result as JSON values."""
         return {
             "configurations": [self._summary(one) for one in self.measured],
             "cross_validation": self.validation and asdict(self.validation),
@@ -144,7 +146,7 @@ class GridResult:
 
 
 def retrieval_of(answers: Sequence[Scored], documents: Documents, k: int, config: Mapping[str, Any]) -> RetrievalResult:
-    """The pages that answers were made from, measured as a retrieval result; questions without an answer are left out."""
+    """The pages that the answers were made from, measured as a retrieval result; unanswerable questions are left out."""
     found = []
     for one in answers:
         if one.answerable:

@@ -1,4 +1,4 @@
-"""Variants of one assistant's steps: each optional step put in, or left out, one at a time."""
+"""Variants of one assistant's steps: each optional step added or removed, one at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AFTER: Mapping[str, Sequence[tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One order of steps. `changed` are the steps put in or left out; `needs` names what this machine lacks for it."""
+    """One order of steps. `changed` are the added or removed steps; `needs` names what this machine lacks for it."""
 
     name: str
     steps: Steps
@@ -34,7 +34,7 @@ class Variant:
 
 
 def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Variant, ...]:
-    """The steps unchanged, then without each optional one, then with each that isn't among them."""
+    """The unchanged steps, then without each optional one, then with each that isn't among them."""
     base: Steps = tuple((item,) if isinstance(item, str) else tuple(item) for item in written)
     found = [(UNCHANGED, base, ()), *_without(base), *_with(base)]
     if {"refine", "keywords"} <= set(flat(base)):

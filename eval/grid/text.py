@@ -1,4 +1,4 @@
-"""A grid's result as tables: each configuration a row, and what cross-validation chose."""
+"""The result of a grid as tables: one row per configuration, and the choice of the cross-validation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from eval.measure.result import ALL, MEAN
 from eval.measure.tables import as_table, difference_cell, row_name
 
 EXPLAINED = (
-    "Differences are of MRR to the first configuration, question by question, with 95 % intervals by page; * where that"
-    " leaves out 0. With many configurations one in twenty does so by chance: confirm it on other questions."
+    "Differences are of MRR to the first configuration, question by question, with 95 % intervals by page; * if that doesn't"
+    " contain 0. With many configurations, one in twenty is by chance: confirm it on other questions."
 )
-OF_ANSWERS = (
-    " Refused: unanswerable / answerable questions. Calls, tokens and milliseconds (median) are of one question."
-)
+OF_ANSWERS = " Refused: unanswerable / answerable questions. Calls, tokens and milliseconds (median) are per question."
 
 
 def grid_text(result: GridResult) -> str:
@@ -58,12 +56,12 @@ def grid_rows(result: GridResult) -> tuple[list[str], list[list[str]]]:
 
 
 def validation_text(found: CrossValidation, k: int) -> str:
-    """What was chosen for each language and what it gains, then fold by fold."""
-    header = ["question language", "n", f"MRR@{k} now", "best", "gain, cross-validated", "gain it was chosen by", ""]
+    """The choice for each language with its gain, then fold by fold."""
+    header = ["question language", "n", f"MRR@{k} now", "best", "gain, cross-validated", "apparent gain", ""]
     rows = [
         [
             one.language, str(one.n), f"{one.before:.3f}", one.best.name, _gain(one.gain), f"{one.apparent_gain:+.3f}",
-            "better" if one.accepted else "inside the noise: keep what is set",
+            "better" if one.accepted else "not significant: keep the settings",
         ]
         for one in found.choices
     ]  # fmt: skip
@@ -82,7 +80,7 @@ def validation_text(found: CrossValidation, k: int) -> str:
     }
     lines += [f"DOCS_VECTOR_WEIGHT='{json.dumps(shares)}'"] if shares else []
     lines += [f"For {one.language} it was chosen with {one.best.name}." for one in accepted]
-    return "\n".join(lines if accepted else [*lines, "Nothing is better beyond the noise: keep what is set."])
+    return "\n".join(lines if accepted else [*lines, "Nothing is significantly better: keep the settings."])
 
 
 def _answered(result: GridResult) -> bool:

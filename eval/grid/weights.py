@@ -1,4 +1,4 @@
-"""The settings of the fusion tried out on results that were searched once: hundreds of them cost seconds."""
+"""Tries settings of the fusion on search results: each question is searched once, so hundreds of settings take seconds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.core.turn import Request
 from app.core.types import Legs, Query
+from app.index.base import Generation
 from app.index.ranking.fuse import fuse
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration
@@ -23,20 +24,23 @@ from eval.questions.documents import Documents
 
 VECTOR_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(21))
 OTHER_LANGUAGE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 1.0)
-PLAIN = {"fusion": "rrf", "other_language": 1.0}  # without tuning: ranks fused, no preference for a language
+PLAIN = {"fusion": "rrf", "other_language": 1.0}  # not tuned: fused by rank, no preference for a language
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """One question with the results of both legs, and the query that they were fused by."""
+    """One question with the results of both searches, and the query that fused them."""
 
     case: Case
     legs: Legs
     query: Query
+    generation: Generation
 
 
 def fusion_settings() -> tuple[Configuration, ...]:
-    """All that are tried: the vectors' share and the factor on other languages; and ranks with that factor."""
+    """All settings that are tried: the weight of the vectors and the factor for other languages; and ranks with that
+    factor.
+    """
     weighted = [
         Configuration(f"vector {share:g}, other language {other:g}, weighted", _settings("weighted", other, share))
         for share, other in product(VECTOR_WEIGHTS, OTHER_LANGUAGE)
@@ -51,13 +55,13 @@ def _settings(fusion: str, other_language: float, share: float | None = None) ->
 
 
 async def search(finder: Finder, cases: Sequence[Case], assistant: str, progress: Progress) -> list[Searched]:
-    """Both legs of every question. Raises `EvaluationError` for an assistant that doesn't search."""
+    """Search every question in both ways. Raises `EvaluationError` for an assistant that doesn't search."""
     found = list[Searched]()
     for number, case in enumerate(cases, start=1):
         turn = await finder.find(Request(case.messages, assistant, f"eval-{number}"))
         if turn.legs is None or turn.search is None:
-            raise EvaluationError("The assistant searches without the step `retrieve`: there is nothing to tune.")
-        found.append(Searched(case, turn.legs, turn.search))
+            raise EvaluationError("The assistant has no step `retrieve`, so it does not search.")
+        found.append(Searched(case, turn.legs, turn.search, turn.generation))
         progress(number, len(cases))
     return found
 

@@ -1,4 +1,4 @@
-"""A language model as judge: what it is asked, and a loop that loses no row and repeats no call."""
+"""A language model as judge: its criteria, and a loop that loses no row and repeats no paid call."""
 
 from __future__ import annotations
 

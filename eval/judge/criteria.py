@@ -1,4 +1,4 @@
-"""What a judge is asked: categories that may come back, and the messages. Evidently's templates where it is installed."""
+"""The criteria of the judge: messages and the categories of the reply. Uses Evidently's templates if it is installed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPLIES: it gives an answer, even if a partial one."""
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One question to a judge. `yes` and `no` are the categories; anything else but UNKNOWN is a malformed judgement."""
+    """One criterion. `yes` and `no` are the categories; any other reply except UNKNOWN is malformed."""
 
     name: str
     yes: str
@@ -49,12 +49,12 @@ class Criterion:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """All that may come back."""
+        """All valid categories."""
         return (self.yes, self.no, UNKNOWN)
 
 
 def criteria(*, evidently: bool | None = None) -> Mapping[str, Criterion]:
-    """All criteria by name. Evidently's templates for faithful and complete where it is installed, unless told."""
+    """All criteria by name. By default, faithful and complete use Evidently's templates if it is installed."""
     use = find_spec("evidently") is not None if evidently is None else evidently
     found = [
         _from_evidently(FAITHFUL)
@@ -107,7 +107,7 @@ def _from_evidently(name: str) -> Criterion:
 def _template(kind: str) -> Any:
     os.environ.setdefault("DO_NOT_TRACK", "1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its imports warn of numpy's and pydantic's futures; nothing a reader can do
+        warnings.simplefilter("ignore")  # deprecation warnings of its imports
         from evidently.legacy.descriptors import llm_judges
 
     return getattr(llm_judges, kind).template

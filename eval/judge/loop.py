@@ -1,4 +1,6 @@
-"""The judge loop: each row is guarded on its own, at most so many at once and a minute, everything kept as it comes."""
+"""The judge loop: limits parallel calls and calls per minute, saves everything immediately, and one failed row stops no
+other.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the judge said of one row. `verdict` is None for UNKNOWN and where `error` says why there is none."""
+    """The judgement of one row. `verdict` is None for UNKNOWN and if there is an `error`."""
 
     row: str
     criterion: str
@@ -52,7 +54,9 @@ class MalformedError(ValueError):
 
 @dataclass
 class Pace:
-    """How fast: `parallel` calls at once, `per_minute` started in a minute (0: as many as come), seconds for each."""
+    """The pace of calls: at most `parallel` at once and `per_minute` started per minute (0: no limit), `timeout`
+    seconds each.
+    """
 
     parallel: int = 4
     per_minute: int = 0
@@ -62,7 +66,7 @@ class Pace:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def wait(self) -> None:
-        """Until the next call may start."""
+        """Wait until the next call may start."""
         if not self.per_minute:
             return
         async with self._lock:
@@ -74,7 +78,7 @@ class Pace:
     async def ask(
         self, model: Model, messages: Sequence[Message], options: CallOptions, read: Callable[[str], Made]
     ) -> Made:
-        """What `read` makes of the model's answer. Calls that fail and answers that `read` calls malformed are repeated.
+        """The model's answer, parsed by `read`. Failed calls and answers that `read` rejects as malformed are repeated.
 
         Raises the `ModelError` or the `MalformedError` of the last try.
         """
@@ -109,7 +113,7 @@ class Judge:
     async def _one(self, _: int, task: Task) -> Judgement:
         messages = task.criterion.messages(task.fields)
         key = fingerprint(self._model.name, task.criterion.name, *(f"{m.role}\0{m.content}" for m in messages))
-        # equal rows wait for the first of them, then it is in the cache
+        # equal rows wait for the first one, then read it from the cache
         async with self._equal.setdefault(key, asyncio.Lock()):
             kept = self._cache.get(key)
             if kept is None:
@@ -130,7 +134,7 @@ class Judge:
 
 
 def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
-    """A judgement as it is kept. Raises `MalformedError` for no JSON, no category, or one that wasn't offered."""
+    """A judgement as it is saved. Raises `MalformedError` for no JSON, no category, or an unknown one."""
     found = json_object(text)
     category = found.get("category")
     if not isinstance(category, str):
@@ -143,9 +147,9 @@ def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
 
 
 def json_object(text: str) -> Mapping[str, Any]:
-    """The JSON object in an answer, as models write it: alone, in a fence, or with words around it.
+    """The JSON object in an answer: alone, in a code fence, or with text around it.
 
-    Raises `MalformedError` when there is none.
+    Raises `MalformedError` if there is none.
     """
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", text):

@@ -1,1 +1,1 @@
-"""Relevance of passages to questions: judged by a model, checked against people."""
+"""Labels the relevance of passages to questions, by a model, and compares the labels with those of people."""

@@ -1,4 +1,4 @@
-"""How far a model's labels can be trusted: against the consensus of people, and people among themselves."""
+"""How reliable a model's labels are: compared with the consensus of people, and people with each other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ CONSENSUS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """`relevant` by consensus where more than half of the people say so; an even split is left out and counted.
+    """The agreement on pairs. A pair is relevant if more than half of the people say so; an even `split` is left out
+    and counted.
 
-    `f1`, `precision` and `recall` are the model's against the consensus, `kappa` is Cohen's of the two, `among_people`
-    the mean of Cohen's kappa over pairs of people (None for a single one).
+    `f1`, `precision` and `recall` compare the model with the consensus, `kappa` is Cohen's of the two, `among_people`
+    the mean of Cohen's kappa over pairs of people (None for one person).
     """
 
     n: int
@@ -31,7 +32,9 @@ class Agreement:
 
 
 def agreement(model: Sequence[Label], people: Sequence[Sequence[Label]]) -> Agreement:
-    """The model's labels against those of people, over pairs that both labelled. Raises `EvaluationError` for none."""
+    """The model's labels compared with those of people, on pairs that both labelled. Raises `EvaluationError` without
+    any.
+    """
     said = {label.key: label.relevant for label in model}
     votes: dict[str, list[bool]] = {}
     for person in people:
@@ -60,7 +63,7 @@ def agreement(model: Sequence[Label], people: Sequence[Sequence[Label]]) -> Agre
 
 
 def kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
-    """Cohen's kappa: agreement beyond chance. Where both always say the same word, it is 1."""
+    """Cohen's kappa: agreement beyond chance. It is 1 if both always give the same label."""
     n = len(pairs)
     same = sum(a == b for a, b in pairs) / n
     yes_a, yes_b = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n

@@ -1,4 +1,4 @@
-"""Labels as files: one JSON object a line, and sheets for people who rather fill in a table."""
+"""Files of labels: one JSON object per line, and sheets that people fill in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import StrictBool
+
 from eval.errors import EvaluationError
-from eval.files import json_lines, read_text, text_field, write_json_lines
+from eval.files import Required, json_lines, parse_row, read_text, write_json_lines
 from eval.label.pool import Pair
 
 SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
@@ -21,40 +23,34 @@ NO = frozenset({"0", "n", "no", "false", "ne", "-"})
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Whether a passage is relevant to a question, by whose word."""
+    """Whether a passage is relevant to a question, and whose label this is."""
 
-    case: str
-    chunk: str
-    relevant: bool
-    by: str
+    case: Required
+    chunk: Required
+    relevant: StrictBool
+    by: Required
 
     @property
     def key(self) -> str:
-        """The pair it is about."""
+        """The key of the labelled pair."""
         return f"{self.case}\0{self.chunk}"
 
 
 def write_labels(labels: Iterable[Label], path: str | Path) -> None:
-    """Keep labels. Raises `EvaluationError` where the file can't be written."""
+    """Write labels. Raises `EvaluationError` if the file can't be written."""
     write_json_lines(map(asdict, labels), path)
 
 
 def load_labels(path: str | Path) -> tuple[Label, ...]:
-    """Labels of a .jsonl file, or of a sheet (.csv) whose column `relevant` was filled in; empty cells are left out."""
+    """Labels of a .jsonl file, or of a sheet (.csv) with a completed column `relevant`; empty cells are left out."""
     path = Path(path)
     if path.suffix.lower() == ".csv":
         return tuple(_from_sheet(path))
-    found = []
-    for where, row in json_lines(path):
-        if not isinstance(row.get("relevant"), bool):
-            raise EvaluationError(f"{where}: 'relevant' must be true or false.")
-        case, chunk, by = (text_field(where, row, name, required=True) for name in ("case", "chunk", "by"))
-        found.append(Label(case, chunk, row["relevant"], by))
-    return tuple(found)
+    return tuple(parse_row(Label, where, row) for where, row in json_lines(path))
 
 
 def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
-    """Ids of the relevant chunks by case; a case all of whose passages are irrelevant has none, but is there."""
+    """Ids of the relevant chunks by case; a case without relevant passages has an empty set."""
     found: dict[str, set[str]] = {}
     for label in labels:
         of_case = found.setdefault(label.case, set())
@@ -64,7 +60,7 @@ def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
 
 
 def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
-    """A sample for people: half of it what the model calls relevant, in an order that doesn't tell."""
+    """A sample for people: the model calls half of it relevant, but the order doesn't show which half."""
     verdict = {label.key: label.relevant for label in labels}
     dice = random.Random(SEED)  # noqa: S311  # a sample, no secret
     chosen: list[Pair] = []
@@ -76,9 +72,9 @@ def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
 
 
 def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
-    """A table with an empty column `relevant`. Raises `EvaluationError` where it can't be written."""
+    """Write a sheet with an empty column `relevant`. Raises `EvaluationError` if that fails."""
     try:
-        with Path(path).open("w", encoding="utf-8-sig", newline="") as file:  # spreadsheets need the mark
+        with Path(path).open("w", encoding="utf-8-sig", newline="") as file:  # spreadsheets need the byte order mark
             table = csv.DictWriter(file, SHEET)
             table.writeheader()
             table.writerows({**asdict(pair), "relevant": ""} for pair in pairs)
@@ -89,7 +85,7 @@ def write_sheet(pairs: Iterable[Pair], path: str | Path) -> None:
 def _from_sheet(path: Path) -> Iterable[Label]:
     text = read_text(path)
     head = text.partition("\n")[0]
-    # where a comma divides decimals, as in Czech, spreadsheets divide cells by semicolons
+    # with a decimal comma, as in Czech, spreadsheets separate cells by semicolons
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
     if not {"case", "chunk", "relevant"} <= set(reader.fieldnames or ()):
         raise EvaluationError(f"{path}: a sheet has the columns case, chunk and relevant.")

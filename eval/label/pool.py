@@ -1,4 +1,4 @@
-"""Which passages are labelled: what any of several ways of searching puts among its first 20."""
+"""The passages to label: the first 20 of each of several search methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IRRELEVANT: it is only about the same topic, or about something else.""",
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question and a passage whose relevance is asked for."""
+    """A question and a passage, to be labelled."""
 
     case: str
     chunk: str
@@ -35,12 +35,12 @@ class Pair:
 
     @property
     def key(self) -> str:
-        """What it is called in files of labels."""
+        """The key of the pair in label files."""
         return f"{self.case}\0{self.chunk}"
 
 
-def ways(query: Query) -> Mapping[str, Query]:
-    """The configurations whose first passages are pooled: as set, by ranks, by words alone, by vectors alone."""
+def search_methods(query: Query) -> Mapping[str, Query]:
+    """The search methods of the pool: as configured, by ranks, keywords only, vectors only."""
     deep = replace(query, limit=DEPTH, per_page=DEPTH)
     return {
         "as set": deep,
@@ -51,8 +51,8 @@ def ways(query: Query) -> Mapping[str, Query]:
 
 
 def pooled(legs: Legs, query: Query) -> tuple[str, ...]:
-    """Ids of the pooled chunks: each way's first before any way's second."""
-    rankings = [[ranked.id for ranked in fuse(legs, way)] for way in ways(query).values()]
+    """Ids of the pooled chunks: the first of each method before the second of any."""
+    rankings = [[ranked.id for ranked in fuse(legs, method)] for method in search_methods(query).values()]
     found: dict[str, None] = {}
     for rank in range(DEPTH):
         found.update(dict.fromkeys(ranking[rank] for ranking in rankings if rank < len(ranking)))
@@ -60,7 +60,7 @@ def pooled(legs: Legs, query: Query) -> tuple[str, ...]:
 
 
 async def pairs(generation: Generation, case: Case, ids: Sequence[str]) -> list[Pair]:
-    """The pairs of one question, with the passages as a model would be given them."""
+    """The pairs of one question, with the passages as a model would get them."""
     return [
         Pair(case.id, chunk.id, case.question, chunk.link, f"{chunk.context}\n\n{chunk.text}")
         for chunk in await generation.fetch(ids)

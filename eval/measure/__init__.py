@@ -1,4 +1,4 @@
-"""Retrieval and refusals measured: metrics with intervals, results that are kept, compared, gated and put in a grid.
+"""Measures retrieval and refusals: metrics with intervals, saved results, comparisons and the gate.
 
-`commands` and `answers` call it; it imports `questions`, `app` and, to index pages again, `ingestion`.
+`commands` and `answers` call it; it imports `questions` and `app`.
 """

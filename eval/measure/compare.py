@@ -1,4 +1,4 @@
-"""Two results of the same questions set against each other, question by question."""
+"""Compares two results of the same questions, question by question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT = ("language", "variant", "cross", "question", "doc", "also")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B - A of one measure. `outside_noise`: the interval leaves out 0, on at least 10 questions about 5 pages."""
+    """B - A of one measure. `outside_noise`: the interval doesn't contain 0, with at least 10 questions about 5 pages."""
 
     estimate: Estimate
     outside_noise: bool
@@ -38,7 +38,7 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A question whose first right page moved; rank 0: it wasn't among the first k pages."""
+    """A question whose first right page moved; rank 0 means that it isn't among the first k pages."""
 
     case: Case
     rank_a: int
@@ -48,10 +48,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """B against A: rows of paired differences, the questions that moved most, what was measured differently.
+    """B compared with A: rows of paired differences, the questions that moved most, and different settings.
 
-    `worse` and `better` hold the 10 biggest moves each, `n_worse` and `n_better` how many there are;
-    `left_out` counts questions that only one of the results has.
+    `worse` and `better` have the 10 largest moves each, `n_worse` and `n_better` the numbers of all; `left_out` counts
+    questions that only one of the results has.
     """
 
     k: int
@@ -65,15 +65,15 @@ class Comparison:
     config: Mapping[str, tuple[Any, Any]]
 
     def summary(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The whole comparison as JSON values."""
         return asdict(self)
 
 
 def compare(a: RetrievalResult, b: RetrievalResult, *, common: bool = False, only: str = "") -> Comparison:
-    """Paired differences B - A. Raises `EvaluationError` when the two asked different questions.
+    """Paired differences B - A. Raises `EvaluationError` if the two results have different questions.
 
-    With `common`, questions that only one of them has are left out instead; those with the same id must
-    still be the same. `only` is "even" or "odd": every second question of A.
+    With `common`, questions that only one of them has are left out; questions with the same id must still be equal.
+    `only` is "even" or "odd": every second question of A.
     """
     if a.k != b.k:
         raise EvaluationError(f"A was measured at k = {a.k}, B at k = {b.k}: measure both with the same --k.")
@@ -105,7 +105,7 @@ def _refuse_different_sets(a: RetrievalResult, b: RetrievalResult, *, common: bo
     other = [id_ for id_ in of_a.keys() & of_b.keys() if _text(of_a[id_]) != _text(of_b[id_])]
     if other:
         raise EvaluationError(
-            f"{len(other)} questions have the same id in A and B but aren't the same, as {min(other)!r}:"
+            f"{len(other)} questions have the same id in A and B but different content, for example {min(other)!r}:"
             f" {of_a[min(other)].question!r} and {of_b[min(other)].question!r}."
             " Measure both with the same version of the set."
         )
@@ -115,7 +115,7 @@ def _refuse_different_sets(a: RetrievalResult, b: RetrievalResult, *, common: bo
     if (only_a or only_b) and not common:
         raise EvaluationError(
             f"A and B asked different questions: {len(only_a)} are only in A, {len(only_b)} only in B."
-            " Measure both with the same set, or compare what they share with --common."
+            " Measure both with the same set, or compare the common questions with --common."
         )
     return len(only_a) + len(only_b)
 
@@ -140,7 +140,7 @@ def _rows(pairs: list[tuple[CaseResult, CaseResult]]) -> tuple[RowDifference, ..
 
 
 def enough_to_judge(clusters: Sequence[Sequence[str]]) -> bool:
-    """False for so few questions or pages that their bootstrap is too narrow to speak of noise."""
+    """False if there are too few questions or pages for a reliable bootstrap interval."""
     pages = [page for part in clusters for page in part]
     return len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES
 
@@ -167,5 +167,5 @@ def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
         if isinstance(value, Mapping):
             yield from flat(value, f"{path}{name}.")
         else:
-            # JSON has no tuples: a result read back must equal the one still in memory
+            # JSON has no tuples: a loaded result must equal the one in memory
             yield f"{path}{name}", list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Follow-up questions: what retrieval makes of them with their conversation, against the same question spelled out."""
+"""Measures follow-up questions in their conversation and compares them with the same questions as complete ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORM = "docs-assistant conversations 1"
 
 @dataclass(frozen=True)
 class FollowUps:
-    """One way of measuring ("without a model"): the follow-ups as asked, and spelled out, question by question."""
+    """One run ("without a model"): the follow-up questions in their conversation and as complete questions."""
 
     name: str
     asked: RetrievalResult
@@ -31,7 +31,7 @@ class FollowUps:
 
     @cached_property
     def difference(self) -> Comparison:
-        """What the conversation costs: as asked minus spelled out."""
+        """The loss in a conversation: in the conversation minus as a complete question."""
         return compare(self.standalone, self.asked)
 
     def summary(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class FollowUps:
 
 
 def follow_ups(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Those with a conversation and their question spelled out. Raises `EvaluationError` when there are none."""
+    """The cases that have a conversation and a complete question. Raises `EvaluationError` without any."""
     found = tuple(case for case in cases if case.earlier and case.standalone)
     if not found:
         raise EvaluationError("None of the rows is a conversation with 'messages' and 'standalone'.")
@@ -54,13 +54,13 @@ def follow_ups(cases: Sequence[Case]) -> tuple[Case, ...]:
 
 
 def distinguishable(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Those whose last question no other one ends with: a script knows the last question only."""
+    """The cases with a last question that no other conversation ends with: a script knows only the last question."""
     ends = Counter(normal(case.question) for case in cases)
     return tuple(case for case in cases if ends[normal(case.question)] == 1)
 
 
 def ideal_script(cases: Sequence[Case], prompts: Prompts) -> Script:
-    """A language model that resolves every reference: it says the question spelled out, as wording and as keywords.
+    """The script of a model that resolves every reference: the complete question, as wording and as keywords.
 
     The cases are those of `distinguishable`.
     """
@@ -82,7 +82,7 @@ async def follow(
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> FollowUps:
-    """Both forms of every follow-up, measured."""
+    """Measure both forms of every follow-up question."""
     asked = await evaluate(finder, cases, plan, config=config, progress=progress)
     alone = [replace(case, question=case.standalone, earlier=()) for case in cases]
     spelled_out = await evaluate(finder, alone, plan, config=config, progress=progress)
@@ -92,5 +92,5 @@ async def follow(
 
 
 def summary(measured: Sequence[FollowUps]) -> dict[str, Any]:
-    """All of it as JSON values."""
+    """The whole result as JSON values."""
     return {"form": FORM, "settings": [one.summary() for one in measured]}

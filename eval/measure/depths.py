@@ -1,30 +1,17 @@
-"""Measures at several depths, of pages and of chunks: which ranks were right, and what follows from that."""
+"""Measures at several depths, of pages and of chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 
-from eval.measure.metrics import Estimate, intervals
+from eval.measure.metrics import CURVE, Estimate, Ranks, at, intervals
 from eval.questions.cases import Case
 
 CUTOFFS = (1, 3, 5, 10, 15, 20)
-DEPTH = 40  # passages: with two of a page at most, they hold 20 pages
-CURVE = ("rr", "hit", "precision", "recall", "f1", "ndcg")
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Where relevant things stood: `found` counts from 1, `listed` is the length of the ranking, `relevant` how many
-    relevant things there are in all.
-    """
-
-    found: tuple[int, ...] = ()
-    listed: int = 0
-    relevant: int = 0
+DEPTH = 40  # passages: with at most two per page, these are at least 20 pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +25,15 @@ class Point:
     measures: Mapping[str, Estimate]
 
 
-def at(ranks: Ranks, k: int) -> tuple[float, ...]:
-    """The measures of `CURVE` for the first k. Precision is the share among what was listed, as in `Scores`."""
-    found = [rank for rank in ranks.found if rank <= k]
-    if not found or not ranks.relevant:
-        return (0.0,) * len(CURVE)
-    precision = len(found) / min(k, ranks.listed)
-    recall = len(found) / ranks.relevant
-    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(k, ranks.relevant) + 1))
-    gain = sum(1 / log2(rank + 1) for rank in found)
-    return (1 / found[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
-
-
 def points(level: str, ranked: Sequence[tuple[Case, Ranks | None]], depth: int) -> tuple[Point, ...]:
-    """Language by language, then the mean of them; questions across languages and those without ranks are left out."""
+    """Points by language, then the mean of languages; questions across languages and those without ranks are left out."""
     known = [(case, ranks) for case, ranks in ranked if ranks is not None and not case.cross]
     languages = sorted({case.language for case, _ in known})
     wholes = {code: [(case, ranks) for case, ranks in known if case.language == code] for code in languages}
     groups = [(code, [whole]) for code, whole in wholes.items()]
     if len(groups) > 1:
         groups.append(("mean", list(wholes.values())))
-    # two passages of a page are allowed, so twice as many are needed; at 5 it is what the main table has
+    # a page may have two passages, so twice as many are needed; up to 5 as in the main table
     reach = depth if level == "chunk" else max(depth // 2, min(depth, 5))
     return tuple(
         Point(level, language, k, sum(map(len, parts)), _measures(parts, k))

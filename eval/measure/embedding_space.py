@@ -1,4 +1,4 @@
-"""The embedding space in two dimensions: where the pages of each language lie, and how far their counterparts are."""
+"""The embedding space in two dimensions: the pages of each language and the distances of their counterparts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A page in the picture; `pair` is the position of its counterpart in another language, -1 where it has none."""
+    """A page in the picture; `pair` is the position of its counterpart in another language, -1 without one."""
 
     title: str
     url: str
@@ -33,7 +33,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The picture: spots, the share of the spread it shows, and mean cosines of counterparts and of other pages."""
+    """The picture: spots, the share of the variance it shows, and the mean cosines of counterparts and of other pages."""
 
     spots: tuple[Spot, ...]
     shown: float
@@ -42,7 +42,7 @@ class Space:
 
 
 async def draw(generation: Generation, embedder: Embedder) -> Space | None:
-    """The picture of the indexed pages by their first chunks; None where there are too few."""
+    """The picture of the indexed pages by their first chunks; None for fewer than 3 pages."""
     pages = [page for page in await generation.pages() if page.chunk_ids][:MOST_PAGES]
     if len(pages) < 3:
         return None
@@ -60,7 +60,7 @@ async def draw(generation: Generation, embedder: Embedder) -> Space | None:
 
 
 def flattened(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The two directions of the largest spread, each scaled to -1..1 at most, and their share of all spread."""
+    """The first two principal components, scaled to -1..1, and their share of the variance."""
     centred = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     flat = left[:, :2] * sizes[:2]
@@ -69,7 +69,9 @@ def flattened(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]
 
 
 def counterparts(pages: Sequence[Page]) -> Mapping[int, int]:
-    """Which pages are translations of each other: by the site's own word, else by the language in the address."""
+    """Pairs of pages that are translations of each other: declared by the site, or with the same address in another
+    language.
+    """
     by_url = {page.url: i for i, page in enumerate(pages)}
     by_path: dict[tuple[str, str], int] = {}
     pairs: dict[int, int] = {}

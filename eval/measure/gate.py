@@ -1,7 +1,7 @@
-"""The gate: a result against a kept baseline, question by question, and whether a drop is real.
+"""The gate: compares a result with a saved baseline, question by question, and decides whether a drop is real.
 
-A baseline holds one line for each question, so that a review shows what got better or worse. That of retrieval has the
-ranks of the first right page, of the first chunk with the evidence, and of the first such chunk that knows its section.
+A baseline has one line per question, so that a review shows what changed. The baseline of retrieval has the ranks of
+the first right page, of the first chunk with the evidence, and of the first such chunk that knows its section.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
 from eval.measure.compare import enough_to_judge
-from eval.measure.depths import Ranks
-from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, intervals
+from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, Ranks, intervals
 from eval.measure.result import ALL, CaseResult, RetrievalResult, groups
 from eval.questions.cases import Case
 
@@ -27,12 +26,12 @@ MADE_BY = "eval gate --update"
 MAX_DROP = 0.02
 MEASURES = ("page", "chunk", "section")
 UNANSWERABLE = "unanswerable"
-COMMON = 0.5  # below this share of shared questions the baseline is of another set
+COMMON = 0.5  # with a smaller share of common questions, the baseline belongs to another set
 
 
 @dataclass(frozen=True, slots=True)
 class KeptValues:
-    """What a baseline has of one question: which question it was, and its values by measure (None: unknown)."""
+    """The values of one question in a baseline, by measure (None: unknown); `asks` identifies the question."""
 
     asks: str
     values: tuple[float | None, ...]
@@ -40,20 +39,20 @@ class KeptValues:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The values by the question's id; `head` says what they were measured with."""
+    """The values by the question's id; `head` says how they were measured."""
 
     head: Mapping[str, Any]
     questions: Mapping[str, KeptValues]
 
     def save(self, path: str | Path) -> None:
-        """Write it, a question a line. Raises `EvaluationError` where the file can't be written."""
+        """Write the baseline, one line per question. Raises `EvaluationError` if the file can't be written."""
         rows = {id_: [one.asks, *one.values] for id_, one in sorted(self.questions.items())}
         save_document(path, self.head, "questions", rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One group's difference to the baseline in one measure. `dropped`: it is real and larger than allowed."""
+    """One group's difference to the baseline in one measure. `dropped`: the drop is real and larger than allowed."""
 
     measure: str
     language: str
@@ -65,7 +64,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All verdicts; `new` questions aren't in the baseline, `gone` ones only there (or worded otherwise)."""
+    """All verdicts. `new` counts questions that the baseline lacks, `gone` those that only the baseline has or that
+    changed.
+    """
 
     verdicts: tuple[Verdict, ...]
     n: int
@@ -74,7 +75,7 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True when nothing dropped."""
+        """True if nothing dropped."""
         return not any(verdict.dropped for verdict in self.verdicts)
 
 
@@ -96,19 +97,20 @@ def baseline_of(result: RetrievalResult) -> Baseline:
 
 
 def load_baseline(path: str | Path, form: str = FORM) -> Baseline:
-    """A baseline that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    """A baseline that `save` wrote. Raises `EvaluationError` if the file is something else."""
     head = load_document(path, form, MADE_BY)
     try:
         questions = {id_: KeptValues(row[0], tuple(row[1:])) for id_, row in head.pop("questions").items()}
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise EvaluationError(f"{path} is no baseline of `{MADE_BY}` ({error}).") from error
+        raise EvaluationError(f"{path} isn't a baseline of `{MADE_BY}` ({error}).") from error
     return Baseline(head, questions)
 
 
 def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DROP) -> Gate:
-    """The result against the baseline: per language, for their mean and for questions across languages.
+    """The result compared with the baseline: by language, for the mean of languages, and for questions across
+    languages.
 
-    A drop counts when it is larger than `max_drop` and its 95 % interval, drawn by page, lies below 0.
+    A drop is real if it is larger than `max_drop` and its 95 % interval over pages lies below 0.
     """
     k = baseline.head.get("k")
     if result.k != k:
@@ -127,7 +129,7 @@ def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DRO
 
 
 class Asked(Protocol):
-    """What was measured of one question."""
+    """The measured values of one question."""
 
     @property
     def case(self) -> Case:
@@ -140,22 +142,22 @@ Gaps = Mapping[str, Sequence[tuple[Case, float]]]
 
 
 def paired(found: Sequence[A], baseline: Baseline) -> list[tuple[A, KeptValues]]:
-    """Each question with its kept values, where it is still the same. Raises `EvaluationError` for another set."""
+    """Each unchanged question with its saved values. Raises `EvaluationError` for another question set."""
     kept = baseline.questions
     pairs = [(one, kept[one.case.id]) for one in found if one.case.id in kept]
     pairs = [(one, before) for one, before in pairs if before.asks == asks(one.case)]
     total = max(len(found), len(kept))
     if len(pairs) < COMMON * total:
         raise EvaluationError(
-            f"Only {len(pairs)} of {total} questions are those of the baseline: it is of another set, or out of date."
-            " Write it anew with --update, and have the change reviewed."
+            f"Only {len(pairs)} of {total} questions are in the baseline: it belongs to another set, or is out of date."
+            " Write it again with --update, and have the change reviewed."
         )
     return pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The differences of one measure in one group of questions, part by part, with the page of each."""
+    """The differences of one measure in one group of questions, by part, with the page of each."""
 
     measure: str
     language: str
@@ -165,7 +167,7 @@ class Row:
 
 
 def rows_of(gaps: Gaps) -> Iterator[Row]:
-    """Measure by measure: each language, their mean, questions across languages, and those without an answer."""
+    """Rows by measure: each language, the mean of languages, questions across languages, and unanswerable ones."""
     for measure, known in gaps.items():
         answerable = [(case, gap) for case, gap in known if case.doc]
         parts = [
@@ -180,7 +182,7 @@ def rows_of(gaps: Gaps) -> Iterator[Row]:
 
 
 def verdicts_together(gaps: Gaps, max_drop: float, resamples: int) -> tuple[Verdict, ...]:
-    """The verdicts with intervals so wide that all rows together have 95 %."""
+    """The verdicts, with intervals so wide that all rows together have 95 %."""
     rows = list(rows_of(gaps))
     return tuple(_verdict(row, max_drop, 1 - (1 - CONFIDENCE) / len(rows), resamples) for row in rows)
 
@@ -193,7 +195,7 @@ def _verdict(row: Row, max_drop: float, confidence: float, resamples: int) -> Ve
 
 
 def _ranks(one: CaseResult) -> tuple[int | None, ...]:
-    # of the passages that an answer is made from, however deep was measured besides
+    # ranks among the passages that an answer is made from, even if more were measured
     page = round(1 / one.scores.rr) if one.scores.rr else 0
     return page, _first(one.chunks), _first(one.sections)
 
@@ -207,6 +209,6 @@ def _rr(rank: float, k: int) -> float:
 
 
 def asks(case: Case) -> str:
-    """A short name for all that makes it this question."""
+    """A fingerprint of everything that identifies the question."""
     text = "\0".join((case.question, case.language, str(case.cross), case.evidence, *case.relevant))
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,13 +1,14 @@
-"""The measures, as pure functions on ranked pages, and their 95 % bootstrap intervals.
+"""The measures, as pure functions on rankings, and their 95 % bootstrap intervals.
 
-A ranking names each page once, best first; `relevant` holds every page that counts as a hit. Several questions are
-about one page and fail together, so intervals are made by drawing pages, not questions.
+A ranking names each page once, best first; finding any page of `relevant` is right. Several questions are about one page
+and fail together, so the bootstrap resamples pages, not questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, fields
+from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,9 @@ CONFIDENCE = 0.95
 class Scores:
     """The measures of one question, each 0..1.
 
-    All but `hit_1` look at the first k pages. Precision is the share of relevant ones among the pages
-    found (k at most, fewer where fewer came back; 0 where none did), so a short ranking isn't punished
-    for places it left empty. Recall is the share of the relevant pages that were found.
+    All but `hit_1` use the first k pages. Precision is the share of relevant pages among the found ones (at most k; 0
+    if none was found), so a short ranking isn't penalised for empty places. Recall is the share of the relevant pages
+    that were found.
     """
 
     rr: float
@@ -36,11 +37,12 @@ class Scores:
     f1: float
 
 
+CURVE = ("rr", "hit", "precision", "recall", "f1", "ndcg")
 MEASURES = tuple(field.name for field in fields(Scores))
 
 
 def title(measure: str, k: int) -> str:
-    """How a measure is called in tables."""
+    """The name of a measure in tables."""
     return {
         "rr": f"MRR@{k}",
         "hit_1": "hit@1",
@@ -56,23 +58,41 @@ def unique(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The ranks of relevant things: `found` counts from 1, `listed` is the length of the ranking, `relevant` how many
+    relevant things there are in all.
+    """
+
+    found: tuple[int, ...] = ()
+    listed: int = 0
+    relevant: int = 0
+
+
+def ranks_of(ranked: Sequence[str], relevant: Collection[str]) -> Ranks:
+    """The ranks of the relevant ones in a ranking that names each thing once."""
+    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
+    return Ranks(found, len(ranked), len(relevant))
+
+
+def at(ranks: Ranks, k: int) -> tuple[float, ...]:
+    """The measures of `CURVE` for the first k."""
+    found = [rank for rank in ranks.found if rank <= k]
+    if not found or not ranks.relevant:
+        return (0.0,) * len(CURVE)
+    precision = len(found) / min(k, ranks.listed)
+    recall = len(found) / ranks.relevant
+    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(k, ranks.relevant) + 1))
+    gain = sum(1 / log2(rank + 1) for rank in found)
+    return (1 / found[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
+
+
 def score(ranked: Sequence[str], relevant: Collection[str], k: int) -> Scores:
     """The measures of one ranking; `relevant` must not be empty."""
     if k < 1 or not relevant:
         raise ValueError(f"k must be at least 1 and something must be relevant, not {k} and {relevant!r}.")
-    top = unique(ranked)[:k]
-    wanted = frozenset(relevant)
-    ranks = [rank for rank, page in enumerate(top, start=1) if page in wanted]
-    precision = len(ranks) / len(top) if top else 0.0
-    recall = len(ranks) / len(wanted)
-    return Scores(
-        rr=1 / ranks[0] if ranks else 0.0,
-        hit_1=float(ranks[:1] == [1]),
-        hit=float(bool(ranks)),
-        precision=precision,
-        recall=recall,
-        f1=2 * precision * recall / (precision + recall) if ranks else 0.0,
-    )
+    rr, hit, precision, recall, f1, _ = at(ranks_of(unique(ranked), frozenset(relevant)), k)
+    return Scores(rr, float(rr == 1), hit, precision, recall, f1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +133,13 @@ def intervals(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
-    """An estimate for each column. `clusters` names the page of each row, part by part: pages are drawn anew.
+    """An estimate for each column. `clusters` names the page of each row, by part: the bootstrap resamples pages.
 
-    Parts are drawn apart, so that each keeps its weight. Give one part for a plain mean, and differences
-    (B - A, row by row) for a paired comparison. Without clusters, or where all rows are of one page, each
-    row is drawn on its own.
+    Each part is resampled separately, so that it keeps its weight. Pass one part for a plain mean, and differences (B -
+    A, row by row) for a paired comparison. Without clusters, or if all rows are about one page, rows are resampled.
     """
     if not parts or not all(len(part) for part in parts):
-        raise ValueError("There is no mean of no questions.")
+        raise ValueError("There is no mean without questions.")
     random = np.random.default_rng(seed)
     means = np.mean([part.mean(axis=0) for part in parts], axis=0)
     names = clusters or [[str(row) for row in range(len(part))] for part in parts]
@@ -139,6 +158,6 @@ def _resampled_means(part: Values, clusters: Sequence[str], resamples: int, rand
     n = int(of_row.max()) + 1
     sums, sizes = np.zeros((n, part.shape[1])), np.bincount(of_row, minlength=n).astype(np.float64)
     np.add.at(sums, of_row, part)
-    # how often each cluster is drawn, as one matrix product for all the measures; clusters differ in size
+    # the number of times each cluster is drawn, for all measures in one matrix product; clusters differ in size
     counts = random.multinomial(n, np.full(n, 1 / n), size=resamples)
     return np.asarray(counts @ sums / (counts @ sizes)[:, None], dtype=np.float64)

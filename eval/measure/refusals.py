@@ -1,6 +1,7 @@
-"""Whether the assistant declines what the pages don't answer, and nothing else: its own decision, before any answer.
+"""Measures whether the assistant refuses exactly the unanswerable questions, by its decision before it writes an
+answer.
 
-Each question goes through the assistant's steps up to that decision once; other thresholds are then read off.
+Each question runs through the steps up to that decision once; other thresholds are computed from its evidence.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from app.core.errors import AssistantError
 from app.core.turn import Request
 from eval.errors import EvaluationError
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.retrieval import Finder
+from eval.measure.retrieval import Finder, Plan
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import CHIT_CHAT, Case
 
@@ -29,11 +30,11 @@ MOST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """One question and how it was decided; `kind` says why the pages don't answer it, or `ANSWERABLE`.
+class Decision:
+    """One question and the decision; `kind` says why the pages don't answer it, or is `ANSWERABLE`.
 
-    `always` marks what no threshold changes: small talk, and questions for which nothing at all was found. `threshold`
-    is the evidence that it needed.
+    `always` marks refusals that no threshold changes: small talk, and questions for which nothing was found.
+    `threshold` is the evidence that the question needed.
     """
 
     case: Case
@@ -52,7 +53,9 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of a kind in a language ("all": of both) were refused, and how many were taken for small talk."""
+    """How many questions of a kind in a language ("all": in all languages) were refused, and how many were treated as
+    small talk.
+    """
 
     kind: str
     language: str
@@ -63,7 +66,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Of the unanswerable, `recall` are refused at this threshold; of the answerable, `over_refusal`."""
+    """At this threshold, `recall` is the share of unanswerable questions that are refused, `over_refusal` that of
+    answerable ones.
+    """
 
     threshold: float
     recall: float
@@ -72,7 +77,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A threshold chosen on one half of the questions, and what it does on the other one."""
+    """A threshold chosen on every second question, and its effect on the others."""
 
     chosen_on: str
     chosen: Point
@@ -81,16 +86,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class RefusalResult:
-    """All that a run gave. `most` is the over-refusal that a chosen threshold may have."""
+    """The result of a run. `most` is the largest over-refusal that a chosen threshold may have."""
 
-    weighed: tuple[Weighed, ...]
+    decisions: tuple[Decision, ...]
     most: float = MOST
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
-        """As it was decided: kind by kind, each language and all of them."""
-        known = [one for one in self.weighed if not one.error]
+        """The decisions by kind, for each language and all of them."""
+        known = [one for one in self.decisions if not one.error]
         kinds = list(dict.fromkeys(one.kind for one in known))
         found = []
         for kind in sorted(kinds, key=lambda kind: (kind in {ANSWERABLE, CROSS}, kind in APART, kinds.index(kind))):
@@ -102,18 +107,20 @@ class RefusalResult:
 
     @cached_property
     def threshold(self) -> float:
-        """The one in force, that of most questions where a language model had keywords for some only."""
+        """The threshold in force; if it differs, because a model found keywords for some questions only, that of most
+        questions.
+        """
         common = Counter(one.threshold for one in self._counted).most_common(1)
         return common[0][0] if common else 0.0
 
     @cached_property
     def now(self) -> Point:
-        """As it was decided."""
+        """The decisions at the threshold in force."""
         return _point_of(self._counted, self.threshold, lambda one: one.refused)
 
     @cached_property
     def curve(self) -> tuple[Point, ...]:
-        """At each of `THRESHOLDS`, without the kinds that are counted apart."""
+        """The shares at each of `THRESHOLDS`, without the kinds that are counted separately."""
         return tuple(_point(self._counted, threshold) for threshold in THRESHOLDS)
 
     @cached_property
@@ -125,7 +132,7 @@ class RefusalResult:
         found = []
         for name, other in (("even", "odd"), ("odd", "even")):
             allowed = [p for p in (_point(halves[name], t) for t in THRESHOLDS) if p.over_refusal <= self.most]
-            if allowed:  # the lowest of those that refuse as much
+            if allowed:  # the lowest threshold with the best recall
                 best = max(allowed, key=lambda p: (p.recall, -p.threshold))
                 found.append(Choice(name, best, _point(halves[other], best.threshold)))
         return tuple(found)
@@ -139,21 +146,21 @@ class RefusalResult:
         return float(((pairs > 0) + (pairs == 0) / 2).mean())
 
     @cached_property
-    def _counted(self) -> list[Weighed]:
-        # those of a kind stand together in their order, so that each half gets every second of them
-        known = [one for one in self.weighed if not one.error and one.kind not in (*APART, CROSS)]
+    def _counted(self) -> list[Decision]:
+        # sorted by kind, so that each half has every second question of each kind
+        known = [one for one in self.decisions if not one.error and one.kind not in (*APART, CROSS)]
         return sorted(known, key=lambda one: one.kind == ANSWERABLE)
 
     @property
-    def failed(self) -> tuple[Weighed, ...]:
-        """Those that nothing is known of; they are in no figure."""
-        return tuple(one for one in self.weighed if one.error)
+    def failed(self) -> tuple[Decision, ...]:
+        """The failed questions; they are in no figure."""
+        return tuple(one for one in self.decisions if one.error)
 
     def summary(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The whole result as JSON values."""
         return {
             "form": FORM,
-            "n": len(self.weighed),
+            "n": len(self.decisions),
             "threshold": self.threshold,
             "now": asdict(self.now),
             "shares": [asdict(share) for share in self.shares],
@@ -163,73 +170,65 @@ class RefusalResult:
             "choices": [asdict(choice) for choice in self.choices],
             "failed_questions": len(self.failed),
             "config": dict(self.config),
-            "questions": [asdict(one) for one in self.weighed],
+            "questions": [asdict(one) for one in self.decisions],
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """How it is asked: which assistant, and how many questions at once."""
-
-    assistant: str = ""
-    parallel: int = 4
-
-
-async def weigh(
+async def decide(
     finder: Finder,
     answerable: Sequence[Case],
     unanswerable: Sequence[Case],
-    weighing: Weighing,
+    plan: Plan,
     progress: Progress | None = None,
-) -> tuple[Weighed, ...]:
-    """Every question as it was decided.
+) -> tuple[Decision, ...]:
+    """The decision on every question.
 
-    One unmeasured question goes first: its errors are raised. Raises `EvaluationError` for an assistant that doesn't
-    decide at all, and where there is nothing to tell apart.
+    One unmeasured question goes first, and its errors are raised. Raises `EvaluationError` for an assistant that never
+    refuses, and if one of the two kinds of questions is missing.
     """
     if not answerable or not unanswerable:
         raise EvaluationError("Questions of both kinds are needed: answerable ones and unanswerable ones.")
-    first = await finder.assess(Request(answerable[0].messages, weighing.assistant, "eval-warm-up"))
+    first = await finder.assess(Request(answerable[0].messages, plan.assistant, "eval-warm-up"))
     if first.evidence is None:
-        raise EvaluationError("This assistant never declines: its steps in assistants.toml are without `relevance`.")
+        raise EvaluationError("This assistant never refuses: its steps in assistants.toml lack `relevance`.")
     kinds = [(case, CROSS if case.cross else ANSWERABLE) for case in answerable]
     kinds += [(case, case.variant or "unanswerable") for case in unanswerable]
 
-    async def ask(position: int, one: tuple[Case, str]) -> Weighed:
-        # the case's own id may name the page, so it stays here
-        return await _weighed(finder, Request(one[0].messages, weighing.assistant, f"eval-{position}"), *one)
+    async def ask(position: int, one: tuple[Case, str]) -> Decision:
+        # the assistant doesn't get the case's id, which may name the page
+        return await _decided(finder, Request(one[0].messages, plan.assistant, f"eval-{position}"), *one)
 
-    return await in_parallel(kinds, ask, weighing.parallel, progress)
+    return await in_parallel(kinds, ask, plan.parallel, progress)
 
 
-async def _weighed(finder: Finder, request: Request, case: Case, kind: str) -> Weighed:
+async def _decided(finder: Finder, request: Request, case: Case, kind: str) -> Decision:
     try:
         turn = await finder.assess(request)
     except AssistantError as error:
-        return Weighed(case, kind, error=f"{type(error).__name__}: {error}")
+        return Decision(case, kind, error=f"{type(error).__name__}: {error}")
     always = bool(turn.smalltalk) or not (turn.hits or turn.related)
-    return Weighed(case, kind, turn.evidence or 0.0, turn.evidence_needed, not turn.hits, always, bool(turn.smalltalk))
+    return Decision(case, kind, turn.evidence or 0.0, turn.evidence_needed, not turn.hits, always, bool(turn.smalltalk))
 
 
-def _kinds(half: Sequence[Weighed]) -> set[bool]:
+def _kinds(half: Sequence[Decision]) -> set[bool]:
     return {one.kind == ANSWERABLE for one in half}
 
 
-def _point(weighed: Sequence[Weighed], threshold: float) -> Point:
-    return _point_of(weighed, threshold, lambda one: one.refused_at(threshold))
+def _point(decisions: Sequence[Decision], threshold: float) -> Point:
+    return _point_of(decisions, threshold, lambda one: one.refused_at(threshold))
 
 
-def _point_of(weighed: Sequence[Weighed], threshold: float, refused: Callable[[Weighed], bool]) -> Point:
+def _point_of(decisions: Sequence[Decision], threshold: float, refused: Callable[[Decision], bool]) -> Point:
     def share(*, answerable: bool) -> float:
-        own = [refused(one) for one in weighed if (one.kind == ANSWERABLE) == answerable]
+        own = [refused(one) for one in decisions if (one.kind == ANSWERABLE) == answerable]
         return sum(own) / len(own) if own else 0.0
 
     return Point(threshold, share(answerable=False), share(answerable=True))
 
 
-def _share(kind: str, language: str, own: Sequence[Weighed]) -> Share:
+def _share(kind: str, language: str, own: Sequence[Decision]) -> Share:
     values = np.array([[float(one.refused)] for one in own], dtype=np.float64)
-    # the questions about one page fail together; those about none stand alone
+    # questions about one page fail together; questions without a page are independent
     pages = [one.case.doc or one.case.id for one in own]
     refused = intervals([values], [pages])[0]
     return Share(kind, language, len(own), refused, sum(one.smalltalk for one in own) / len(own))

@@ -1,4 +1,4 @@
-"""What a run of questions gave: one record per question, rows by language and variant, kept as JSON."""
+"""The result of a run: one record per question, rows by language and variant, saved as JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
-from eval.measure.depths import Point, Ranks, points
-from eval.measure.metrics import Estimate, Scores, Values, as_values, estimate
+from eval.measure.depths import Point, points
+from eval.measure.metrics import Estimate, Ranks, Scores, Values, as_values, estimate
 from eval.questions.cases import Case
 
 FORM = "docs-assistant retrieval 2"
@@ -25,7 +25,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One passage that was found: its link, whether its page is right, and its scores."""
+    """One found passage: its link, whether its page is right, and its scores."""
 
     link: str
     right: bool
@@ -36,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step of the pipeline did: its time and what it changed, in short."""
+    """One step of the pipeline: its time and a short text of what it changed."""
 
     step: str
     ms: float
@@ -46,13 +46,14 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What one question gave.
+    """The result of one question.
 
-    `ranked` are the addresses of the pages found, best first, each once. `ms` is the time of the whole
-    search, `detected` the language the assistant took the question for, `fallbacks` the steps that failed and
-    were done without, `error` what made the search fail (empty: it didn't). `in_index` is false when
-    `case.doc` is in no indexed page: the question could only be a miss. `pages` and `chunks` say at which ranks
-    something relevant stood among all that was asked for; `chunks` is None where no chunk is known to be relevant. `sections` are those chunks that know the section of the evidence. `hits` and `steps` are the trace.
+    `ranked` are the addresses of the found pages, best first, each once. `ms` is the time of the whole search,
+    `detected` the language that the assistant detected, `fallbacks` the steps that failed, `error` why the search
+    failed (empty: it didn't). `in_index` is false if no indexed page is `case.doc`: the question could only be a miss.
+    `pages` and `chunks` are the ranks of relevant ones among all that were requested; `chunks` is None if no relevant
+    chunk is known. `sections` are the ranks of chunks that also know the section of the evidence. `hits` and `steps`
+    are the trace.
     """
 
     case: Case
@@ -72,7 +73,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The questions of one row: positions in the results, apart where a mean of means is meant."""
+    """The questions of one row: positions in the results, in several parts for a mean of means."""
 
     language: str
     variant: str
@@ -85,7 +86,7 @@ class Group:
         return sum(len(part) for part in self.parts)
 
     def clusters(self, cases: Sequence[Case]) -> list[list[str]]:
-        """The page of each question, part by part: what intervals draw."""
+        """The page of each question, by part: the bootstrap resamples these."""
         return [[cases[i].doc for i in part] for part in self.parts]
 
 
@@ -101,7 +102,9 @@ class Row:
 
 
 def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
-    """Language by language its variants, then all of them; then the mean of the languages; then cross questions likewise."""
+    """By language: its variants, then all of them; then the mean of languages; then questions across languages in the
+    same way.
+    """
     plain = _languages(cases, cross=False)
     rows = list(plain)
     if plain:
@@ -129,7 +132,7 @@ def parts_of(values: Values, group: Group) -> list[Values]:
 
 @dataclass(frozen=True)
 class RetrievalResult:
-    """All that a run gave. `config` holds what it was measured with: settings, index, date, model."""
+    """The result of a run. `config` says how it was measured: settings, index, date, model."""
 
     k: int
     cases: tuple[CaseResult, ...]
@@ -153,7 +156,7 @@ class RetrievalResult:
 
     @cached_property
     def curve(self) -> tuple[Point, ...]:
-        """The measures at each k of `levels.CUTOFFS`, for pages and for chunks; only as far as was asked for."""
+        """The measures of pages and of chunks at each of `depths.CUTOFFS`, as far as was requested."""
         depth = int(self.config.get("depth", self.k))
         return tuple(
             point
@@ -162,33 +165,33 @@ class RetrievalResult:
         )
 
     def row(self, language: str, variant: str = ALL, *, cross: bool = False) -> Row | None:
-        """One row, or None when the set has no such questions; `row("mean")` is the mean of the languages."""
+        """One row, or None if the set has no such questions; `row("mean")` is the mean of languages."""
         return next((r for r in self.rows if (r.language, r.variant, r.cross) == (language, variant, cross)), None)
 
     @property
     def unmatched(self) -> tuple[CaseResult, ...]:
-        """Those whose document is in no indexed page."""
+        """The questions whose document is no indexed page."""
         return tuple(one for one in self.cases if not one.in_index)
 
     @property
     def failed(self) -> tuple[CaseResult, ...]:
-        """Those whose search failed; they count as misses."""
+        """The questions whose search failed; they are misses."""
         return tuple(one for one in self.cases if one.error)
 
     @property
     def milliseconds(self) -> Mapping[str, float]:
-        """Median and 95th percentile of the time of a search, where one succeeded."""
+        """Median and 95th percentile of the time of a successful search."""
         times = [one.ms for one in self.cases if not one.error]
         return {name: float(np.percentile(times, p)) for name, p in (("p50", 50), ("p95", 95)) if times}
 
     @property
     def language_right(self) -> float:
-        """Share of the questions whose language was detected rightly, among those searched."""
+        """Share of the searched questions whose language was detected correctly."""
         right = [one.detected == one.case.language for one in self.cases if not one.error]
         return sum(right) / len(right) if right else 0.0
 
     def summary(self) -> dict[str, Any]:
-        """Everything but the single questions, as JSON values."""
+        """The whole result without the single questions, as JSON values."""
         return {
             "form": FORM,
             "k": self.k,
@@ -204,7 +207,7 @@ class RetrievalResult:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write all of it as JSON. Raises `EvaluationError` where the file can't be written."""
+        """Write the whole result as JSON. Raises `EvaluationError` if the file can't be written."""
         save_document(path, self.summary(), "cases", [asdict(one) for one in self.cases])
 
     def only(self, ids: frozenset[str]) -> RetrievalResult:
@@ -213,7 +216,7 @@ class RetrievalResult:
 
 
 def load_result(path: str | Path) -> RetrievalResult:
-    """A result that `save` wrote. Raises `EvaluationError` when the file is something else."""
+    """A result that `save` wrote. Raises `EvaluationError` if the file is something else."""
     document = load_document(path, FORM, "eval retrieval --out")
     try:
         return TypeAdapter(RetrievalResult).validate_python(document)

@@ -1,4 +1,4 @@
-"""Asks every question of a set, without an answer being written, and measures the pages that come back."""
+"""Searches every question of a set, without writing an answer, and measures the found pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
 from app.index.base import Generation
 from eval.errors import EvaluationError
-from eval.measure.depths import Ranks
-from eval.measure.metrics import score, unique
+from eval.measure.metrics import Ranks, ranks_of, score, unique
 from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
@@ -39,22 +38,21 @@ class Finder(Protocol):
     """An assistant that searches without writing an answer."""
 
     async def find(self, request: Request) -> Turn:
-        """The turn as it is after retrieval: hits, language, trace and the generation they came from."""
+        """The turn after retrieval: hits, language, trace and the index generation of the hits."""
         ...
 
     async def assess(self, request: Request) -> Turn:
-        """The turn as it is once it was judged whether the hits say anything of the question."""
+        """The turn after the decision whether the hits are enough evidence to answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a set is measured: the first k pages count, `parallel` questions are under way at once.
+    """How a set is measured: the first k pages, with `parallel` questions at once.
 
-    `rules` rewrite the set's documents to the site's paths; `assistant` is empty for the default one. Where the
-    assistant was opened with more passages than an answer is made from, `passages` says how many those are: the
-    rows are made of them, the curve of all. `labels` has the relevant chunks of cases where they are known better
-    than by the evidence.
+    `rules` rewrite the set's documents to the site's paths; an empty `assistant` is the default one. If the assistant
+    finds more passages than it answers from, `passages` is the number it answers from: the rows use these, the curve
+    uses all. `labels` has the relevant chunks of cases; otherwise the evidence decides.
     """
 
     k: int = 5
@@ -76,21 +74,20 @@ async def evaluate(
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> RetrievalResult:
-    """The measures of the finder on the cases; `progress` is called with how many of how many are done.
+    """Measure the finder on the cases; `progress` is called with the number of finished questions and of all.
 
-    One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Later ones
-    are recorded with their question, which counts as a miss. Raises `EvaluationError` when no document of
-    the set is in the index.
+    One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Errors of later ones are
+    recorded with their question, which is a miss. Raises `EvaluationError` if no document of the set is in the index.
     """
     if not cases:
-        raise EvaluationError("There is no question to ask.")
+        raise EvaluationError("There is no question.")
     run = _Run(finder, plan)
     first = await finder.find(run.request(cases[0], "eval-warm-up"))
     generation: Generation = first.generation
     run.generations.add(generation.info.id)
     urls = [page.url for page in await generation.pages()]
     run.documents = Documents(urls, plan.rules)
-    _refuse_foreign_set(run.documents, cases, urls)
+    _check_documents(run.documents, cases, urls)
     run.proofs = await proofs(generation, run.documents, cases)
     results = await in_parallel(cases, run.ask, plan.parallel, progress)
     index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
@@ -116,7 +113,7 @@ async def evaluate(
 
 
 class _Run:
-    """One run's tools and what it sees on its way."""
+    """The tools and the observations of one run."""
 
     def __init__(self, finder: Finder, plan: Plan) -> None:
         self.finder = finder
@@ -128,7 +125,7 @@ class _Run:
         self.searches: dict[str, dict[str, set[Any]]] = {}
 
     def request(self, case: Case, id_: str) -> Request:
-        # the case's own id may name the page, so it stays here
+        # the assistant doesn't get the case's id, which may name the page
         return Request(messages=case.messages, assistant=self.plan.assistant, id=id_)
 
     async def ask(self, position: int, case: Case) -> CaseResult:
@@ -151,7 +148,7 @@ class _Run:
 
     def _remember(self, language: str, search: Query) -> None:
         self.depth = search.limit
-        # weights differ by language, and may by question: every value that was used is kept
+        # weights can differ by language and question: save every used value
         used = self.searches.setdefault(language, {name: set() for name in _SEARCH_SETTINGS})
         for name in _SEARCH_SETTINGS:
             used[name].add(getattr(search, name))
@@ -169,10 +166,8 @@ class _Run:
             in_index=bool(self.documents.pages(case.doc)),
             hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
             pages=self._page_ranks(case, hits),
-            chunks=_ranks(
-                [hit.chunk.id for hit in hits], self.plan.labels.get(case.id, proof.chunks if proof else None)
-            ),
-            sections=_ranks([hit.chunk.id for hit in hits], proof.placed if proof else None),
+            chunks=_ranks(hits, self.plan.labels.get(case.id, proof.chunks if proof else None)),
+            sections=_ranks(hits, proof.placed if proof else None),
             **known,
         )
 
@@ -186,7 +181,7 @@ class _Run:
 
     def _page_ranks(self, case: Case, hits: Sequence[Hit]) -> Ranks:
         labels = unique(self._labels(case, [hit.chunk.url for hit in hits]))
-        return _ranks(labels, frozenset(case.relevant)) or Ranks()
+        return ranks_of(labels, case.relevant)
 
 
 def _step_result(record: StepRecord) -> StepResult:
@@ -198,25 +193,22 @@ def _step_result(record: StepRecord) -> StepResult:
     )
 
 
-def _ranks(ranked: Sequence[str], relevant: frozenset[str] | None) -> Ranks | None:
-    if relevant is None:
-        return None
-    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
-    return Ranks(found, len(ranked), len(relevant))
+def _ranks(hits: Sequence[Hit], relevant: frozenset[str] | None) -> Ranks | None:
+    return None if relevant is None else ranks_of([hit.chunk.id for hit in hits], relevant)
 
 
 def _fallbacks(turn: Turn) -> tuple[str, ...]:
     failed = tuple(record.step for record in turn.trace if record.error)
     search = turn.search
-    # an embedder that fails leaves no error in the trace: the words are searched alone
+    # a failed embedder leaves no error in the trace: the search uses keywords only
     return (*failed, EMBEDDING) if search and search.vector_weight and search.vector is None else failed
 
 
-def _refuse_foreign_set(documents: Documents, cases: Iterable[Case], urls: Sequence[str]) -> None:
+def _check_documents(documents: Documents, cases: Iterable[Case], urls: Sequence[str]) -> None:
     docs = {case.doc for case in cases}
     if not any(documents.pages(doc) for doc in docs):
         raise EvaluationError(
-            f"None of the set's {len(docs)} documents (as {min(docs)!r}) is one of the {len(urls)} indexed pages"
-            f" (as {min(urls, default='')!r}). Index the site they belong to, or rewrite them to its paths with"
+            f"None of the set's {len(docs)} documents (for example {min(docs)!r}) is one of the {len(urls)} indexed"
+            f" pages (for example {min(urls, default='')!r}). Index their site, or rewrite them to its paths with"
             " --doc-map REGEX=REPL."
         )

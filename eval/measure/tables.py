@@ -1,4 +1,4 @@
-"""Results as people read them: a table for the terminal, a Markdown table, and what needs saying beside them."""
+"""Results as text: tables for the terminal, Markdown tables, and notes below them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eval.measure.compare import Change, Comparison, Difference, RowDifference
-from eval.measure.depths import CURVE
-from eval.measure.metrics import MEASURES, Estimate, title
+from eval.measure.metrics import CURVE, MEASURES, Estimate, title
 from eval.measure.result import ALL, MEAN, RetrievalResult, Row
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
@@ -19,7 +18,7 @@ CURVE_NAMES: Mapping[str, str] = {
 
 
 def retrieval_text(result: RetrievalResult) -> str:
-    """A result for the terminal: every measure with its interval, times, and what went wrong."""
+    """A result for the terminal: every measure with its interval, times, and all problems."""
     header = ["", "n", *(title(measure, result.k) for measure in MEASURES)]
     rows = [
         [row_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
@@ -28,7 +27,7 @@ def retrieval_text(result: RetrievalResult) -> str:
 
 
 def curve_text(result: RetrievalResult) -> list[str]:
-    """The measures at each depth, of pages and of chunks; nothing where only the usual depth was measured."""
+    """The measures at each depth, of pages and of chunks; empty if only the usual depth was measured."""
     points = [p for p in result.curve if p.language == MEAN]
     if max((p.k for p in points), default=0) <= result.k:
         return []
@@ -38,7 +37,7 @@ def curve_text(result: RetrievalResult) -> list[str]:
 
 
 def retrieval_markdown(result: RetrievalResult) -> str:
-    """A result as a Markdown table; the interval is of the reciprocal rank alone."""
+    """A result as a Markdown table; the interval is that of the reciprocal rank."""
     header = ["questions", "n", title("rr", result.k), "95 %", *(title(m, result.k) for m in MEASURES[1:])]
     rows = []
     for row in result.rows:
@@ -55,13 +54,13 @@ def retrieval_markdown(result: RetrievalResult) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Paired differences of the main measures for the terminal; * marks those outside the noise."""
+    """Paired differences of the main measures for the terminal; * marks significant ones."""
     header = ["B minus A", "n", *(title(measure, comparison.k) for measure in COMPARED)]
     rows = [
         [row_name(row), str(row.n), *(difference_cell(row.measures[measure]) for measure in COMPARED)]
         for row in comparison.rows
     ]
-    lines = [*as_table(header, rows), "", "* the 95 % interval leaves out 0 (and there are enough questions to say so)"]
+    lines = [*as_table(header, rows), "", "* the 95 % interval doesn't contain 0, and there are enough questions"]
     if comparison.left_out:
         lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
     lines += _moves("worse", comparison.worse, comparison.n_worse)
@@ -93,7 +92,7 @@ def _facts(result: RetrievalResult) -> list[str]:
     if ms:
         lines.append(
             f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."
-            f" Language detected rightly: {100 * result.language_right:.1f} %."
+            f" Language detected correctly: {100 * result.language_right:.1f} %."
         )
     if index:
         lines.append(
@@ -103,7 +102,7 @@ def _facts(result: RetrievalResult) -> list[str]:
         )
     if "model" in config:
         lines.append(f"Language model: {config['model'] or 'none'}. Steps: {', '.join(config.get('steps', ()))}.")
-    lines.append("Intervals are 95 % and draw pages, not questions: several questions are about one page.")
+    lines.append("Intervals are 95 % and resample pages, not questions: several questions are about one page.")
     if "date" in config:
         lines.append(f"Measured {config['date']}.")
     return lines
@@ -115,31 +114,29 @@ def _problems(result: RetrievalResult) -> list[str]:
         docs = Counter(one.case.doc for one in result.unmatched)
         lines += [
             "",
-            f"{len(result.unmatched)} questions are about {len(docs)} documents that are in no indexed page:",
+            f"{len(result.unmatched)} questions are about {len(docs)} documents that are no indexed pages:",
             *(f"  {doc} ({n})" for doc, n in docs.most_common(LISTED)),
             *([f"  and {len(docs) - LISTED} more"] if len(docs) > LISTED else []),
-            "They count as misses, unless another page answers them as well and is found.",
+            "They are misses, unless another right page is found.",
         ]
     if result.failed:
         first = result.failed[0]
         lines += [
             "",
-            f"{len(result.failed)} searches failed and count as misses, the first on {first.case.question!r}:",
+            f"{len(result.failed)} searches failed and are misses, the first one on {first.case.question!r}:",
             f"  {first.error}",
         ]
     fallbacks = Counter(step for one in result.cases for step in one.fallbacks)
     for step, n in fallbacks.items():
-        lines += ["", f"It was done without {step} on {n} of {len(result.cases)} questions, where that failed."]
+        lines += ["", f"{step} failed on {n} of {len(result.cases)} questions, which were searched without it."]
     if len(result.config.get("index", {}).get("generations_seen", ())) > 1:
-        lines += ["", "The index was published anew meanwhile: the questions saw different generations. Measure again."]
+        lines += ["", "The index was published during the run: the questions saw different generations. Measure again."]
     return lines
 
 
 def row_name(row: Row | RowDifference) -> str:
-    """How a row is called in tables."""
+    """The name of a row in tables."""
     language = "mean of languages" if row.language == MEAN else _language(row.language, cross=row.cross)
-    if row.language == MEAN:
-        return language
     return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
 
 
@@ -152,14 +149,14 @@ def _interval(estimate: Estimate) -> str:
 
 
 def difference_cell(difference: Difference) -> str:
-    """A paired difference with its interval; * where it is outside the noise."""
+    """A paired difference with its interval; * if it is significant."""
     estimate = difference.estimate
     star = "*" if difference.outside_noise else " "
     return f"{estimate.mean:+.3f}{star} {estimate.low:+.3f}…{estimate.high:+.3f}"
 
 
 def _short(share: float, digits: int) -> str:
-    # all are 0..1: without the leading zero the table fits a terminal
+    # without the leading zero, the table fits a terminal
     text = f"{share:.{digits}f}"
     return text[1:] if text.startswith("0") else text[:-1]
 
@@ -169,7 +166,7 @@ def _rank(rank: int) -> str:
 
 
 def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of columns, the first one to the left, the others to the right."""
+    """The lines of a table: the first column left-aligned, the others right-aligned."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     return [
         "  ".join(

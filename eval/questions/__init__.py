@@ -1,4 +1,4 @@
-"""Question sets: read and checked, their documents and evidence found in an index, and the set over our own docs.
+"""Reads and checks question sets, finds their documents and evidence in an index, and indexes our own documentation.
 
-`commands` and the rooms that measure call it; it imports `app`, and `ingestion` to index our own docs.
+`commands` and the rooms that measure call it; it imports `app`, and `ingestion` to index our documentation.
 """

@@ -1,8 +1,8 @@
-"""Question sets: JSONL or CSV files read into cases, every mistake named with its file and line.
+"""Reads question sets from JSONL or CSV files; errors name file and line.
 
-Fields: question, doc and lang must be there; id, variant, cross, also, answer and evidence may be. A conversation has
-messages instead of the question, the last one of the user, and may have its question spelled out as standalone.
-Unknown fields are left alone.
+Required fields: question, doc and lang; optional: id, variant, cross, also, answer and evidence. A conversation has
+messages instead of the question, the last one from the user, and may have the complete question as standalone. Unknown
+fields are ignored.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from typing import Any
 
 from app.core.turn import Message
 from eval.errors import EvaluationError
-from eval.files import json_lines, read_text, text_field
+from eval.files import Required, Row, Text, json_lines, parse_row, read_text
 
 LIMIT_SEED = 0
 HALVES = {"even": 0, "odd": 1}
-CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is as right as a refusal
-_TRUE = frozenset({"true", "1", "yes"})
-_FALSE = frozenset({"false", "0", "no", ""})
+CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is right too
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One question with the page that answers it.
 
-    `doc` and `also` are paths of files or pages, or whole addresses; a hit on any of them is right.
-    `variant` is a way of asking ("1" full, "2" detail, "3" hurried, "4" keywords, or any name);
-    `cross` marks a question whose page exists only in another language than the question's. `earlier` is the
-    conversation before the question, `standalone` the question spelled out so that it needs none.
+    `doc` and `also` are paths of files or pages, or whole addresses; finding any of them is right. `variant` is a
+    wording ("1" full, "2" detail, "3" hurried, "4" keywords, or any name); `cross` marks a question whose page exists
+    only in another language. `earlier` is the conversation before the question, `standalone` the question in a form
+    that needs no conversation.
     """
 
     id: str
@@ -51,12 +49,12 @@ class Case:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What a client would send."""
+        """The messages that a client would send."""
         return (*self.earlier, Message("user", self.question))
 
     @property
     def relevant(self) -> tuple[str, ...]:
-        """Every document that counts as a hit, the intended one first, none twice."""
+        """Every right document, the intended one first, each once."""
         return tuple(dict.fromkeys((self.doc, *self.also)))
 
 
@@ -75,31 +73,23 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
         seen[case.id] = where
         cases.append(case)
     if not cases:
-        raise EvaluationError(f"{path}: there is no question in it.")
+        raise EvaluationError(f"{path}: it contains no question.")
     return tuple(cases)
 
 
 def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
-    """The cases of a set, and after them those that the documentation doesn't answer: they have no `doc`."""
+    """The cases of a set, followed by unanswerable questions, which have no `doc`."""
     return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
 
 
 def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
     """Questions (id, lang, question, kind) that no page answers."""
-    return tuple(
-        Case(
-            id=text_field(where, row, "id", required=True),
-            language=text_field(where, row, "lang", required=True),
-            question=text_field(where, row, "question", required=True),
-            doc="",
-            variant=text_field(where, row, "kind"),
-        )
-        for where, row in json_lines(Path(path))
-    )
+    rows = (parse_row(_UnanswerableRow, where, row) for where, row in json_lines(path))
+    return tuple(Case(row.id, row.lang, row.question, doc="", variant=row.kind) for row in rows)
 
 
 def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
-    """At most `limit` of the cases, drawn from the whole set but always the same ones, in their order."""
+    """At most `limit` of the cases, drawn from the whole set; the same ones each time, in their order."""
     if limit >= len(cases):
         return tuple(cases)
     chosen = random.Random(LIMIT_SEED).sample(range(len(cases)), limit)  # noqa: S311 — a sample, no secret
@@ -107,24 +97,25 @@ def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
 
 
 def after_another(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases, each asked behind another one's question and answer: of its language, and of other pages.
+    """The cases, each asked after another question and its answer, of the same language and about other pages.
 
-    Always the same ones; a follow-up is asked as it is spelled out. Left out are those that no other one could precede.
+    The choice is the same each time; a follow-up is asked as a complete question. Cases without a suitable other
+    question are left out.
     """
     alone = [replace(case, question=case.standalone or case.question, earlier=()) for case in cases]
     asked = []
     for i, case in enumerate(alone):
-        begin = i + len(alone) // 2  # neighbours are about one thing
+        begin = i + len(alone) // 2  # neighbours are about the same thing
         others = (alone[n % len(alone)] for n in range(begin, begin + len(alone)))
         fits = (o for o in others if o.language == case.language and not set(o.relevant) & set(case.relevant))
         if other := next(fits, None):
-            said = (Message("user", other.question), Message("assistant", other.answer or "…"))
-            asked.append(replace(case, earlier=said))
+            earlier = (Message("user", other.question), Message("assistant", other.answer or "…"))
+            asked.append(replace(case, earlier=earlier))
     return tuple(asked)
 
 
 def half(cases: Sequence[Case], name: str) -> tuple[Case, ...]:
-    """Every second of the cases, counted from 0: the even or the odd ones. What is chosen on one is judged on the other."""
+    """Every second case, counted from 0: the even or the odd ones. Choose on one half and judge on the other."""
     return tuple(cases[HALVES[name] :: 2])
 
 
@@ -135,57 +126,58 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             where = f"{path}:{reader.line_num}"
             if None in row:
                 raise EvaluationError(f"{where}: the row has more fields than the header names.")
-            yield where, {**row, "also": [doc for doc in (row.get("also") or "").split(";") if doc.strip()]}
+            also = [doc for doc in (row.get("also") or "").split(";") if doc.strip()]
+            yield where, {name: value for name, value in row.items() if value} | {"also": also}
     except csv.Error as error:
         raise EvaluationError(f"{path}:{reader.line_num}: this is no valid CSV ({error}).") from error
 
 
+class _UnanswerableRow(Row):
+    id: Required
+    lang: Required
+    question: Required
+    kind: Text = ""
+
+
+class _MessageRow(Row):
+    role: Required
+    content: Required
+
+
+class _CaseRow(Row):
+    question: Required
+    doc: Required
+    lang: Required
+    id: Text = ""
+    variant: Text = ""
+    cross: bool = False
+    also: tuple[Required, ...] = ()
+    answer: Text = ""
+    evidence: Text = ""
+    messages: tuple[_MessageRow, ...] = ()
+    standalone: Text = ""
+
+
 def _case(where: str, row: Mapping[str, Any]) -> Case:
-    earlier, question = _conversation(where, row)
-    said = [message.content for message in earlier]
-    return Case(
-        # by content, so that a row put in between changes no other id
-        id=text_field(where, row, "id") or hashlib.sha256("\0".join((*said, question)).encode()).hexdigest()[:12],
-        language=text_field(where, row, "lang", required=True),
-        question=question,
-        doc=text_field(where, row, "doc", required=True),
-        variant=text_field(where, row, "variant"),
-        cross=_flag(where, row.get("cross")),
-        also=_also(where, row.get("also")),
-        answer=text_field(where, row, "answer"),
-        evidence=text_field(where, row, "evidence"),
-        earlier=earlier,
-        standalone=text_field(where, row, "standalone"),
-    )
-
-
-def _conversation(where: str, row: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
-    """What was said before, and the question."""
-    messages = row.get("messages")
-    if not messages:
-        return (), text_field(where, row, "question", required=True)
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
-        raise EvaluationError(
-            f"{where}: 'messages' is {messages!r}, it must be a list of objects with role and content."
-        )
-    *earlier, last = (
-        Message(text_field(where, one, "role", required=True), text_field(where, one, "content", required=True))
-        for one in messages
-    )
-    if last.role != "user":
+    conversation = row.get("messages")
+    if isinstance(conversation, list) and conversation and isinstance(conversation[-1], dict):
+        row = {**row, "question": conversation[-1].get("content")}
+    read = parse_row(_CaseRow, where, row)
+    if read.messages and read.messages[-1].role != "user":
         raise EvaluationError(f"{where}: the last of the 'messages' must be the question of the user.")
-    return tuple(earlier), last.content
-
-
-def _flag(where: str, value: Any) -> bool:
-    text = "" if value is None else str(value).strip().lower()
-    if text not in _TRUE | _FALSE:
-        raise EvaluationError(f"{where}: 'cross' is {value!r}, it must be true or false.")
-    return text in _TRUE
-
-
-def _also(where: str, value: Any) -> tuple[str, ...]:
-    docs = [] if value is None else value
-    if not isinstance(docs, list) or not all(isinstance(doc, str) and doc.strip() for doc in docs):
-        raise EvaluationError(f"{where}: 'also' is {value!r}, it must be a list of documents.")
-    return tuple(doc.strip() for doc in docs)
+    earlier = tuple(Message(message.role, message.content) for message in read.messages[:-1])
+    texts = (*(message.content for message in earlier), read.question)
+    return Case(
+        # by content, so that another row changes no id
+        id=read.id or hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
+        language=read.lang,
+        question=read.question,
+        doc=read.doc,
+        variant=read.variant,
+        cross=read.cross,
+        also=read.also,
+        answer=read.answer,
+        evidence=read.evidence,
+        earlier=earlier,
+        standalone=read.standalone,
+    )

@@ -1,4 +1,4 @@
-"""What is wrong with a question set (errors), and what its author should look at (warnings)."""
+"""Finds errors in a question set, and things that its author should look at."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_OF_ONE_VARIANT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong (`error`) or odd, with the ids of the questions it is about."""
+    """One error or warning, with the ids of the questions."""
 
     error: bool
     text: str
@@ -26,12 +26,12 @@ class Finding:
 
 
 def check_form(cases: Sequence[Case], detector: LanguageDetector) -> Iterator[Finding]:
-    """What the questions alone show: repeated ones, languages, balance of the variants."""
+    """Findings about the questions alone: repetition, language, balance of variants."""
     yield from _repeated(cases)
     other = [
         case.id
         for case in cases
-        # keywords and hurried lines may lack any sign of a language
+        # keywords and hurried questions may show no language
         if case.variant in FULL and detector.detect(case.question, case.language) != case.language
     ]
     if other:
@@ -40,7 +40,7 @@ def check_form(cases: Sequence[Case], detector: LanguageDetector) -> Iterator[Fi
 
 
 def check_pages(cases: Iterable[Case], documents: Documents, texts: Mapping[str, str]) -> Iterator[Finding]:
-    """What shows beside the indexed pages: documents that aren't there, evidence that no page has, copied questions.
+    """Findings about the questions and the indexed pages: missing documents, missing evidence, copied questions.
 
     `texts` has the Markdown of the pages by address.
     """
@@ -54,15 +54,17 @@ def check_pages(cases: Iterable[Case], documents: Documents, texts: Mapping[str,
         if any(is_copied(case.question, page) for page in pages):
             copied.append(case.id)
     if missing:
-        yield Finding(error=True, text="`doc` or `also` is no indexed page", ids=tuple(missing))
+        yield Finding(error=True, text="`doc` or `also` isn't an indexed page", ids=tuple(missing))
     if unproved:
         yield Finding(error=True, text="the evidence isn't on the page", ids=tuple(unproved))
     if copied:
-        yield Finding(error=False, text=f"{COPIED_WORDS} or more words in a row are the page's own", ids=tuple(copied))
+        yield Finding(
+            error=False, text=f"{COPIED_WORDS} or more words in a row are copied from the page", ids=tuple(copied)
+        )
 
 
 def is_copied(question: str, page: str) -> bool:
-    """True when a run of the question's words stands on the page: such a question is too easy to find."""
+    """True if several words in a row of the question are on the page: such a question is too easy to find."""
     asked = words(question)
     text = f" {' '.join(words(page))} "
     runs = (asked[i : i + COPIED_WORDS] for i in range(len(asked) - COPIED_WORDS + 1))

@@ -1,4 +1,4 @@
-"""Which indexed page a question set's document is: file paths and addresses matched by path segments."""
+"""Finds the indexed page of a question set's document: compares file paths and addresses by path segments."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _SUFFIX = re.compile(r"\.(?:mdx?|html?)$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewriting of documents: what `pattern` matches becomes `replacement`, which may refer to its groups."""
+    """A rewriting of documents: replaces what `pattern` matches with `replacement`, which may refer to its groups."""
 
     pattern: re.Pattern[str]
     replacement: str
 
 
 def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Rules from texts of the form REGEX=REPL, divided at the last "=". Raises `EvaluationError`."""
+    """Rules from texts of the form REGEX=REPL, split at the last "=". Raises `EvaluationError`."""
     rules = []
     for text in texts:
-        regex, equals, replacement = text.rpartition("=")  # the last one: a lookahead has a "=" of its own
+        regex, equals, replacement = text.rpartition("=")  # the last one: a lookahead contains "=" too
         if not equals or not regex:
-            raise EvaluationError(f"--doc-map '{text}': it must be REGEX=REPL, as '^en/docs/=/'.")
+            raise EvaluationError(f"--doc-map '{text}': it must be REGEX=REPL, for example '^en/docs/=/'.")
         try:
             pattern = re.compile(regex)
-            # compiles the replacement too: a wrong group is found now, not at the first document it fits
+            # compiles the replacement too, so that a wrong group is an error now
             re.compile(f"{regex}|").sub(replacement, "")
         except (re.error, IndexError) as error:
             raise EvaluationError(f"--doc-map '{text}': {error}.") from error
@@ -42,7 +42,7 @@ def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a page's address must be: `whole` path or only its end; `host` is empty where any will do."""
+    """What a page's address must match: the `whole` path or only its end; an empty `host` allows any."""
 
     segments: tuple[str, ...]
     whole: bool
@@ -50,12 +50,11 @@ class _Target:
 
 
 class Documents:
-    """The pages of an index, found by the documents that a question set names.
+    """The pages of an index, found by the documents of a question set.
 
-    A document fits a page whose path ends with the document's path, compared segment by segment,
-    decoded, without the suffixes .md, .mdx, .html and without a last "index". A document that starts
-    with "/" must be the whole path, one that is an address must have the same host too. The first rule
-    that matches a document rewrites it beforehand.
+    A document fits a page whose path ends with the document's path, compared segment by segment, decoded, without the
+    suffixes .md, .mdx, .html and without a last "index". A document that starts with "/" must be the whole path; an
+    address must also have the same host. The first rule that matches a document rewrites it before that.
     """
 
     def __init__(self, urls: Iterable[str], rules: Sequence[Rule] = ()) -> None:
@@ -70,17 +69,17 @@ class Documents:
         return tuple(url for url in self._by_end.get(_end(self._target(doc).segments), ()) if self.fits(doc, url))
 
     def fits(self, doc: str, url: str) -> bool:
-        """True when the page at this address is the document."""
+        """True if the page at this address is the document."""
         target = self._target(doc)
         host, segments = _address(url)
         if target.host and target.host != host:
             return False
-        if target.whole or not target.segments:  # an empty end would fit every page
+        if target.whole or not target.segments:  # an empty end would match every page
             return segments == target.segments
         return segments[-len(target.segments) :] == target.segments
 
     def label(self, url: str, docs: Iterable[str]) -> str:
-        """The first of the documents that the page is, else its address: what a ranking of pages is made of."""
+        """The first of the documents that fits the page, otherwise its address: the label of the page in a ranking."""
         return next((doc for doc in docs if self.fits(doc, url)), url)
 
     def _target(self, doc: str) -> _Target:

@@ -1,6 +1,6 @@
-"""Which chunks of an index hold what a question's answer rests on: the quote of the page that the set gives.
+"""Finds the chunks of an index that contain a question's evidence, an exact quote of the page.
 
-And which section it stands in: a chunk that doesn't know its headings finds the text, but can't link to the place.
+Also finds its section: a chunk without headings contains the text, but can't link to the place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.index.base import Generation
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 
-ENOUGH = 0.5  # a quote may be cut by a chunk's end: the chunk with most of it still holds it
+ENOUGH = 0.5  # a chunk's end may cut the quote: the chunk with most of it still proves it
 NEXT_BEST = 0.8
 GRAM = 3
 _WORD = re.compile(r"\w+")
@@ -24,24 +24,24 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Ids of the chunks with a case's evidence; `placed` are those that know its section (None: it is in none)."""
+    """Ids of the chunks with a case's evidence; `placed` are those that know its section (None: it is in no section)."""
 
     chunks: frozenset[str]
     placed: frozenset[str] | None
 
 
 def words(text: str) -> list[str]:
-    """The words alone: marks of Markdown, line breaks and capitals don't tell two quotes apart."""
+    """The words alone, because Markdown marks, line breaks and capitals make no difference between quotes."""
     return _WORD.findall(text.casefold())
 
 
 def holds(text: str, quote: str) -> bool:
-    """True when the quote occurs in the text, word for word."""
+    """True if the quote is in the text, word for word."""
     return f" {' '.join(words(quote))} " in f" {' '.join(words(text))} "
 
 
 def share(text: str, quote: str) -> float:
-    """How much of the quote the text has, counted in runs of three words."""
+    """Share of the quote that is in the text, in runs of three words."""
     asked = words(quote)
     size = min(GRAM, len(asked))
     wanted, present = _grams(asked, size), set(_grams(words(text), size))
@@ -49,7 +49,7 @@ def share(text: str, quote: str) -> float:
 
 
 async def proofs(generation: Generation, documents: Documents, cases: Iterable[Case]) -> Mapping[str, Proof]:
-    """What proves each case, by its id; cases without evidence in the index are left out."""
+    """The proof of each case, by its id; cases without evidence in the index are left out."""
     pages = _Pages(generation, {page.url: page.chunk_ids for page in await generation.pages()})
     found: dict[str, Proof] = {}
     for case in cases:
@@ -65,7 +65,7 @@ async def proofs(generation: Generation, documents: Documents, cases: Iterable[C
 
 
 def heading_of(markdown: str, quote: str) -> str:
-    """The heading, as bare words, of the section that has most of the quote; empty for text above all headings."""
+    """The heading, as words, of the section with most of the quote; empty for text above all headings."""
     best, most = "", 0.0
     for heading, text in _sections(markdown):
         if (part := share(text, quote)) > most:

@@ -1,6 +1,7 @@
-"""This product's own documentation as the thing measured: indexed anew in a directory of its own, without any port.
+"""Indexes this product's own documentation in a temporary directory, without a port.
 
-The pages come from the service's own documentation site, called in this process; everything else is the real way.
+The pages come from the service's documentation site, called in this process; everything else is the same as for any
+site.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from eval.errors import EvaluationError
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 
-SITE = "http://docs.localhost"  # always the same: addresses are part of what is indexed
+SITE = "http://docs.localhost"  # always the same, because addresses are indexed too
 ANSWERABLE = "docs.jsonl"
 UNANSWERABLE = "docs_unanswerable.jsonl"
 
 
 @contextmanager
 def own_set(name: str = ANSWERABLE) -> Iterator[Path]:
-    """The question set over our documentation that comes with the package."""
+    """The packaged question set about our documentation."""
     with as_file(files("eval") / "sets" / name) as path:
         yield path
 
 
 @asynccontextmanager
 async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncIterator[Settings]:
-    """Settings whose store is a fresh index of our documentation, or of `folder` in its place; it is gone afterwards."""
+    """Settings with a temporary store that has our documentation, or that of `folder`."""
     folder = folder or find_docs()
     if not folder.is_dir():
         raise EvaluationError(f"{folder}: there is no such directory, so there is no documentation to measure.")
@@ -56,12 +57,12 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
             await store.close()
             await embedder.close()
         if report.exit_code:
-            raise EvaluationError(f"Our documentation could not be indexed as a whole:\n{report.text}")
+            raise EvaluationError(f"Our documentation could not be indexed completely:\n{report.text}")
         yield own
 
 
 @asynccontextmanager
 async def own_assistants(settings: Settings, folder: Path | None = None) -> AsyncIterator[Assistants]:
-    """The assistants over such an index."""
+    """The assistants with such an index."""
     async with indexed_docs(settings, folder) as own, opened(own) as assistants:
         yield assistants

@@ -1,4 +1,4 @@
-"""Results as HTML pages: retrieval, follow-ups, refusals, answers and grids, with charts and the worst questions.
+"""Results as HTML pages: retrieval, follow-up questions, refusals, answers and grids.
 
 `commands` calls it; it imports `app.report`, which draws, and the rooms whose results it shows.
 """

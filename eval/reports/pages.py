@@ -1,4 +1,4 @@
-"""What each page shows: figures, groups of bars, and which questions; the templates say how."""
+"""The content of each page: figures, groups of bars and questions; the templates define the form."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.report import render
-from eval.answers.report import answer_cells, effort_table, kind_table, row_name_of
+from eval.answers.report import answer_cells, effort_table, kind_table
 from eval.answers.result import AnswerResult
 from eval.answers.score import MEASURES, Scored
 from eval.grid.result import GridResult
 from eval.grid.text import explained, grid_rows, validation_text
 from eval.measure.compare import flat
 from eval.measure.conversations import FollowUps
-from eval.measure.depths import CURVE
 from eval.measure.embedding_space import Space
-from eval.measure.metrics import Estimate, title
-from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed
+from eval.measure.metrics import CURVE, Estimate, title
+from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult
 from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
 from eval.measure.tables import CURVE_NAMES, VARIANTS, difference_cell, row_name
 
@@ -28,7 +27,7 @@ SHOWN = ("faithful", "complete", "correctness", "language")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `colour` counts the groups, `before` is the figure that it is compared with."""
+    """One bar: `colour` is the number of its group, `before` the figure that it is compared with."""
 
     label: str
     n: int
@@ -38,7 +37,7 @@ class Bar:
 
 
 def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = None, space: Space | None = None) -> str:
-    """The whole page. `baseline` adds marks and differences, `space` the picture of the pages."""
+    """The page of a retrieval result. `baseline` adds marks and differences, `space` the picture of the pages."""
     lead = f"{len(result.cases)} questions about {len({one.case.doc for one in result.cases})} pages"
     lead += f", measured {result.config['date']}" if "date" in result.config else ""
     lead += f", against a result of {baseline.config.get('date', 'unknown date')}" if baseline else ""
@@ -65,14 +64,14 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
 
 
 def conversations_page(followed: Sequence[FollowUps]) -> str:
-    """The whole page, each way of measuring with its own parts."""
+    """The page of follow-up questions, with a part for each run."""
     first = followed[0].asked
     names = ("rr", "hit_1", "hit")
     parts = [
         {
             "name": f"{one.name[:1].upper()}{one.name[1:]}",
             "figures": [
-                ("language detected", f"{100 * one.asked.language_right:.0f} %", "rightly, of the follow-ups"),
+                ("language detected", f"{100 * one.asked.language_right:.0f} %", "correctly, of the follow-ups"),
                 ("failed", str(len(one.asked.failed)), ""),
             ],
             "bars": [[bar] for group in _row_bars(one.asked.rows, one.standalone) for bar in group],
@@ -97,7 +96,7 @@ def conversations_page(followed: Sequence[FollowUps]) -> str:
 
 
 def refusals_page(result: RefusalResult) -> str:
-    """The whole page: shares by kind, the curve over thresholds, the choice on halves, wrong decisions."""
+    """The page of refusals: shares by kind, the curve over thresholds, chosen thresholds, wrong decisions."""
     groups: dict[str, list[Bar]] = {}
     for share in result.shares:
         colour = 0 if share.kind in {ANSWERABLE, CROSS} else 1
@@ -105,7 +104,7 @@ def refusals_page(result: RefusalResult) -> str:
     return _page(
         "refusals",
         f"Refusals: {result.config.get('set', 'a question set')}",
-        f"{len(result.weighed)} questions, measured {result.config.get('date', '')}",
+        f"{len(result.decisions)} questions, measured {result.config.get('date', '')}",
         result.config,
         result=result,
         bars_of=list(groups.values()),
@@ -116,7 +115,7 @@ def refusals_page(result: RefusalResult) -> str:
 
 
 def answers_page(result: AnswerResult) -> str:
-    """The whole page: figures, bars, the table of judgements, differences, worst answers, configuration."""
+    """The page of answers: figures, bars, the table of judgements, differences, worst answers, configuration."""
     known = [measure for measure in MEASURES if any(measure in row.measures for row in result.rows)]
     figures = [
         (f"{row.contestant}: {m}", f"{100 * row.measures[m].mean:.0f} %", _range(row.measures[m]))
@@ -136,7 +135,7 @@ def answers_page(result: AnswerResult) -> str:
         charts={measure: _answer_bars(result, measure) for measure in SHOWN},
         kinds=kind_table(result),
         efforts=effort_table(result),
-        rows_of=[[row_name_of(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
+        rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
         known=known,
         worst=sorted(result.scored, key=_badness)[:WORST_ANSWERS],
         mistake=_mistake,
@@ -144,7 +143,7 @@ def answers_page(result: AnswerResult) -> str:
 
 
 def grid_page(result: GridResult) -> str:
-    """The whole page: every configuration as a bar, its differences to the first one, its figures."""
+    """The page of a grid: a bar for each configuration, its differences to the first one, its figures."""
     first = result.first
     before = next(iter(result.measured)).mean
     chart = [
@@ -176,14 +175,14 @@ def _page(name: str, heading: str, lead: str, config: Mapping[str, Any], **value
 
 
 def _figures(result: RetrievalResult) -> list[tuple[str, str, str]]:
-    """The main figures: name, value, what stands beside it."""
+    """The main figures: name, value, note."""
     whole, ms = result.row(MEAN) or next(iter(result.rows), None), result.milliseconds
     names = ("rr", "hit_1", "hit") if whole else ()
     found = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", _range(whole.measures[n])) for n in names if whole]
     if ms:
         found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
-    found.append(("language detected", f"{100 * result.language_right:.1f} %", "rightly"))
-    return [*found, ("failed", str(len(result.failed)), "searches, counted as misses")]
+    found.append(("language detected", f"{100 * result.language_right:.1f} %", "correctly"))
+    return [*found, ("failed", str(len(result.failed)), "searches, which are misses")]
 
 
 def _row_bars(rows: Sequence[Row], baseline: RetrievalResult | None) -> list[list[Bar]]:
@@ -203,10 +202,10 @@ def _worst(result: RetrievalResult) -> Iterable[CaseResult]:
     return [one for one in ordered[:WORST] if one.scores.rr < 1]
 
 
-def _wrong(result: RefusalResult, *, answerable: bool) -> list[Weighed]:
+def _wrong(result: RefusalResult, *, answerable: bool) -> list[Decision]:
     wrong = [
         one
-        for one in result.weighed
+        for one in result.decisions
         if not one.error and (one.kind in {ANSWERABLE, CROSS}) == answerable == one.refused
     ]
     return sorted(wrong, key=lambda one: one.evidence, reverse=not answerable)
@@ -217,7 +216,7 @@ def _answer_bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
     groups: dict[tuple[str, str, bool], list[Bar]] = {}
     for row in result.rows:
         if measure in row.measures and (measure != "language" or row.variant == ALL):
-            bar = Bar(row_name_of(row), row.known[measure], row.measures[measure], names.index(row.contestant))
+            bar = Bar(row_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
             # contestants side by side; a single one by language
             variant = row.variant if len(names) > 1 else ""
             groups.setdefault((row.language, variant, row.cross), []).append(bar)
@@ -230,7 +229,7 @@ def _badness(one: Scored) -> tuple[float, float]:
 
 
 def _mistake(one: Scored) -> str:
-    """What is wrong with it, in a word."""
+    """The mistake in one word."""
     if one.answer.error:
         return "failed"
     if one.values["refusal"] == 0:

@@ -1,4 +1,4 @@
-"""Stand-ins for a language model that say what a file has for a question, or once had for a prompt, and nothing else.
+"""Replaces a language model by the answers of files, by question or by exact prompt.
 
 `python -m eval.scripted` serves it over the OpenAI chat API.
 """

@@ -1,4 +1,4 @@
-"""`python -m eval.scripted`: serves a scripted model, a recorded one, or both, until it is interrupted."""
+"""`python -m eval.scripted`: serves a scripted model, a recorded one, or both."""
 
 from __future__ import annotations
 
@@ -32,25 +32,28 @@ def main(arguments: list[str] | None = None) -> int:
     server = uvicorn.Server(uvicorn.Config(create_app(model), log_level="warning"))
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has shut down by then and raises it again
         server.run(sockets=[listener])
-    _tell(model, options.missing)
+    _report(model, options.missing)
     return 0
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m eval.scripted", description="An OpenAI-compatible stand-in.")
+    parser = argparse.ArgumentParser(
+        prog="python -m eval.scripted",
+        description="Serves a language model whose answers come from files over the OpenAI chat API.",
+    )
     parser.add_argument("--cases", default="", metavar="FILE", help="the question set that the outputs belong to")
-    parser.add_argument("--outputs", default="", metavar="FILE", help="what the scripted model says, joined by id")
-    parser.add_argument("--recorded", default="", metavar="FILE", help="what is answered to exactly which messages")
-    parser.add_argument("--missing", default="", metavar="FILE", help="at the end, write what had no recorded answer")
+    parser.add_argument("--outputs", default="", metavar="FILE", help="answers of the scripted model, joined by id")
+    parser.add_argument("--recorded", default="", metavar="FILE", help="answers to exactly the same messages")
+    parser.add_argument("--missing", default="", metavar="FILE", help="at the end, write the prompts without an answer")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one (%(default)s)")
-    parser.add_argument("--languages", default="cs en", help="languages whose prompts it knows (%(default)s)")
+    parser.add_argument("--languages", default="cs en", help="languages of the known prompts (%(default)s)")
     parser.add_argument("--prompts", default="", metavar="DIR", help="your own prompts, as DOCS_PROMPTS")
     options = parser.parse_args(arguments)
     if bool(options.cases) != bool(options.outputs):
-        parser.error("--cases and --outputs go together")
+        parser.error("--cases and --outputs need each other")
     if not (options.outputs or options.recorded):
-        parser.error("--cases with --outputs, or --recorded, is needed")
+        parser.error("give --cases with --outputs, or --recorded")
     return options
 
 
@@ -62,14 +65,14 @@ def _model(options: argparse.Namespace) -> ScriptedModel | RecordedModel:
     return RecordedModel(load_record(options.recorded), scripted) if options.recorded else scripted
 
 
-def _tell(model: ScriptedModel | RecordedModel, missing: str) -> None:
+def _report(model: ScriptedModel | RecordedModel, missing: str) -> None:
     if isinstance(model, RecordedModel):
         sys.stdout.write(f"{len(model.missing)} prompts had no answer.\n")
         if missing:
             Path(missing).write_text(missing_lines(model), encoding="utf-8")
         return
     asked = ", ".join(f"{kind} {n}" for kind, n in sorted(model.calls.items())) or "nothing"
-    sys.stdout.write(f"It was asked: {asked}; {len(model.unknown)} questions it didn't know.\n")
+    sys.stdout.write(f"Prompts: {asked}; {len(model.unknown)} unknown questions.\n")
 
 
 if __name__ == "__main__":

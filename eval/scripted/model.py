@@ -1,4 +1,4 @@
-"""The scripted model: tells our prompts apart by how they begin and answers from the script."""
+"""The scripted model: recognises our prompts by their first lines and answers from the script."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KINDS = ("refine_question", "refine_keywords", "analyze", "hyde", "synthesize")
 
 
 class ScriptedModel:
-    """A `Model` that answers what the script has for the question, else raises `ModelError` as a model that failed.
+    """A `Model` that answers from the script, and raises `ModelError` for a question that the script lacks.
 
-    `calls` counts the prompts it was asked with; `unknown` holds the questions that the script lacks.
+    `calls` counts the prompts by kind; `unknown` has the questions that the script lacks.
     """
 
     def __init__(self, script: Script, prompts: Prompts) -> None:
@@ -33,7 +33,7 @@ class ScriptedModel:
         self._marks = _marks(prompts)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer; nothing of the options changes it."""
+        """The whole answer; options are ignored."""
         del options
         text = self._answer(messages)
         return Completion(text, usage_of(messages, text))
@@ -50,7 +50,7 @@ class ScriptedModel:
         yield Done()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: it holds no connection."""
 
     def _answer(self, messages: Sequence[Message]) -> str:
         system = "\n".join(message.content for message in messages if message.role == "system")
@@ -80,12 +80,12 @@ class ScriptedModel:
 
 
 def words(text: str) -> list[str]:
-    """The pieces that an answer is streamed in; joined they are the text."""
+    """The pieces of a streamed answer; joined they are the text."""
     return re.findall(r"\s*\S+\s*", text)
 
 
 def _marks(prompts: Prompts) -> dict[str, tuple[str, str]]:
-    """How each prompt begins in each language: its first line up to the first hole."""
+    """The first line of each prompt in each language, up to the first placeholder."""
     marks: dict[str, tuple[str, str]] = {}
     for language in prompts.languages:
         for kind in _KINDS:
@@ -95,7 +95,7 @@ def _marks(prompts: Prompts) -> dict[str, tuple[str, str]]:
     if clash or "" in marks or len(marks) != len(_KINDS) * len(prompts.languages):
         raise PromptError(
             f"The prompts {', '.join(_KINDS)} must begin differently, in each language and among the languages:"
-            " the scripted model tells them apart by their first lines."
+            " the scripted model recognises them by their first lines."
         )
     return marks
 
@@ -112,5 +112,5 @@ def _keywords(line: Line, system: str) -> str:
 
 
 def usage_of(messages: Sequence[Message], text: str) -> Usage:
-    """Words for tokens: a stand-in has no tokenizer."""
+    """The number of words as the number of tokens."""
     return Usage(sum(len(message.content.split()) for message in messages), len(text.split()))

@@ -1,4 +1,4 @@
-"""What a language model once answered, by exactly what it was asked; what isn't there is kept, to be answered later."""
+"""Repeats the answers that a language model gave to exactly the same messages, and collects the others."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from app.core.turn import Completion, Done, Message, Text, Usage
 from app.models.base import CallOptions, Model
 from eval.cache import fingerprint
 from eval.errors import EvaluationError
-from eval.files import json_lines, text_field
+from eval.files import Required, Row, json_lines, parse_row
 from eval.scripted.model import usage_of, words
 
 NAME = "recorded"
 
 
-class RecordedModel:
-    """A `Model` that repeats the answers of a record, asks `otherwise` for the rest, else raises `ModelError`.
+class _Answer(Row):
+    key: Required
+    text: str
 
-    `missing` holds the messages that neither could answer, by their key in a record.
+
+class RecordedModel:
+    """A `Model` that repeats the answers of a record, asks `otherwise` for others, and raises `ModelError` for the
+    rest.
+
+    `missing` has the messages that neither could answer, by their key in a record.
     """
 
     def __init__(self, record: Mapping[str, str], otherwise: Model | None = None) -> None:
@@ -31,7 +37,7 @@ class RecordedModel:
         self.otherwise = otherwise
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer; options change nothing in a recorded one."""
+        """The whole answer; options are ignored for a recorded one."""
         key = key_of(messages)
         if key in self._record:
             return Completion(self._record[key], usage_of(messages, self._record[key]))
@@ -55,35 +61,30 @@ class RecordedModel:
         yield Done()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: it holds no connection."""
 
 
 def key_of(messages: Sequence[Message]) -> str:
-    """The key of these messages in a record: another prompt, passage or question has another one."""
+    """The key of these messages in a record; it depends on every word of them."""
     return fingerprint(*(part for message in messages for part in (message.role, message.content)))
 
 
 def load_record(path: str | Path) -> dict[str, str]:
     """Answers by key, from JSONL with `key` and `text`. Raises `EvaluationError` for a wrong line."""
-    record = {text_field(where, row, "key", required=True): _text(where, row) for where, row in json_lines(Path(path))}
+    rows = [parse_row(_Answer, where, row) for where, row in json_lines(path)]
+    record = {row.key: row.text.strip() for row in rows}
     if not record:
-        raise EvaluationError(f"{path}: there is no line in it.")
+        raise EvaluationError(f"{path}: it contains no line.")
     return record
 
 
 def missing_lines(model: RecordedModel) -> str:
-    """What the model was asked in vain, as lines of a record whose `text` is still null."""
+    """The unanswered messages as lines of a record, with null as `text`."""
     lines = (
         {"key": key, "messages": [_fields(message) for message in messages], "text": None}
         for key, messages in model.missing.items()
     )
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-def _text(where: str, row: Mapping[str, Any]) -> str:
-    if row.get("text") is None:  # an empty one is an answer, too
-        raise EvaluationError(f"{where}: 'text' isn't there: nobody has answered these messages yet.")
-    return text_field(where, row, "text")
 
 
 def _fields(message: Message) -> dict[str, Any]:

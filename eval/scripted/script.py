@@ -1,4 +1,4 @@
-"""What the scripted model says: a file of outputs joined with the question set, then known by question text alone."""
+"""The answers of the scripted model: a file of outputs joined with the question set, found by question text alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from eval.errors import EvaluationError
-from eval.files import json_lines, text_field
+from eval.files import Required, Row, json_lines, parse_row
 from eval.questions.cases import Case
 
 _NO_KEYWORDS = frozenset({"id", "refined"})
 
 
+class _Output(Row):
+    id: Required
+    refined: Required
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What there is for one question: its wording made clear, and by language code keywords and a made-up answer."""
+    """The answers to one question: its clear wording, and by language code its keywords and a made-up answer."""
 
     refined: str
     keywords: Mapping[str, tuple[str, ...]]
@@ -26,12 +31,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Script:
-    """Lines by the text of their question. Nothing of a question but its text leads to a line."""
+    """Answers by question text. Only the text of a question leads to its answers."""
 
     lines: Mapping[str, Line] = field(repr=False)
 
     def find(self, message: str) -> Line | None:
-        """The line of the question that the message is, or that is the last of its own lines to be known."""
+        """The answers to the message, or to the last of its lines that is a known question."""
         for text in (message, *reversed(message.splitlines())):
             line = self.lines.get(normal(text))
             if line:
@@ -40,7 +45,7 @@ class Script:
 
 
 def normal(text: str) -> str:
-    """A question's text as it is compared: single blanks, no quotes around it."""
+    """A question's text for comparison: single blanks, no quotes around it."""
     return " ".join(text.split()).strip("\"'“”„")
 
 
@@ -52,18 +57,19 @@ def load_script(outputs: str | Path, cases: Sequence[Case]) -> Script:
     questions = {case.id: normal(case.question) for case in cases}
     lines: dict[str, Line] = {}
     for where, row in json_lines(Path(outputs)):
-        id_ = text_field(where, row, "id", required=True)
+        output = parse_row(_Output, where, row)
+        id_ = output.id
         if id_ not in questions:
-            raise EvaluationError(f"{where}: the question set has no id {id_!r}. Are the two files of one set?")
+            raise EvaluationError(f"{where}: the question set has no id {id_!r}. Do the two files belong together?")
         if questions[id_] in lines:
-            raise EvaluationError(f"{where}: there already is a line for {questions[id_]!r}.")
+            raise EvaluationError(f"{where}: there is already a line for {questions[id_]!r}.")
         lines[questions[id_]] = Line(
-            refined=text_field(where, row, "refined", required=True),
+            refined=output.refined,
             keywords=dict(_keywords(where, row)),
             imagined={key.removeprefix("hyde_"): str(text) for key, text in row.items() if key.startswith("hyde_")},
         )
     if not lines:
-        raise EvaluationError(f"{outputs}: there is no line in it.")
+        raise EvaluationError(f"{outputs}: it contains no line.")
     return Script(lines)
 
 

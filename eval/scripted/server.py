@@ -1,4 +1,4 @@
-"""A stand-in behind the OpenAI chat API, so that a whole service, or a run that indexes, can be made with it."""
+"""Serves a model from files over the OpenAI chat API, for a whole service or an indexing run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONS = CallOptions()
 
 
 def create_app(model: Model) -> FastAPI:
-    """`/v1/models` and `/v1/chat/completions`, streamed or not. What the model lacks is answered with 400."""
+    """`/v1/models` and `/v1/chat/completions`, streamed or not. Status 400 for messages without an answer."""
     app = FastAPI(title="Stand-in for a language model", openapi_url=None)
 
     @app.get("/v1/models")

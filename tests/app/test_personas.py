@@ -16,7 +16,7 @@ from app.core.turn import Message, Request
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
-from eval.answers.contestants import Own
+from eval.answers.contestants import OwnAssistant
 from eval.answers.score import Scorer
 from eval.answers.types import Answer
 from eval.questions.cases import Case, load_cases, sample
@@ -132,7 +132,7 @@ async def test_a_tone_changes_neither_passages_nor_rules(tmp_path: Path, llm: Fa
     found: list[list[tuple[str, ...]]] = []
     async with indexed_docs(settings) as own, opened(own) as assistants:
         for id_ in ("docs", f"docs:{name}"):
-            one = Own(assistants.get(id_), id_)
+            one = OwnAssistant(assistants.get(id_), id_)
             found.append([(await one.answer(case)).passages for case in cases])
     assert found[0] == found[1]
     assert all(found[0])

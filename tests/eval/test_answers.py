@@ -14,7 +14,7 @@ from app.models.openai import Endpoint
 from app.text.language import LanguageDetector
 from app.text.literals import claims
 from eval.answers.collect import collect
-from eval.answers.contestants import Remote, without_links
+from eval.answers.contestants import RemoteService, without_links
 from eval.answers.effort import efforts
 from eval.answers.evidently_report import evidently_page
 from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap
@@ -210,7 +210,7 @@ async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):
             Reply("So."),
         ]
         llm.reply = lambda _: replies[min(len(llm.calls), 3) - 1]
-        remote = Remote("old", Endpoint(llm.url, timeout=5), "bot")
+        remote = RemoteService("old", Endpoint(llm.url, timeout=5), "bot")
         for run in range(2):
             with Cache(tmp_path / "a.jsonl") as cache:
                 first, second = await collect([remote], [case("a"), case("b")], cache, parallel=1)

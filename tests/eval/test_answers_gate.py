@@ -93,7 +93,7 @@ def test_another_judge_or_set_is_refused():
     """Their figures say nothing about each other."""
     before = result(*[1.0] * 40)
     baseline = answer_baseline_of(before)
-    with pytest.raises(EvaluationError, match="judged by j own, the answers by nobody"):
+    with pytest.raises(EvaluationError, match="baseline is j own, that of the answers none"):
         judge_answers(replace(before, config={"set": "s.jsonl"}), baseline)
     with pytest.raises(EvaluationError, match="another set"):
         judge_answers(replace(before, scored=before.scored[:9]), baseline)

@@ -58,7 +58,7 @@ def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "isn't JSON"),
         ("[]", "JSON object"),
         ('{"lang":"en","doc":"d"}', "'question' is missing"),
         ('{"lang":"en","doc":"d","question":"  "}', "'question' is missing or empty"),
@@ -66,7 +66,7 @@ def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
         ('{"doc":"d","question":"q"}', "'lang' is missing"),
         ('{"lang":"en","doc":["d"],"question":"q"}', "'doc' is ['d']"),
         ('{"lang":"en","doc":"d","question":"q","also":"x"}', "'also' is 'x'"),
-        ('{"lang":"en","doc":"d","question":"q","also":[1]}', "'also' is [1]"),
+        ('{"lang":"en","doc":"d","question":"q","also":[{}]}', "'also.0' is {}"),
         ('{"lang":"en","doc":"d","question":"q","cross":"maybe"}', "'cross' is 'maybe'"),
         ('{"id":"a","lang":"en","doc":"d","question":"q"}', "'a' was used before"),
     ],

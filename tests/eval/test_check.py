@@ -73,8 +73,8 @@ def test_evidence_documents_and_copied_text_are_compared_with_the_pages():
         )
     )
     assert found["the evidence isn't on the page"] == ("b",)
-    assert found["`doc` or `also` is no indexed page"] == ("c",)
-    assert [ids for text, ids in found.items() if "page's own" in text] == [("e",)]
+    assert found["`doc` or `also` isn't an indexed page"] == ("c",)
+    assert [ids for text, ids in found.items() if "copied from the page" in text] == [("e",)]
     assert not is_copied("volume 10 GiB", PAGE)
 
 

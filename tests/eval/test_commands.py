@@ -144,7 +144,7 @@ async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions
         ([questions, "--known-only"], "--scripted-model"),
         ([questions, "--no-model", "--scripted-model", questions], "--no-model excludes --scripted-model"),
         ([questions, "--no-model", "--recorded-model", questions], "--no-model excludes --scripted-model"),
-        ([questions, "--missing", bench.folder / "m"], "--missing goes with --recorded-model"),
+        ([questions, "--missing", bench.folder / "m"], "--missing needs --recorded-model"),
         ([questions, "--recorded-model", questions], "'key' is missing or empty"),
         ([questions, "--out", bench.folder], "--out"),
         ([questions, "--out", bench.folder / "missing/a.json"], "--out"),

@@ -45,7 +45,9 @@ def searched(i: int, dice: random.Random, lexical: float, vector: float, share: 
     query = Query(
         (LexicalText("en", "q"),), vector=(1.0,), language="en", lexical_weight=1 - share, vector_weight=share
     )
-    return Searched(Case(f"q{i}", "en", f"question {i}", f"p{right}"), Legs(leg(lexical), leg(vector)), query)
+    return Searched(
+        Case(f"q{i}", "en", f"question {i}", f"p{right}"), Legs(leg(lexical), leg(vector)), query, generation=None
+    )
 
 
 def set_of(seed: int, *, lexical: float, vector: float, share: float = 0.2) -> list[Searched]:
@@ -97,7 +99,7 @@ def test_gains_inside_the_noise_are_refused(monkeypatch):
     assert sum(one.accepted for one in choices) <= 2  # the interval itself errs once in 40
     refused = next(one for one in found if not one.choices[0].accepted)
     assert "DOCS_VECTOR_WEIGHT" not in validation_text(refused, 5)
-    assert "keep what is set" in validation_text(refused, 5)
+    assert "keep the settings" in validation_text(refused, 5)
 
 
 def test_too_few_pages_or_questions_are_refused():

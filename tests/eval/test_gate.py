@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from eval.errors import EvaluationError
-from eval.measure.depths import Ranks
 from eval.measure.gate import baseline_of, judge, load_baseline
-from eval.measure.metrics import score
+from eval.measure.metrics import Ranks, score
 from eval.measure.result import CaseResult, RetrievalResult
 from eval.questions.cases import Case
 

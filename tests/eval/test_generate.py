@@ -181,4 +181,4 @@ async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, own_index,
         assert llm.calls == []
         assert await command(settings, "generate", *words, "--yes") == 1  # all refused: no set
         assert len(llm.calls) == 8
-    assert "refused: 8 (evidence isn't on the page)" in capsys.readouterr().out
+    assert "rejected: 8 (evidence isn't on the page)" in capsys.readouterr().out

@@ -62,11 +62,11 @@ def test_every_combination_is_named_by_what_varies(tmp_path):
 async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
     """Before anything is measured."""
     for text, message in (
-        ("axes = 3", "needed are"),
-        ("[axes]\nchunk_size = 600", "needed are"),
+        ("axes = 3", "is needed"),
+        ("[axes]\nchunk_size = 600", "is needed"),
         ("[axes]\nchunk = [600]", "no such setting"),
         ("[axes", "no valid TOML"),
-        ("[settings]\ntop_k = 5", "needed are"),
+        ("[settings]\ntop_k = 5", "is needed"),
         (f"[axes]\ntop_k = {list(range(1, 21))}\nper_page = {list(range(1, 21))}", "400 combinations"),
     ):
         with pytest.raises(EvaluationError, match=message):
@@ -79,10 +79,10 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
     first.write_text('[axes]\nsteps = ["with hyde", "as it is"]\n', encoding="utf-8")
     with own_set() as path:
         for words, message in (
-            ([], "Exactly one is needed"),
-            (["--steps", "--weights"], "Exactly one is needed"),
+            ([], "Give exactly one of"),
+            (["--steps", "--weights"], "Give exactly one of"),
             ([grid, "--folds", "1"], "at least 2"),
-            ([grid, "--unanswerable", path], "--unanswerable goes with --answers"),
+            ([grid, "--unanswerable", path], "--unanswerable needs --answers"),
             ([grid, "--answers"], "--answers needs --out DIR"),
             ([grid, *judge], "judge answers in 'llm_model=judge', so it can't judge"),
             ([steps], "the axis `steps` takes as it is, without refine"),

@@ -14,7 +14,7 @@ from app.core.types import Candidate, Legs, LexicalText, Query
 from eval.errors import EvaluationError
 from eval.label.agreement import agreement, kappa
 from eval.label.files import Label, drawn, load_labels, relevant_by_case, write_labels, write_sheet
-from eval.label.pool import Pair, pooled, ways
+from eval.label.pool import Pair, pooled, search_methods
 from eval.measure.result import load_result
 from eval.questions.own_docs import own_set
 from tests.eval.conftest import command
@@ -36,7 +36,7 @@ def test_every_way_of_searching_brings_its_first_passages():
     found = pooled(legs, query)
     assert {f"w{n}" for n in range(20)} | {f"v{n}" for n in range(20)} == set(found)
     assert set(found[:2]) == {"w0", "v0"}
-    assert set(ways(query)) == {"as set", "rrf", "words", "vectors"}
+    assert set(search_methods(query)) == {"as set", "rrf", "words", "vectors"}
 
 
 def test_kappa_and_f1_are_those_of_scikit_learn():

@@ -11,39 +11,6 @@ import pytest
 from eval.measure.metrics import MEASURES, Estimate, Scores, as_values, estimate, score, title, unique
 
 
-def plain(ranked: list[str], relevant: set[str], k: int) -> list[float]:
-    """The same measures, counted by hand."""
-    seen: list[str] = []
-    for page in ranked:
-        if page not in seen and len(seen) < k:
-            seen.append(page)
-    rr, found = 0.0, 0
-    for position in range(len(seen)):
-        if seen[position] in relevant:
-            found += 1
-            if rr == 0.0:
-                rr = 1.0 / (position + 1)
-    precision = found / len(seen) if seen else 0.0
-    recall = found / len(relevant)
-    # F1 by its other formula
-    f1 = 2 * found / (len(seen) + len(relevant))
-    first = 1.0 if ranked and ranked[0] in relevant else 0.0
-    return [rr, first, 1.0 if found else 0.0, precision, recall, f1]
-
-
-def test_measures_equal_a_second_implementation_on_random_rankings():
-    """3,000 rankings with repeated pages, short lists, many relevant pages, every k."""
-    rng = random.Random(7)
-    pages = [f"p{i}" for i in range(12)]
-    for _ in range(3000):
-        ranked = [rng.choice(pages) for _ in range(rng.randint(0, 15))]
-        relevant = set(rng.sample(pages, rng.randint(1, 5)))
-        k = rng.randint(1, 12)
-        got = score(ranked, relevant, k)
-        expected = plain(ranked, relevant, k)
-        assert [getattr(got, name) for name in MEASURES] == pytest.approx(expected), (ranked, relevant, k)
-
-
 @pytest.mark.parametrize(
     ("ranked", "scores"),
     [
@@ -130,9 +97,9 @@ def test_paired_differences_are_told_from_noise():
 
 
 def test_no_questions_have_no_mean():
-    with pytest.raises(ValueError, match="no questions"):
+    with pytest.raises(ValueError, match="without questions"):
         estimate([])
-    with pytest.raises(ValueError, match="no questions"):
+    with pytest.raises(ValueError, match="without questions"):
         estimate([as_values([])])
 
 

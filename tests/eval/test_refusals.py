@@ -13,14 +13,15 @@ from app.core.errors import StoreUnavailable
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit
 from eval.errors import EvaluationError
-from eval.measure.refusals import ANSWERABLE, CROSS, RefusalResult, Weighed, Weighing, weigh
+from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult, decide
+from eval.measure.retrieval import Plan
 from eval.questions.cases import Case
 from eval.reports import refusals_page
 
 
-def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Weighed:
+def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Decision:
     case = Case(f"{kind}{i}", "en" if i % 2 else "cs", f"question {i}?", f"p{i}" if kind == ANSWERABLE else "")
-    return Weighed(case, kind, evidence, threshold, always or evidence < threshold, always, always)
+    return Decision(case, kind, evidence, threshold, always or evidence < threshold, always, always)
 
 
 def result(most: float = 0.1) -> RefusalResult:
@@ -67,7 +68,7 @@ def test_a_threshold_is_chosen_on_one_half_and_reported_on_the_other():
     everything = result(most=1).choices[0]
     assert everything.chosen.recall == 1
     assert everything.chosen.threshold < 0.5
-    assert RefusalResult(result().weighed[:3]).choices == ()
+    assert RefusalResult(result().decisions[:3]).choices == ()
 
 
 def test_separation_is_the_share_of_pairs_in_the_right_order():
@@ -107,10 +108,10 @@ def cases(*questions: str, doc: str = "p") -> list[Case]:
 
 async def test_a_failed_question_is_counted_and_in_no_figure():
     """Neither as refused nor as answered."""
-    weighed = await weigh(Weigher(), cases("good", "weak one"), cases("weak", "broken", "hello", doc=""), Weighing())
-    found = RefusalResult(weighed)
-    assert [each.refused for each in weighed] == [False, True, True, False, True]
-    assert [each.always for each in weighed] == [False, False, False, False, True]
+    decisions = await decide(Weigher(), cases("good", "weak one"), cases("weak", "broken", "hello", doc=""), Plan())
+    found = RefusalResult(decisions)
+    assert [each.refused for each in decisions] == [False, True, True, False, True]
+    assert [each.always for each in decisions] == [False, False, False, False, True]
     assert [each.error for each in found.failed] == ["StoreUnavailable: The store is gone."]
     assert (found.now.recall, found.now.over_refusal) == (1.0, 0.5)
     json.dumps(found.summary())
@@ -119,8 +120,8 @@ async def test_a_failed_question_is_counted_and_in_no_figure():
 async def test_an_assistant_that_never_declines_is_refused():
     """So is a set of one kind alone; errors of the first question are raised as they are."""
     with pytest.raises(EvaluationError, match="relevance"):
-        await weigh(Weigher(), cases("undecided"), cases("weak", doc=""), Weighing())
+        await decide(Weigher(), cases("undecided"), cases("weak", doc=""), Plan())
     with pytest.raises(EvaluationError, match="both kinds"):
-        await weigh(Weigher(), [], cases("weak", doc=""), Weighing())
+        await decide(Weigher(), [], cases("weak", doc=""), Plan())
     with pytest.raises(StoreUnavailable):
-        await weigh(Weigher(), cases("broken"), cases("weak", doc=""), Weighing())
+        await decide(Weigher(), cases("broken"), cases("weak", doc=""), Plan())

@@ -146,7 +146,7 @@ def test_prompts_that_begin_alike_are_refused(files, tmp_path):
         ({"id": "nobody", "refined": "x"}, "no id 'nobody'"),
         ({"id": "en-login-v1"}, "'refined' is missing"),
         ({"id": "en-login-v1", "refined": "x", "en": "a, b"}, "'en' is 'a, b'"),
-        ({"id": "cs-backups-v1", "refined": "x"}, "already is a line"),
+        ({"id": "cs-backups-v1", "refined": "x"}, "already a line"),
     ],
 )
 def test_a_wrong_line_of_outputs_is_named(files, write_jsonl, row, said):
@@ -223,7 +223,7 @@ async def test_served_over_http_it_says_the_same(files, prompts):
                 answer = await client.post(f"{url}/chat/completions", content=body)
                 assert answer.status_code == 400
                 assert answer.json()["error"]["message"]
-    assert "refine_keywords 2, refine_question 2, synthesize 1; 1 questions it didn't know." in said[0]
+    assert "refine_keywords 2, refine_question 2, synthesize 1; 1 unknown questions." in said[0]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from app.api.answer_models import Passage
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
 from app.api.request_models import RequestModel, SearchFilters, SearchRequest
@@ -116,7 +117,7 @@ class Mcp:
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
-                text, data = str(api_error(error, info.id).error["message"]), None
+                text, data = api_error(error, info.id).error["message"], None
             content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
@@ -131,7 +132,7 @@ class Mcp:
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
             data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
-            return _passages(data["data"]), data
+            return _passages(data["data"]), dict(data)
         assert isinstance(given, ReadPage)
         url = given.url.strip().partition("#")[0]
         page = await assistant.page(url)
@@ -154,7 +155,7 @@ def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
         raise RequestError(f"{place or 'The arguments'}: {first['msg'][0].lower()}{first['msg'][1:]}.") from error
 
 
-def _passages(passages: list[dict[str, Any]]) -> str:
+def _passages(passages: list[Passage]) -> str:
     """The passages as text, each with its headings and address."""
     if not passages:
         return "Nothing was found."

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from app.core.filters import Filters
 from app.core.types import Boost, Hit, Legs, Query, Recency, Vector
@@ -93,19 +95,18 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A section that the answer used, numbered as in the answer.
+    """A section that the answer cites. /openapi.json has these descriptions."""
 
-    `translated_from` is the language that the page behind `url` is written in, where the answer read a translation.
-    """
-
-    number: int
-    title: str
-    url: str
-    section: str
+    number: Annotated[int, Field(description="The [n] in the text.")]
+    title: Annotated[str, Field(description="Title of the page.")]
+    url: Annotated[str, Field(description="Address of the section if its anchor is known, else of the page.")]
+    section: Annotated[str, Field(description="The section's heading; empty at the start of a page.")]
     language: str
-    snippet: str
-    score: float
-    translated_from: str = ""
+    snippet: Annotated[str, Field(description="Beginning of the section, about 300 characters.")]
+    score: Annotated[float, Field(description="0 to 1, relative to the other passages of this answer.")]
+    translated_from: Annotated[
+        str, Field(description="Language of the page if the answer uses a translation of it; else empty.")
+    ] = ""
 
     @property
     def name(self) -> str:
@@ -137,6 +138,7 @@ class Failure:
     trace: Trace = ()
 
 
+FinishReason = Literal["stop", "length"]
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
 
 
@@ -149,7 +151,7 @@ class Done:
     the answer came about, step by step, where that was asked for.
     """
 
-    finish_reason: str = "stop"
+    finish_reason: FinishReason = "stop"
     extractive: bool = False
     language: LanguageCheck = ""
     trace: Trace = ()
@@ -238,7 +240,7 @@ class Turn:
     """All that is known of one question on its way to an answer. Steps return changes; the runner merges them.
 
     `unsure`: no word of the user tells the language, so that it is a guess.
-    `generation` is the pinned index (`app.index.base.Generation`), the same from start to end. `referred` is
+    `generation` is the pinned index (`app.index.protocols.Generation`), the same from start to end. `referred` is
     an earlier question that this one needs to be understood, `smalltalk` the reply where nothing was asked, which ends
     the run. `period` lifts pages of the time that was asked about, `recency` the newer ones where none was, `sections` those of the parts of the site that fit. `variants` and
     `hypothetical` are what other wordings and a made-up answer found, `more_keywords` the keywords of a second search.

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
-from app.models.base import Model
+from app.models.protocols import Model
 from app.models.openai import Endpoint
 from eval.answers.collect import collect
 from eval.answers.contestants import Own, Remote

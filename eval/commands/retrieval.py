@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.models import Embedder, open_embedder
 from eval.commands.options import (
     FAILED,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from app.core.types import GenerationInfo, LexicalText, Page, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.models import open_embedder
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report

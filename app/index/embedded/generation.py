@@ -11,7 +11,7 @@ from typing import Any
 from app.core.errors import IndexDamaged
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 from app.index.embedded.clusters import Clusters
-from app.index.embedded.pointer import Entry
+from app.index.embedded.pointer import Published
 from app.index.embedded.rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
 from app.index.embedded.shared import Shared
 from app.index.embedded.tables import ANY, Tables, lance_errors
@@ -25,7 +25,7 @@ CANDIDATE = ["id", "url", "language", "modified"]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.base.Generation`. `with_versions` is False for tables of earlier releases, which lack that column."""
+    """See `app.index.protocols.Generation`. `with_versions` is False for tables of earlier releases, which lack that column."""
 
     info: GenerationInfo
     chunks: Any
@@ -37,7 +37,7 @@ class EmbeddedGeneration:
     _counts: Shared[Counter[str]] = field(default_factory=Shared)
 
     @classmethod
-    async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
+    async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = [await tables.open_version(table) for table in entry.tables]
         with lance_errors(f"read the columns of {entry.chunks.name}"):

@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 
 class OpenSearchGeneration:
-    """See `app.index.base.Generation`."""
+    """See `app.index.protocols.Generation`."""
 
     def __init__(self, connection: Connection, published: Published) -> None:
         self._connection = connection
@@ -117,7 +117,7 @@ class OpenSearchGeneration:
 
 
 class OpenSearchStore:
-    """See `app.index.base.Store`. Opens its connections with the first call.
+    """See `app.index.protocols.Store`. Opens its connections with the first call.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
     reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms).

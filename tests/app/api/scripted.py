@@ -19,7 +19,7 @@ from app.api.middleware.connections import ConnectionLimits, Connections
 from app.core.errors import RequestError, quoted
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
-from app.models.base import Model
+from app.models.protocols import Model
 
 INFO = GenerationInfo(
     id=3,

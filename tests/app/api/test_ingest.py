@@ -250,7 +250,7 @@ def test_a_deploy_hook_brings_new_pages_into_answers(client: httpx.Client, site:
     assert queued["sites"] == [f"{site.url}/volumes.xml", f"{site.url}/snapshots.xml"]
     assert queued["by"] == "key 2 from 127.0.0.1"
     run = over(client, queued["id"])
-    TypeAdapter(answers.IngestRunReport).validate_python(run, extra="forbid")
+    TypeAdapter(answers.IngestRun).validate_python(run, extra="forbid")
     assert (run["state"], run["exit_code"], run["error"]) == ("done", 0, "")
     assert run["queued_at"] <= run["started_at"] <= run["finished_at"]
     assert run["counts"]["new"] == 2

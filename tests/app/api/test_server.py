@@ -187,8 +187,7 @@ async def test_answers_are_as_described():
             *((answers.ChatCompletionChunk, x[6:]) for x in stream.content.split(b"\n\n")[:-2]),
         ]
     for model, content in described:
-        strict = TypeAdapter(model).validate_json(content, extra="forbid")
-        assert isinstance(strict, model)
+        TypeAdapter(model).validate_json(content, extra="forbid")
 
 
 async def test_swagger_ui_comes_from_here_alone():

@@ -20,7 +20,7 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
 from app.models import responses
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from app.models.llamaindex import LlamaIndexEmbedder
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.models.rerank import Reranker

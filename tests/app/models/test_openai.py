@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Done, Message, Reasoning, Text, Usage
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 

@@ -28,6 +28,10 @@ class Service:
     keep_alive: float = 10.0
     limits: AnswerLimits = field(default_factory=AnswerLimits)
 
+    def check_key(self, request: Request) -> None:
+        """Raises `RequestError` without a valid key of a reader or an admin."""
+        (self.admins if self.admins.key_number(request) else self.keys).check(request)
+
     def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> None:
         """Raises `RequestError` without a valid admin key, or when none is configured; then the message names what is `refused`."""
         if not self.admins.required:

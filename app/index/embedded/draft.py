@@ -20,7 +20,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.pointer import Published, Pointer, TableVersion
+from app.index.embedded.pointer import Pointer, Published, TableVersion
 from app.index.embedded.rows import (
     ChunkRow,
     SummaryRow,

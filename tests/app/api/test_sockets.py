@@ -178,50 +178,24 @@ def official():
 MESSAGES = [{"role": "user", "content": "How?"}]
 
 
-def test_the_official_client_reads_a_whole_answer(serve, official):
-    _, base = serve(*HELLO)
-    answer = official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES)
-    assert answer.choices[0].message.content == "Ahoj č"
-    assert answer.choices[0].finish_reason == "stop"
-    assert answer.usage.total_tokens == 13
-
-
-def test_the_official_client_reads_a_stream(serve, official):
-    _, base = serve(Text("Ah"), 0.03, Text("oj"), Usage(1, 2), Done(extractive=True))
-    options = {"include_usage": True}
-    chunks = list(
-        official(base).chat.completions.create(
-            model="docs-assistant", messages=MESSAGES, stream=True, stream_options=options
-        )
-    )
-    assert chunks[0].choices[0].delta.role == "assistant"
-    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "Ahoj"
-    assert chunks[-2].choices[0].finish_reason == "stop"
-    assert chunks[-2].extractive is True
-    assert chunks[-1].usage.total_tokens == 3
-
-
 def test_the_official_client_reads_keep_alive_comments_over(serve, official):
     _, base = serve(0.2, Text("a"), Done(), open_after=0.02, keep_alive=0.05)
     chunks = official(base).chat.completions.create(model="docs-assistant", messages=MESSAGES, stream=True)
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == "a"
 
 
-@pytest.mark.parametrize(
-    ("script", "model", "key", "kind"),
-    [
+def test_the_official_client_knows_our_errors(serve, official):
+    for script, model, key, kind in (
         (HELLO, "gpt-4o", "k1", openai.NotFoundError),
         (HELLO, "docs-assistant", "k2", openai.AuthenticationError),
         ((NoIndex("x"),), "docs-assistant", "k1", openai.InternalServerError),
         ((ModelTimeout("x"),), "docs-assistant", "k1", openai.InternalServerError),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-def test_the_official_client_knows_our_errors(serve, official, script, model, key, kind, stream):
-    _, base = serve(*script, settings=Settings.load(None, api_keys="k1"))
-    with pytest.raises(kind) as raised:
-        official(base, key).chat.completions.create(model=model, messages=MESSAGES, stream=stream)
-    assert raised.value.code
+    ):
+        _, base = serve(*script, settings=Settings.load(None, api_keys="k1"))
+        for stream in (False, True):
+            with pytest.raises(kind) as raised:
+                official(base, key).chat.completions.create(model=model, messages=MESSAGES, stream=stream)
+            assert raised.value.code
 
 
 def test_the_official_client_raises_an_error_in_mid_answer(serve, official):

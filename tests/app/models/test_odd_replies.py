@@ -20,9 +20,9 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
 from app.models import responses
-from app.models.protocols import CallOptions
 from app.models.llamaindex import LlamaIndexEmbedder
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models.protocols import CallOptions
 from app.models.rerank import Reranker
 from tests.app.api.indexed import indexed
 from tests.fake_llm import Reply

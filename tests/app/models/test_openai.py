@@ -6,8 +6,8 @@ import pytest
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Done, Message, Reasoning, Text, Usage
-from app.models.protocols import CallOptions
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 QUESTION = [Message("user", "How much memory?")]

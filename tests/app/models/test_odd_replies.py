@@ -114,7 +114,14 @@ CONTENTS = (b"7", b"true", b"{}", b'["x"]', b'[{"type": "image_url"}]', b'[{"tex
 
 
 async def test_odd_answers_are_model_errors():
-    bodies = [*NO_CHOICES, b"[" * 5000, said(b"null", b', "choices": [{}]'), *map(said, CONTENTS)]
+    bodies = [
+        *NO_CHOICES,
+        b"<html>oops</html>",
+        b'{"choices": []}',
+        b"[" * 5000,
+        said(b"null", b', "choices": [{}]'),
+        *map(said, CONTENTS),
+    ]
     for body in [*bodies, b'{"choices": [{"message": {}, "finish_reason": 7}]}', b"{}"]:
         with pytest.raises(ModelError, match="no chat completion"):
             await completed(http(body))

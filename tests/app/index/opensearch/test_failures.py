@@ -162,18 +162,6 @@ class TestFailures:
 @pytest.mark.opensearch
 @pytest.mark.server
 class TestRealFailures:
-    async def test_a_read_only_index_is_named(self, store, http):
-        """As OpenSearch blocks it when its disk has run full; the live generation still answers."""
-        await publish(store, "kept")
-        block = {"index.blocks.read_only_allow_delete": True}
-        await http.put(f"/{name_of(store)}-1/_settings", json=block)
-        with pytest.raises(StoreError, match=r"read-only.*make room"):
-            await publish(store, "new")
-        assert await found(store, "kept new") == ["kept"]
-        await http.put(f"/{name_of(store)}-1/_settings", json={"index.blocks.read_only_allow_delete": None})
-        await publish(store, "new")
-        assert await found(store, "kept new") == ["new"]
-
     async def test_an_index_deleted_under_a_reader_is_named_and_not_made_again(self, store, http):
         await publish(store, "text")
         live = await store.live()

@@ -15,7 +15,7 @@ import yaml
 from pydantic import SecretStr
 
 from app.api import errors as api_errors
-from app.api.request_models import read_chat, read_search
+from app.api.request_models import ChatRequest, SearchRequest, parse
 from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
@@ -281,9 +281,9 @@ def test_requests_in_curl_lines_are_valid(file: Path):
     for block in blocks(read(file), "sh"):
         for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
             if "/v1/search" in block:
-                assert read_search(body.encode()).query
+                assert parse(SearchRequest, body.encode()).query
             else:
-                assert read_chat(body.encode()).model == "docs-assistant"
+                assert parse(ChatRequest, body.encode()).model == "docs-assistant"
 
 
 @pytest.mark.parametrize("file", PAGES, ids=ids)

@@ -20,9 +20,7 @@ class ErrorObject(TypedDict):
 
     message: str
     type: ErrorType
-    param: Annotated[
-        str | None, Field(description="The invalid field of the request, for example messages[0].content.")
-    ]
+    param: Annotated[str | None, Field(description="The invalid field, for example messages[0].content.")]
     code: str | None
 
 
@@ -56,9 +54,7 @@ class Choice(TypedDict):
 
 
 Sources = Annotated[Sequence[Source], Field(description="The sections that the text links to; may be empty.")]
-Extractive = Annotated[
-    Literal[True], Field(description="Only present if the answer was written without a language model.")
-]
+Extractive = Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
 Trace = Annotated[Sequence[Mapping[str, Any]], Field(description="Step-by-step trace; only present if requested.")]
 
 
@@ -103,16 +99,11 @@ class ChatCompletionChunk(TypedDict):
     model: str
     choices: Annotated[list[ChunkChoice], Field(description="Empty in the chunk that has the usage.")]
     usage: NotRequired[
-        Annotated[
-            UsageObject | None,
-            Field(description="Only with stream_options.include_usage; null except in the last chunk."),
-        ]
+        Annotated[UsageObject | None, Field(description="Only if requested; null except in the last chunk.")]
     ]
     sources: NotRequired[Sources]
     extractive: NotRequired[Extractive]
-    event: NotRequired[
-        Annotated[Mapping[str, Any], Field(description="A source or a status line; only for Open WebUI.")]
-    ]
+    event: NotRequired[Annotated[Mapping[str, Any], Field(description="Only for Open WebUI.")]]
     trace: NotRequired[Trace]
 
 
@@ -121,16 +112,8 @@ class Scores(TypedDict):
 
     lexical: Annotated[float | None, Field(description="BM25.")]
     vector: Annotated[float | None, Field(description="Cosine, -1 to 1.")]
-    fused: Annotated[
-        float,
-        Field(
-            description="0 to 1, relative to the other passages of this search; may be higher if a step boosts pages."
-        ),
-    ]
-    rerank: Annotated[
-        float | None,
-        Field(description="0 to 1 if the assistant reranks, which then determines the order; else null."),
-    ]
+    fused: Annotated[float, Field(description="0 to 1, relative to the other passages; higher if boosted.")]
+    rerank: Annotated[float | None, Field(description="0 to 1; decides the order. Null without a reranker.")]
 
 
 class Passage(TypedDict):
@@ -145,9 +128,7 @@ class Passage(TypedDict):
     language: str
     score: float
     translated_from: str
-    headings: Annotated[
-        Sequence[str], Field(description="Headings of the first section of the passage, outermost first.")
-    ]
+    headings: Annotated[Sequence[str], Field(description="Headings of its first section, outermost first.")]
     collection: str
     published: Annotated[str, Field(description="ISO 8601, or empty.")]
     modified: Annotated[str, Field(description="ISO 8601, or empty.")]
@@ -239,22 +220,11 @@ class IngestRun(TypedDict):
     queued_at: str
     started_at: str | None
     finished_at: str | None
-    exit_code: Annotated[
-        int | None,
-        Field(description="Exit code of the command: 0, or 2 if the index was published but pages failed."),
-    ]
+    exit_code: Annotated[int | None, Field(description="0, or 2 if the index was published but pages failed.")]
     progress: Annotated[str, Field(description="The last line of output of the run.")]
     error: Annotated[str, Field(description="The reason of a failure; else empty.")]
-    counts: Annotated[
-        Mapping[str, int] | None,
-        Field(description="Number of pages by outcome; null until there is a report."),
-    ]
-    report: NotRequired[
-        Annotated[
-            Mapping[str, Any] | None,
-            Field(description="As of `docs-assistant ingest --json`, or null until the run ends; only for one run."),
-        ]
-    ]
+    counts: Annotated[Mapping[str, int] | None, Field(description="Number of pages by outcome; null until the end.")]
+    report: NotRequired[Annotated[Mapping[str, Any] | None, Field(description="As of `ingest --json`; not in lists.")]]
 
 
 class IngestRunList(TypedDict):

@@ -9,14 +9,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from app.api.answer_models import Passage
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
-from app.api.request_models import RequestModel, SearchFilters, SearchRequest
+from app.api.request_models import RequestModel, SearchFilters, SearchRequest, validated
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted
@@ -128,7 +128,9 @@ class Mcp:
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The result of a tool as text for the model and as structured data."""
         assistant = self._service.assistants.get("")
-        given = _read(name, arguments)
+        if name not in TOOLS:
+            raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
+        given = validated(TOOLS[name], arguments, "The arguments")
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
             data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
@@ -142,17 +144,6 @@ class Mcp:
             )
         about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
         return page.markdown, {**about, "markdown": page.markdown}
-
-
-def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
-    if name not in TOOLS:
-        raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
-    try:
-        return TOOLS[name].model_validate(arguments)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise RequestError(f"{place or 'The arguments'}: {first['msg'][0].lower()}{first['msg'][1:]}.") from error
 
 
 def _passages(passages: list[Passage]) -> str:

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.answer_models import Passage, SearchResult
-from app.api.bodies import JsonResponse, read_body
+from app.api.bodies import JsonResponse
 from app.api.middleware.admission import cancel_on_disconnect
 from app.api.middleware.requestlog import info_of
-from app.api.request_models import SearchRequest, read_search
+from app.api.request_models import SearchRequest
 from app.api.service import Service
 from app.core import turn
 from app.core.errors import RequestError
@@ -35,7 +35,7 @@ class Search:
     async def __call__(self, request: Request) -> Response:
         """The passages, best first."""
         self.service.keys.check(request)
-        body = read_search(await read_body(request, self.service.settings.max_body))
+        body = await self.service.read(request, SearchRequest)
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)

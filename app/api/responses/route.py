@@ -13,12 +13,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import encodable, read_body
+from app.api.bodies import encodable
 from app.api.chat.route import Answer
 from app.api.conversation import from_responses
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of
-from app.api.request_models import ResponsesRequest, read_responses
+from app.api.request_models import ResponsesRequest
 from app.api.responses import objects
 from app.api.responses.objects import (
     Citation,
@@ -45,7 +45,7 @@ class Responses:
     async def __call__(self, request: Request) -> Response:
         """The answer to the last question of the input."""
         self.service.keys.check(request)
-        body = read_responses(await read_body(request, self.service.settings.max_body))
+        body = await self.service.read(request, ResponsesRequest)
         info, stream = info_of(request), bool(body.stream)
         info.fields.update(model=body.model, stream=stream)
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.answer_models import IngestRun, IngestRunList
-from app.api.bodies import JsonResponse, read_body
-from app.api.request_models import read_ingest
+from app.api.bodies import JsonResponse
+from app.api.request_models import IngestRequest
 from app.api.runs.processes import Run, Runs
 from app.api.service import Service
 from app.core.errors import RequestError, quoted
@@ -28,7 +28,7 @@ class Ingest:
     async def start(self, request: Request) -> Response:
         """202 with the new run."""
         by = self._admin(request)
-        wanted = read_ingest(await read_body(request, self.service.settings.max_body))
+        wanted = await self.service.read(request, IngestRequest, default=b"{}")
         sites = self._sites(wanted.sites)
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)

@@ -103,17 +103,14 @@ class OpenSearchGeneration:
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
-        return await self._page(url)
+        only = ({"term": {"metadata.url": url}},)
+        found = rows(self._connection, self._published.pages, self.info.id, only=only)
+        return next((to_page(source) for source in [source async for _, source in found]), None)
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
         found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown",))
         return tuple([to_page(source) async for _, source in found])
-
-    async def _page(self, url: str, leave_out: Sequence[str] = ()) -> Page | None:
-        only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=leave_out)
-        return next((to_page(source) for source in [source async for _, source in found]), None)
 
 
 class OpenSearchStore:

@@ -23,8 +23,8 @@ from app.core.errors import (
 from app.core.masking import masked
 from app.core.settings import Settings
 from app.core.types import Page, Recipe
-from app.index.protocols import Draft, Store
 from app.index.checkup import check_readable
+from app.index.protocols import Draft, Store
 from app.models.protocols import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION

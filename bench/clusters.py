@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.core.types import Chunk, Page, Query, Recipe, Vector
-from app.index.base import Generation
 from app.index.embedded.clusters import TIMES_ROOT, Clusters
 from app.index.embedded.store import EmbeddedStore
+from app.index.protocols import Generation
 from app.models.static import DIMENSION, StaticEmbedder
 
 DEPTHS = (5, 10, 15, 20, 25, 30)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.index.base import Draft
+from app.index.protocols import Draft
 from ingestion.convert.workers import processes
 from ingestion.crawl.fetch import host
 from ingestion.crawl.sitemap import Entry

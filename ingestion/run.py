@@ -23,9 +23,9 @@ from app.core.errors import (
 from app.core.masking import masked
 from app.core.settings import Settings
 from app.core.types import Page, Recipe
-from app.index.base import Draft, Store
 from app.index.checkup import check_readable
-from app.models.base import Embedder
+from app.index.protocols import Draft, Store
+from app.models.protocols import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.convert.page_dates import without_build_dates

@@ -14,7 +14,7 @@ import yaml
 from pydantic import SecretStr
 
 from app.api import errors as api_errors
-from app.api.request_models import read_chat, read_search
+from app.api.request_models import ChatRequest, SearchRequest, parse
 from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
@@ -283,9 +283,9 @@ def test_requests_in_curl_lines_are_valid():
             for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
                 read_bodies += 1
                 if "/v1/search" in block:
-                    assert read_search(body.encode()).query, file
+                    assert parse(SearchRequest, body.encode()).query, file
                 else:
-                    assert read_chat(body.encode()).model == "docs-assistant", file
+                    assert parse(ChatRequest, body.encode()).model == "docs-assistant", file
     assert read_bodies > 5
 
 

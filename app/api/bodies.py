@@ -35,9 +35,6 @@ class JsonResponse(Response):
         return orjson.dumps(content)
 
 
-def json_string(text: str) -> bytes:
-    """The text as a JSON string. A lone surrogate, which some models write, becomes a question mark."""
-    try:
-        return orjson.dumps(text)
-    except TypeError:
-        return orjson.dumps(text.encode("utf-8", "replace").decode())
+def encodable(text: str) -> str:
+    """The text with a question mark for each lone surrogate, which some models write and JSON in UTF-8 can't contain."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -49,15 +49,7 @@ def from_chat(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:
     """The request for an assistant. Raises `RequestError` if the question is missing or too long."""
     messages_in = [_chat_message(message, i) for i, message in enumerate(chat.messages)]
     request = _request(messages_in, "messages", max_question)
-    return replace(
-        request,
-        assistant=chat.model,
-        id=id,
-        sampling=_sampling(chat),
-        filters=chat.filters.filters,
-        persona=chat.persona or "",
-        whole=not chat.stream,
-    )
+    return _with_fields(replace(request, id=id, sampling=_sampling(chat)), chat)
 
 
 def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
@@ -69,11 +61,13 @@ def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> tur
     else:
         messages_in += [_input_item(item, i) for i, item in enumerate(given)]
     request = _request(messages_in, "input", max_question)
+    return _with_fields(replace(request, id=id, sampling=turn.Sampling(body.temperature, body.max_output_tokens)), body)
+
+
+def _with_fields(request: turn.Request, body: ChatRequest | ResponsesRequest) -> turn.Request:
     return replace(
         request,
         assistant=body.model,
-        id=id,
-        sampling=turn.Sampling(body.temperature, body.max_output_tokens),
         filters=body.filters.filters,
         persona=body.persona or "",
         whole=not body.stream,

@@ -7,7 +7,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -19,7 +20,6 @@ from app.api.answer_models import (
     HealthBody,
     IngestRun,
     IngestRunList,
-    IngestRunReport,
     ModelList,
     ModelObject,
     SearchResult,
@@ -166,7 +166,7 @@ RUN: dict[str, Any] = {
     "summary": "One run with its report",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": IngestRunReport, "description": "The current state of the run."},
+        200: {"model": IngestRun, "description": "The current state of the run."},
         **ADMIN_ERRORS,
         404: {"model": ErrorBody, "description": "There is no such run."},
     },
@@ -210,11 +210,13 @@ def add_to(app: FastAPI, keys: ApiKeys) -> None:
 
 
 def _schemas() -> dict[str, Any]:
-    _, schema = models_json_schema(
-        [
-            *((model, "validation") for model in (ChatRequest, ResponsesRequest, SearchRequest, IngestRequest)),
-            *((model, "serialization") for model in (ChatCompletionChunk, ResponseStreamEvent)),
-        ],
+    """The schemas of the bodies that FastAPI doesn't know: those that the routes read, and the events of streams."""
+    kinds: dict[JsonSchemaMode, tuple[Any, ...]] = {
+        "validation": (ChatRequest, ResponsesRequest, SearchRequest, IngestRequest),
+        "serialization": (ChatCompletionChunk, ResponseStreamEvent),
+    }
+    _, schema = TypeAdapter.json_schemas(
+        [(kind.__name__, mode, TypeAdapter(kind)) for mode, those in kinds.items() for kind in those],
         ref_template="#/components/schemas/{model}",
     )
     definitions: dict[str, Any] = schema["$defs"]

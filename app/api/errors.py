@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import randint
 from types import MappingProxyType
-from typing import Any
 
 import orjson
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from app.api.answer_models import ErrorBody, ErrorObject, ErrorType
 from app.core import errors
 
 
@@ -25,13 +25,14 @@ class ApiError:
     """An error as the API reports it: HTTP status, `error` object of the body, and headers."""
 
     status: int
-    error: Mapping[str, Any]
+    error: ErrorObject
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def body(self) -> bytes:
         """`{"error": {...}}` as JSON."""
-        return orjson.dumps({"error": self.error})
+        body: ErrorBody = {"error": self.error}
+        return orjson.dumps(body)
 
     def response(self) -> Response:
         """The HTTP response."""
@@ -90,7 +91,7 @@ def api_error(error: Exception, request_id: str) -> ApiError:
             return ApiError(status, body, REQUEST_HEADERS.get(status, {}))
         case HTTPException():
             message = HTTP_MESSAGES.get(error.status_code, error.detail)
-            kind = "invalid_request_error" if error.status_code < 500 else "server_error"
+            kind: ErrorType = "invalid_request_error" if error.status_code < 500 else "server_error"
             return ApiError(error.status_code, _body(message, kind), error.headers or {})
         case errors.ModelRateLimited():
             return _rate_limited(error, request_id)
@@ -110,5 +111,5 @@ def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> ApiError:
     return ApiError(429, body, headers)
 
 
-def _body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Mapping[str, Any]:
+def _body(message: str, kind: ErrorType, code: str | None = None, param: str | None = None) -> ErrorObject:
     return {"message": message, "type": kind, "param": param, "code": code}

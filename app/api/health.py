@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.answer_models import HealthBody, IndexState
 from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.core.types import GenerationInfo
@@ -23,19 +23,19 @@ class HealthCheck:
     async def __call__(self, request: Request) -> Response:
         """Status 200 if the service can answer questions, else 503; the body has the same form."""
         health = await self.service.assistants.health()
-        body: dict[str, Any] = {"status": "ok" if health.ok else "unavailable"}
+        body: HealthBody = {"status": "ok" if health.ok else "unavailable"}
         if self.service.keys.accepts(request):
             body |= {
                 "store": health.store,
                 "index": _index(health.index) if health.index else None,
                 "model": health.model,
                 "embedder": health.embedder,
-                "details": dict(health.details),
+                "details": health.details,
             }
         return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
 
 
-def _index(info: GenerationInfo) -> dict[str, Any]:
+def _index(info: GenerationInfo) -> IndexState:
     return {
         "generation": info.id,
         "built_at": info.built_at,

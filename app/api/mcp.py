@@ -9,13 +9,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from app.api.answer_models import Passage
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
-from app.api.request_models import RequestModel, SearchFilters, SearchRequest
+from app.api.request_models import RequestModel, SearchFilters, SearchRequest, validated
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted
@@ -116,7 +117,7 @@ class Mcp:
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
-                text, data = str(api_error(error, info.id).error["message"]), None
+                text, data = api_error(error, info.id).error["message"], None
             content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
             return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
@@ -127,11 +128,13 @@ class Mcp:
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The result of a tool as text for the model and as structured data."""
         assistant = self._service.assistants.get("")
-        given = _read(name, arguments)
+        if name not in TOOLS:
+            raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
+        given = validated(TOOLS[name], arguments, "The arguments")
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
             data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
-            return _passages(data["data"]), data
+            return _passages(data["data"]), dict(data)
         assert isinstance(given, ReadPage)
         url = given.url.strip().partition("#")[0]
         page = await assistant.page(url)
@@ -143,18 +146,7 @@ class Mcp:
         return page.markdown, {**about, "markdown": page.markdown}
 
 
-def _read(name: str, arguments: dict[str, Any]) -> RequestModel:
-    if name not in TOOLS:
-        raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
-    try:
-        return TOOLS[name].model_validate(arguments)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise RequestError(f"{place or 'The arguments'}: {first['msg'][0].lower()}{first['msg'][1:]}.") from error
-
-
-def _passages(passages: list[dict[str, Any]]) -> str:
+def _passages(passages: list[Passage]) -> str:
     """The passages as text, each with its headings and address."""
     if not passages:
         return "Nothing was found."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.answer_models import ModelList, ModelObject, SuggestionObject
 from app.api.bodies import JsonResponse
 from app.api.service import Service
 
@@ -39,14 +40,15 @@ class Models:
         """All listed assistants."""
         self.service.keys.check(request)
         data = [self._object(assistant) for assistant in self.service.assistants.listed()]
-        return JsonResponse({"object": "list", "data": data})
+        body: ModelList = {"object": "list", "data": data}
+        return JsonResponse(body)
 
     async def get_model(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
         self.service.keys.check(request)
         return JsonResponse(self._object(self.service.assistants.get(id)))
 
-    def _object(self, assistant: Assistant) -> dict[str, Any]:
+    def _object(self, assistant: Assistant) -> ModelObject:
         language = self.service.settings.default_language
         description = _in(language, assistant.descriptions)
         suggestions = assistant.suggestions
@@ -73,7 +75,7 @@ def _in(language: str, texts: Mapping[str, str]) -> str:
     return texts.get(language) or next(iter(texts.values()), "")
 
 
-def _suggestion(text: str) -> dict[str, Any]:
+def _suggestion(text: str) -> SuggestionObject:
     """A suggested question for Open WebUI, split into a bold first line and a second line."""
     words = text.split()
     half = (len(words) + 1) // 2

@@ -198,35 +198,22 @@ class IngestRequest(RequestModel):
 Body = TypeVar("Body", bound=RequestModel)
 
 
-def read_chat(body: bytes) -> ChatRequest:
-    """Parse the body. Raises `RequestError` that names the first invalid field."""
-    return _read(ChatRequest, body)
-
-
-def read_responses(body: bytes) -> ResponsesRequest:
-    """Parse the body. Raises `RequestError` that names the first invalid field."""
-    return _read(ResponsesRequest, body)
-
-
-def read_search(body: bytes) -> SearchRequest:
-    """Parse the body. Raises `RequestError` that names the first invalid field."""
-    return _read(SearchRequest, body)
-
-
-def read_ingest(body: bytes) -> IngestRequest:
-    """Parse the body, which may be empty. Raises `RequestError` that names the first invalid field."""
-    return _read(IngestRequest, body.strip() or b"{}")
-
-
-def _read(kind: type[Body], body: bytes) -> Body:
+def parse(kind: type[Body], body: bytes) -> Body:
+    """The body as this model. Raises `RequestError` that names the first invalid field."""
     try:
-        return kind.model_validate(orjson.loads(body))
+        return validated(kind, orjson.loads(body))
     except orjson.JSONDecodeError as error:
         raise RequestError(f"The body isn't valid JSON: {error}.", code="invalid_json") from error
+
+
+def validated(kind: type[Body], values: Any, whole: str = "The body") -> Body:
+    """The values as this model. Raises `RequestError` that names the first invalid field; `whole` names the values."""
+    try:
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         param = _param(first["loc"])[:ECHOED]
-        raise RequestError(f"{param or 'The body'}: {_reason(param, first['msg'])}.", param=param or None) from error
+        raise RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None) from error
 
 
 # pydantic adds the branch of a union to the location of an error, which means nothing to clients

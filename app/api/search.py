@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonResponse, read_body
+from app.api.answer_models import Passage, SearchResult
+from app.api.bodies import JsonResponse
 from app.api.middleware.admission import cancel_on_disconnect
 from app.api.middleware.requestlog import info_of
-from app.api.request_models import SearchRequest, read_search
+from app.api.request_models import SearchRequest
 from app.api.service import Service
 from app.core import turn
 from app.core.errors import RequestError
@@ -34,13 +35,13 @@ class Search:
     async def __call__(self, request: Request) -> Response:
         """The passages, best first."""
         self.service.keys.check(request)
-        body = read_search(await read_body(request, self.service.settings.max_body))
+        body = await self.service.read(request, SearchRequest)
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
         return JsonResponse(await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id)))
 
-    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str) -> dict[str, Any]:
+    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str) -> SearchResult:
         async with self.service.limits.answer():
             return await search_result(assistant, body, id_, max_question=self.service.settings.max_question)
 
@@ -51,7 +52,7 @@ async def search_result(
     id: str,  # noqa: A002  # as Request names it
     *,
     max_question: int,
-) -> dict[str, Any]:
+) -> SearchResult:
     """The body of the response. Raises `RequestError` if the query is empty or too long."""
     query = body.query.strip()
     if not query:
@@ -76,14 +77,18 @@ async def search_result(
     }
 
 
-def _passage(hit: Hit, source: turn.Source) -> dict[str, Any]:
+def _passage(hit: Hit, source: turn.Source) -> Passage:
     chunk = hit.chunk
-    shown = asdict(source)
-    del shown["snippet"]
     return {
         "object": "passage",
         "id": chunk.id,
-        **shown,
+        "number": source.number,
+        "title": source.title,
+        "url": source.url,
+        "section": source.section,
+        "language": source.language,
+        "score": source.score,
+        "translated_from": source.translated_from,
         "headings": chunk.heading_path,
         "collection": chunk.collection,
         "published": chunk.published,

@@ -70,10 +70,10 @@ def create_app(
         redirect_slashes=False,
     )
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
-    _add_layers(app, settings, limits)
     failures = FailedAttempts()
     keys, admins = ApiKeys(settings.api_keys, failures), ApiKeys(settings.admin_keys, failures, "admin")
     service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
+    _add_layers(app, service)
     _add_api(app, service)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
@@ -98,9 +98,10 @@ async def home(request: Request) -> Response:  # noqa: ARG001  # required by the
     return RedirectResponse("docs/", 307)
 
 
-def _add_layers(app: FastAPI, settings: Settings, limits: AnswerLimits) -> None:
+def _add_layers(app: FastAPI, service: Service) -> None:
     """Add the middleware, the innermost first."""
-    app.add_middleware(Admission, gate=limits.gate)
+    settings = service.settings
+    app.add_middleware(Admission, gate=service.limits.gate, check_key=service.check_key)
     app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
     app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from app.api.bodies import read_body
 from app.api.middleware.admission import AnswerLimits
 from app.api.middleware.keys import ApiKeys
+from app.api.request_models import Body, parse
 from app.core.errors import RequestError
 from app.core.settings import Settings
 
@@ -27,6 +29,15 @@ class Service:
     open_after: float = 10.0
     keep_alive: float = 10.0
     limits: AnswerLimits = field(default_factory=AnswerLimits)
+
+    async def read(self, request: Request, kind: type[Body], default: bytes = b"") -> Body:
+        """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid."""
+        body = await read_body(request, self.settings.max_body)
+        return parse(kind, body.strip() or default)
+
+    def check_key(self, request: Request) -> None:
+        """Raises `RequestError` without a valid key of a reader or an admin."""
+        (self.admins if self.admins.key_number(request) else self.keys).check(request)
 
     def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> None:
         """Raises `RequestError` without a valid admin key, or when none is configured; then the message names what is `refused`."""

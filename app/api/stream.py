@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 from starlette.types import Send
 
-from app.api.bodies import json_string
+from app.api.answer_models import ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
+from app.api.bodies import encodable
 from app.api.errors import api_error
 from app.api.event_queue import EventQueue
 from app.api.openwebui.display import source_event, status_event
-from app.core.turn import Done, Event, Failure, Source, Status, Text, Usage
+from app.api.responses.objects import ResponseObject
+from app.core.turn import Done, Event, Failure, FinishReason, Source, Status, Text, Usage
 
 END = b"data: [DONE]\n\n"
+MARK = "\0"  # stands for the text in the encoded form of a chunk
 KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -62,7 +65,7 @@ class AnswerFormat(Protocol):
         """An encoder for a stream."""
         ...
 
-    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> ChatCompletion | ResponseObject:
         """The body of a response that isn't streamed."""
         ...
 
@@ -81,79 +84,100 @@ class ChatFormat:
         """An encoder for a stream of the chat API."""
         return ChatEncoder(self)
 
-    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> ChatCompletion:
         """The body of a chat completion that isn't streamed."""
-        message = {"role": "assistant", "content": orjson.Fragment(json_string(answer.text))}
-        body: dict[str, Any] = {
+        content = encodable(answer.text)
+        body: ChatCompletion = {
             "id": self.id,
             "object": "chat.completion",
             "created": self.created,
             "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": answer.done.finish_reason}],
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": content},
+                    "finish_reason": answer.done.finish_reason,
+                }
+            ],
             "usage": usage_object(answer.usage),
             "sources": answer.sources,
         }
-        body |= {"trace": answer.done.trace} if answer.done.trace else {}
-        return {**body, "extractive": True} if answer.done.extractive else body
+        if answer.done.trace:
+            body["trace"] = answer.done.trace
+        if answer.done.extractive:
+            body["extractive"] = True
+        return body
 
-    @property
-    def head(self) -> bytes:
-        """The beginning of a chunk, up to its choices."""
-        about = {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
-        return b"data: " + orjson.dumps(about)[:-1]
-
-    @property
-    def tail(self) -> bytes:
-        """The end of every chunk except the one with the usage."""
-        return b',"usage":null}\n\n' if self.include_usage else b"}\n\n"
+    def chunk(self, delta: Delta | None, finish_reason: FinishReason | None = None) -> ChatCompletionChunk:
+        """A chunk of a stream; without a delta it has no choices."""
+        choices: list[ChunkChoice] = []
+        if delta is not None:
+            choices.append({"index": 0, "delta": delta, "finish_reason": finish_reason})
+        chunk: ChatCompletionChunk = {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        }
+        if self.include_usage:
+            chunk["usage"] = None
+        return chunk
 
 
 class ChatEncoder:
-    """Encodes events as chunks of the chat API; the constant parts of a chunk are built once."""
+    """Encodes events as chunks of the chat API."""
 
-    def __init__(self, envelope: ChatFormat) -> None:
-        self._envelope = envelope
-        self._choice = envelope.head + b',"choices":[{"index":0,"delta":'
-        self._before = self._choice + b'{"content":'
-        self._after = b'},"finish_reason":null}]' + envelope.tail
+    def __init__(self, form: ChatFormat) -> None:
+        self._form = form
+        # chunks with text differ only in the text, so the rest is encoded once
+        self._before, _, self._after = _event(form.chunk({"content": MARK})).rpartition(orjson.dumps(MARK))
         self._began = False
 
     def text(self, text: str) -> bytes:
         """A chunk with a piece of the answer; the first one follows a chunk with the role."""
-        return self._role() + self._before + json_string(text) + self._after
+        piece = self._before + orjson.dumps(encodable(text)) + self._after
+        return piece if self._began else self._role() + piece
 
     def event(self, event: Source | Status) -> bytes:
         """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
-        if isinstance(event, Source) and not self._envelope.events:
+        if isinstance(event, Source) and not self._form.events:
             return b""
-        answer: dict[str, Any] = source_event(event) if isinstance(event, Source) else status_event(event)
-        after = b'},"finish_reason":null}],"event":' + orjson.dumps(answer) + self._envelope.tail
-        return self._role() + self._before + b'""' + after
+        chunk = self._form.chunk({"content": ""})
+        chunk["event"] = source_event(event) if isinstance(event, Source) else status_event(event)
+        return self._role() + _event(chunk)
 
     def _role(self) -> bytes:
         """The chunk with the role the first time, then nothing."""
         if self._began:
             return b""
         self._began = True
-        return self._choice + b'{"role":"assistant","content":""' + self._after
+        return _event(self._form.chunk({"role": "assistant", "content": ""}))
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
-        extras = b',"sources":' + orjson.dumps(sources) + (b',"extractive":true' if event.extractive else b"")
-        extras += b',"trace":' + orjson.dumps(event.trace) if event.trace else b""
-        reason = json_string(event.finish_reason)
-        last = self._choice + b'{},"finish_reason":' + reason + b"}]" + extras + self._envelope.tail
-        if not self._envelope.include_usage:
-            return last + END
-        counts = orjson.dumps(usage_object(usage))
-        return last + self._envelope.head + b',"choices":[],"usage":' + counts + b"}\n\n" + END
+        last = self._form.chunk({}, event.finish_reason)
+        last["sources"] = sources
+        if event.extractive:
+            last["extractive"] = True
+        if event.trace:
+            last["trace"] = event.trace
+        if not self._form.include_usage:
+            return _event(last) + END
+        counted = self._form.chunk(None)
+        counted["usage"] = usage_object(usage)
+        return _event(last) + _event(counted) + END
 
     def failure(self, error: Exception, request_id: str) -> bytes:
         """An error event and `[DONE]`."""
         return b"data: " + api_error(error, request_id).body + b"\n\n" + END
 
 
-def usage_object(usage: Usage) -> dict[str, int]:
+def _event(chunk: ChatCompletionChunk) -> bytes:
+    return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+
+def usage_object(usage: Usage) -> UsageObject:
     """Token counts in the form of the OpenAI API."""
     return {
         "prompt_tokens": usage.prompt_tokens,

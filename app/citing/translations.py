@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.core.errors import StoreError
 from app.core.turn import Turn
 from app.core.types import Chunk, Page, Section
-from app.index.base import Generation
+from app.index.protocols import Generation
 
 log = logging.getLogger("app.pipeline")
 

@@ -47,7 +47,7 @@ def check(arguments: argparse.Namespace) -> int:
 async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
     from app.core.turn import Message
-    from app.models.base import CallOptions
+    from app.models.protocols import CallOptions
 
     async with opened(settings) as assistants:
         named = {name: await _index_state(name, *parts) for name, parts in assistants.used().items()}

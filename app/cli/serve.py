@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.cli import logs
@@ -57,6 +58,7 @@ def serve(arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from app.api.middleware.connections import Connections, connection_limits
+    from app.api.middleware.protocol import BoundedProtocol
     from app.api.server import create_app
     from app.assistants.assembly import build
     from app.cli.server import Server
@@ -68,7 +70,7 @@ def serve(arguments: argparse.Namespace) -> int:
     app = create_app(assistants, settings, ingest_command=INGEST)
     config = uvicorn.Config(
         app,
-        http=Connections(connection_limits()).protocol,  # type: ignore[arg-type]  # uvicorn accepts any callable that creates a protocol
+        http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
         ws="none",
         backlog=BACKLOG,
         proxy_headers=bool(settings.trusted_proxies),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from app.core.filters import Filters
 from app.core.types import Boost, Hit, Legs, Query, Recency, Vector
@@ -92,19 +94,18 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A section that the answer cites, with its number in the answer.
+    """A section that the answer cites. /openapi.json has these descriptions."""
 
-    `translated_from` is the language of the page at `url` if the answer used a translation; otherwise empty.
-    """
-
-    number: int
-    title: str
-    url: str
-    section: str
+    number: Annotated[int, Field(description="The [n] in the text.")]
+    title: Annotated[str, Field(description="Title of the page.")]
+    url: Annotated[str, Field(description="Address of the section if its anchor is known, else of the page.")]
+    section: Annotated[str, Field(description="The section's heading; empty at the start of a page.")]
     language: str
-    snippet: str
-    score: float
-    translated_from: str = ""
+    snippet: Annotated[str, Field(description="Beginning of the section, about 300 characters.")]
+    score: Annotated[float, Field(description="0 to 1, relative to the other passages of this answer.")]
+    translated_from: Annotated[
+        str, Field(description="Language of the page if the answer uses a translation of it; else empty.")
+    ] = ""
 
     @property
     def name(self) -> str:
@@ -136,6 +137,7 @@ class Failure:
     trace: Trace = ()
 
 
+FinishReason = Literal["stop", "length"]
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
 
 
@@ -148,7 +150,7 @@ class Done:
     per step if the request asked for a trace.
     """
 
-    finish_reason: str = "stop"
+    finish_reason: FinishReason = "stop"
     extractive: bool = False
     language: LanguageCheck = ""
     trace: Trace = ()
@@ -237,7 +239,7 @@ class CitingTrace:
 class Turn:
     """Everything that the pipeline knows of one question. Steps return changes; the runner merges them.
 
-    - `generation`: the index (`app.index.base.Generation`), the same from start to end
+    - `generation`: the index (`app.index.protocols.Generation`), the same from start to end
     - `unsure`: the language is a guess, because no word of the question identifies it
     - `referred`: an earlier question that is needed to understand this one
     - `smalltalk`: the reply if the user asked nothing; it ends the run

@@ -1,4 +1,4 @@
-"""The index: stores opened by address and used through the protocols of `base`, and the ranking of their results.
+"""The index: stores opened by address and used through their protocols, and the ranking of their results.
 
 Called by assistants, pipeline, ingestion and eval; imports app.core and app.text.
 """
@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from app.core.errors import SettingsError
 from app.core.masking import masked
 from app.core.settings import Settings
-from app.index.base import Draft, Generation, Store
+from app.index.protocols import Draft, Generation, Store
 
 __all__ = ["Draft", "Generation", "Store", "open_store"]
 

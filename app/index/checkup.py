@@ -7,7 +7,7 @@ import time
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.types import LexicalText, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.text.analysis import analyse
 
 FRESH = 5.0  # seconds that a result is valid

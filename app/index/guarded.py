@@ -8,11 +8,11 @@ from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
 from app.core.types import Chunk, GenerationInfo, Legs, Page, Query, Recipe
-from app.index.base import Draft, Generation, Store
+from app.index.protocols import Draft, Generation, Store
 
 
 class GuardedStore:
-    """See `app.index.base.Store`. Raises `StoreUnavailable` at once while the breaker is open."""
+    """See `app.index.protocols.Store`. Raises `StoreUnavailable` at once while the breaker is open."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class GuardedStore:
 
 
 class GuardedGeneration:
-    """See `app.index.base.Generation`."""
+    """See `app.index.protocols.Generation`."""
 
     __slots__ = ("_breaker", "_generation", "info")
 

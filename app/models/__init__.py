@@ -1,4 +1,4 @@
-"""Language models, embedders and rerankers, opened from settings and used through the protocols of `base`.
+"""Language models, embedders and rerankers, opened from settings and used through their protocols.
 
 Called by assistants, pipeline, ingestion and eval; imports app.core.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.models.base import Embedder, Model
+from app.models.protocols import Embedder, Model
 
 if TYPE_CHECKING:
     from app.models.rerank import Reranker

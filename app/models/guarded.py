@@ -11,7 +11,7 @@ from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models.base import CallOptions, Embedder, Model
+from app.models.protocols import CallOptions, Embedder, Model
 from app.models.rerank import Reranker
 from app.models.static import StaticEmbedder
 

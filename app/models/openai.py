@@ -21,7 +21,7 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
 
 CONNECT_TIMEOUT = 10.0

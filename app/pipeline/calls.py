@@ -9,7 +9,7 @@ from contextlib import aclosing
 from app.core.errors import ModelError
 from app.core.settings import Settings
 from app.core.turn import Call, Completion, Done, Message, Reasoning, Text, Turn, Usage
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 
 LONGEST_ANSWER = 300  # tokens
 LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens

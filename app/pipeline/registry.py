@@ -10,7 +10,7 @@ from types import MappingProxyType
 from app.core.errors import SettingsError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.models.base import Embedder, Model
+from app.models.protocols import Embedder, Model
 from app.models.rerank import Reranker
 from app.pipeline.order import validate
 from app.pipeline.runner import Plan, Step, StepDeclaration

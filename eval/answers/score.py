@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from app.core.prompts import Prompts
 from app.core.types import Vector
-from app.models.base import Embedder
+from app.models.protocols import Embedder
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
 from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean

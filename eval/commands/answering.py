@@ -10,8 +10,8 @@ from pathlib import Path
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
-from app.models.base import Model
 from app.models.openai import Endpoint
+from app.models.protocols import Model
 from eval.answers.collect import collect
 from eval.answers.contestants import OwnAssistant, RemoteService
 from eval.answers.types import Answer

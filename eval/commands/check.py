@@ -9,7 +9,7 @@ from dataclasses import asdict
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Request
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.text.language import LanguageDetector
 from eval.commands.options import FAILED, NO_MODEL, OK, Commands, OpenFinder, new_command, print_result
 from eval.questions.cases import Case, load_cases

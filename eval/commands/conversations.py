@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.models.base import Model
+from app.models.protocols import Model
 from eval.commands.options import (
     FAILED,
     NO_MODEL,

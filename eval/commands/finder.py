@@ -11,7 +11,7 @@ from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.turn import Request, Turn
-from app.models.base import Model
+from app.models.protocols import Model
 
 
 @dataclass(frozen=True)

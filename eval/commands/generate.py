@@ -12,7 +12,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index import open_store
 from app.models import open_model
-from app.models.base import Model
+from app.models.protocols import Model
 from app.text.language import LanguageDetector
 from eval.commands.options import FAILED, OK, Commands, OpenFinder, new_command, output_folder, positive
 from eval.commands.progress import progress_bar

@@ -13,7 +13,7 @@ from typing import Any
 from app.assistants.assembly import opened
 from app.assistants.file import read_assistants
 from app.core.settings import Settings
-from app.models.base import Model
+from app.models.protocols import Model
 from app.pipeline.registry import Tools
 from app.text.language import LanguageDetector
 from eval.answers.report import answers_text

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.models.base import Model
+from app.models.protocols import Model
 from eval.errors import EvaluationError
 from eval.files import write_text
 from eval.questions.cases import Case

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from app.core.settings import Settings
-from app.models.base import Model
+from app.models.protocols import Model
 from eval.errors import EvaluationError
 from eval.files import write_text
 from eval.measure.retrieval import Finder

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.core.settings import Settings
 from app.core.turn import Request
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.models import Embedder, open_embedder
 from eval.commands.models import model_from_files, model_name, report_missing
 from eval.commands.options import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import ModelError
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from app.text.language import LanguageDetector
 from eval.cache import Cache, fingerprint
 from eval.files import write_json_lines, write_text

@@ -6,7 +6,7 @@ from app.core.errors import AssistantError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
 from app.index import open_store
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.models import open_embedder
 from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared

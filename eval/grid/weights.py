@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.core.turn import Request
 from app.core.types import Legs, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.fuse import fuse
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration

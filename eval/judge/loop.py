@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Message
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from eval.cache import Cache, fingerprint
 from eval.judge.criteria import UNKNOWN, Criterion, Fields
 from eval.parallel import Progress, in_parallel

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.types import Legs, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.fuse import fuse
 from eval.judge.criteria import own_criterion
 from eval.questions.cases import Case

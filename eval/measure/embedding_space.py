@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.types import Page
-from app.index.base import Generation
-from app.models.base import Embedder
+from app.index.protocols import Generation
+from app.models.protocols import Embedder
 
 MOST_PAGES = 400
 CHUNKS_OF_PAGE = 3

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from app.core.errors import AssistantError
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from eval.errors import EvaluationError
 from eval.measure.metrics import Ranks, ranks_of, score, unique
 from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult

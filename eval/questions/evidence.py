@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.types import Chunk
-from app.index.base import Generation
+from app.index.protocols import Generation
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from app.core.errors import ModelError, PromptError
 from app.core.prompts import Prompts, placeholders
 from app.core.turn import Completion, Done, Message, Text, Usage
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from eval.scripted.script import Line, Script
 
 NAME = "scripted"

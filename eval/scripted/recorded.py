@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import ModelError
 from app.core.turn import Completion, Done, Message, Text, Usage
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from eval.cache import fingerprint
 from eval.errors import EvaluationError
 from eval.files import Required, Row, json_lines, parse_row

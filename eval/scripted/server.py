@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import ModelError
 from app.core.turn import Completion, Message, Usage
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from eval.scripted.model import words
 
 _OPTIONS = CallOptions()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.base import Draft, Generation, Store
+from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.addresses import own_address
 from ingestion.convert.prepare import Prepared
 from ingestion.convert.workers import Workers

@@ -8,11 +8,11 @@ from typing import Self
 
 from app.core.errors import NoIndex, StoreError
 from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
-from app.index.base import Generation, Store
+from app.index.protocols import Generation, Store
 
 
 class TrialDraft:
-    """See `app.index.base.Draft`. It takes no lock, so it also runs beside a real one."""
+    """See `app.index.protocols.Draft`. It takes no lock, so it also runs beside a real one."""
 
     def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
         self._live = live

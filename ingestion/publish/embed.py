@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
 from app.core.types import Chunk, Page, Vector
-from app.models.base import Embedder
+from app.models.protocols import Embedder
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.core.types import Chunk, Page
-from app.index.base import Draft
+from app.index.protocols import Draft
 from ingestion.publish.change import Change
 from ingestion.publish.embed import Embedding
 from ingestion.report import PageReport

@@ -14,7 +14,7 @@ from app.core.settings import Settings
 from app.core.turn import Message
 from app.core.types import Page
 from app.models import Model, open_model
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from app.text.fences import blocks
 
 PROMPT = "summarise"

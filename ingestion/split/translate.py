@@ -16,7 +16,7 @@ from app.core.settings import Settings
 from app.core.turn import Message
 from app.core.types import Page
 from app.models import Model, open_model
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from app.text.fences import blocks
 from ingestion.convert.language import detect, normal, prose
 from ingestion.split.faithful import lost

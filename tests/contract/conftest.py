@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.index.base import Store
+from app.index.protocols import Store
 
 OpenStore = Callable[[], Awaitable[Store]]
 

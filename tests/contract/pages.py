@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 
 from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe, Vector
-from app.index.base import Draft, Generation, Store
+from app.index.protocols import Draft, Generation, Store
 from app.index.ranking.fuse import rank
 
 DIMENSION = 16

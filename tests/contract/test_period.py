@@ -11,7 +11,7 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk
-from app.index.base import Store
+from app.index.protocols import Store
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.runner import run
 from app.pipeline.steps.optional.period import PERIOD_BOOST, RECENCY_LOSS, AskedPeriod

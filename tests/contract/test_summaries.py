@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import IndexMismatch, StoreError
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query, Recipe, Vector
-from app.index.base import Draft, Store
+from app.index.protocols import Draft, Store
 from tests.contract.pages import DIMENSION, RECIPE, SITE, axis, chunks_of, found, near, page_of, semantic, vector
 
 SUMMARISED = replace(RECIPE, summaries="prompt-1")

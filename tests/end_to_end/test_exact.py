@@ -11,7 +11,7 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page, Query
 from app.index import open_store as opened
-from app.index.base import Generation, Store
+from app.index.protocols import Generation, Store
 from app.models.static import StaticEmbedder
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import indexed_docs, own_set

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import httpx
-import openai
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, SOURCES, Answer, ask, assert_links_lead_somewhere
@@ -65,32 +64,6 @@ def test_the_terminal_says_what_to_do_next_and_nothing_else(newcomer: Program):
     assert re.search(r"^\d\d new; .* texts embedded", newcomer.err, re.MULTILINE)
     assert "path=/docs/" not in newcomer.err
     assert "Traceback" not in newcomer.err
-
-
-@pytest.mark.parametrize("language", ["cs", "en"])
-def test_the_official_client_reads_both_forms(newcomer: Program, language: str):
-    """`openai` for Python lists the model, reads a whole answer, and the same one as a stream."""
-    with openai.OpenAI(base_url=f"{newcomer.url}/v1", api_key="any", max_retries=0) as client:
-        assert [model.id for model in client.models.list()] == ["docs-assistant"]
-        messages = [{"role": "user", "content": QUESTIONS[language]}]
-        whole = client.chat.completions.create(model="docs-assistant", messages=messages)
-        with client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream:
-            pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
-    text = whole.choices[0].message.content
-    assert text is not None
-    assert text.startswith(INTRO[language])
-    assert "".join(pieces) == text
-    assert len(pieces) > 1
-
-
-def test_the_official_client_names_our_errors(newcomer: Program):
-    """A wrong model and an empty conversation are the client's own exceptions, with what is wrong."""
-    with openai.OpenAI(base_url=f"{newcomer.url}/v1", api_key="any", max_retries=0) as client:
-        messages = [{"role": "user", "content": "Hello"}]
-        with pytest.raises(openai.NotFoundError, match="docs-assistant"):
-            client.chat.completions.create(model="gpt-4", messages=messages)
-        with pytest.raises(openai.BadRequestError):
-            client.chat.completions.create(model="docs-assistant", messages=[])
 
 
 def test_health_tells_what_is_indexed(newcomer: Program):

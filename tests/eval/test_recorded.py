@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import ModelError
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text
-from app.models.base import CallOptions
+from app.models.protocols import CallOptions
 from eval.errors import EvaluationError
 from eval.scripted import Line, RecordedModel, Script, ScriptedModel, key_of, load_record, missing_lines
 

@@ -17,8 +17,8 @@ import pytest
 from app.core.errors import ModelError, PromptError
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
-from app.models.base import CallOptions
 from app.models.openai import Endpoint, OpenAIModel
+from app.models.protocols import CallOptions
 from eval.errors import EvaluationError
 from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, key_of, load_script

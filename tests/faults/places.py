@@ -18,7 +18,7 @@ import pytest
 
 from app.core.settings import Settings
 from app.index import open_store
-from app.index.base import Store
+from app.index.protocols import Store
 
 
 class Place(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.core.settings import Settings
 from app.core.types import GenerationInfo, LexicalText, Page, Query
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.models import open_embedder
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
@@ -95,9 +95,9 @@ class Rig:
             await store.close()
             await embedder.close()
 
-    def process(self, *, limit: int | None = None) -> Started:
+    def process(self, *options: str, limit: int | None = None) -> Started:
         """A run as `docs-assistant ingest`, in small batches; `limit` is the largest file it may write, in bytes."""
-        started = Started(self.folder / "runs", ["ingest", self.sitemap], self.settings, limit)
+        started = Started(self.folder / "runs", ["ingest", self.sitemap, *options], self.settings, limit)
         self._started.append(started)
         return started
 

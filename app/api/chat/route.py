@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.bodies import JsonResponse, read_body
+from app.api.bodies import JsonResponse
 from app.api.conversation import from_chat
 from app.api.event_queue import EventQueue
 from app.api.middleware.requestlog import RequestInfo, info_of, log_error
 from app.api.middleware.shutdown import shutdown_error
 from app.api.openwebui.display import Display, display, highest_source_number
 from app.api.openwebui.tasks import run_task, task_of
-from app.api.request_models import ChatRequest, read_chat
+from app.api.request_models import ChatRequest
 from app.api.service import Service
 from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
 from app.core import turn
@@ -40,11 +40,9 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """The answer to the last question of the conversation."""
-        admin = self.service.admins.key_number(request) > 0
-        if not admin:
-            self.service.keys.check(request)
-        chat = read_chat(await read_body(request, self.service.settings.max_body))
-        if admin and not chat.trace:  # an admin key permits traces, not questions
+        self.service.check_key(request)
+        chat = await self.service.read(request, ChatRequest)
+        if not chat.trace:  # an admin key permits traces, not questions
             self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))

@@ -6,12 +6,12 @@ An overloaded service rejects a request before it reads the body. Paths that don
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.core.errors import AnswerTimeout
@@ -29,15 +29,18 @@ WHOLE = 10
 
 
 class Admission:
-    """ASGI middleware: rejects questions while the gate is full."""
+    """ASGI middleware: rejects questions while the gate is full. `check_key` raises an error without a valid key."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, check_key: Callable[[Request], None]) -> None:
         self._app = app
         self._gate = gate
+        self._check_key = check_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request. Raises `Overloaded` without reading the body."""
         if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWER_PATHS:
+            # a refusal shortens the queue, so that clients without a key could push out those who wait
+            self._check_key(Request(scope))
             raise self._gate.refusal()
         await self._app(scope, receive, send)
 

@@ -21,7 +21,7 @@ from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")

@@ -1,15 +1,17 @@
-"""Models of the bodies of the Responses API, only for /openapi.json (see `app.api.answer_models`)."""
+"""Bodies of the Responses API (see `app.api.answer_models`)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from app.api.answer_models import SourceObject
+from app.api.answer_models import Extractive, Sources
 
 
-class Citation(BaseModel):
+class Citation(TypedDict):
     """A citation of a source in the text."""
 
     type: Literal["url_citation"]
@@ -19,7 +21,7 @@ class Citation(BaseModel):
     title: str
 
 
-class OutputText(BaseModel):
+class OutputText(TypedDict):
     """The answer, Markdown."""
 
     type: Literal["output_text"]
@@ -28,29 +30,29 @@ class OutputText(BaseModel):
     logprobs: list[Any]
 
 
-class OutputMessage(BaseModel):
+class OutputMessage(TypedDict):
     """The one message of a response."""
 
     id: str
     type: Literal["message"]
-    status: Literal["completed"]
+    status: Literal["in_progress", "completed"]
     role: Literal["assistant"]
     content: list[OutputText]
 
 
-class InputDetails(BaseModel):
+class InputDetails(TypedDict):
     """Details of the input tokens."""
 
     cached_tokens: int
 
 
-class OutputDetails(BaseModel):
+class OutputDetails(TypedDict):
     """Details of the output tokens."""
 
     reasoning_tokens: int
 
 
-class ResponseUsage(BaseModel):
+class ResponseUsage(TypedDict):
     """Tokens of all language model calls for this answer."""
 
     input_tokens: int
@@ -60,32 +62,35 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class IncompleteDetails(BaseModel):
+class IncompleteDetails(TypedDict):
     """Why an answer is incomplete."""
 
     reason: Literal["max_output_tokens"]
 
 
-class ResponseError(BaseModel):
+class ResponseError(TypedDict):
     """Why a stream failed."""
 
     code: str
     message: str
 
 
-class ResponseObject(BaseModel):
+Status = Literal["completed", "incomplete", "in_progress", "failed"]
+
+
+class ResponseObject(TypedDict):
     """An answer in the form of the Responses API. Fields without a meaning here have neutral values."""
 
     id: str
     object: Literal["response"]
     created_at: int
-    status: Literal["completed", "incomplete", "in_progress", "failed"]
+    status: Status
     background: Literal[False]
     error: ResponseError | None
     incomplete_details: IncompleteDetails | None
     instructions: str | None
     max_output_tokens: int | None
-    metadata: dict[str, str]
+    metadata: Mapping[str, str]
     model: str
     output: list[OutputMessage]
     parallel_tool_calls: Literal[False]
@@ -99,23 +104,26 @@ class ResponseObject(BaseModel):
     top_p: None
     truncation: Literal["disabled"]
     usage: ResponseUsage | None
-    sources: list[SourceObject] | None = Field(None, description="As in a chat completion; absent until the end.")
-    extractive: bool | None = Field(
-        None, description="True if the answer was written without a language model; else absent."
-    )
+    sources: NotRequired[Annotated[Sources, Field(description="As in a chat completion; absent until the end.")]]
+    extractive: NotRequired[Extractive]
 
 
-class ResponseStreamEvent(BaseModel):
+class EventFields(TypedDict, total=False):
+    """The fields of an event, which depend on its type."""
+
+    response: ResponseObject
+    delta: str
+    text: str
+    item_id: str
+    output_index: int
+    content_index: int
+    item: OutputMessage
+    part: OutputText
+    logprobs: list[Any]
+
+
+class ResponseStreamEvent(EventFields):
     """One event of a stream; the last one is response.completed, response.incomplete or response.failed."""
 
     type: str
     sequence_number: int
-    response: ResponseObject | None = None
-    delta: str | None = None
-    text: str | None = None
-    item_id: str | None = None
-    output_index: int | None = None
-    content_index: int | None = None
-    item: dict[str, Any] | None = None
-    part: OutputText | None = None
-    logprobs: list[Any] | None = None

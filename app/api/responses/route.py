@@ -5,20 +5,30 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import json_string, read_body
+from app.api.bodies import encodable
 from app.api.chat.route import Answer
 from app.api.conversation import from_responses
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of
-from app.api.request_models import ResponsesRequest, read_responses
+from app.api.request_models import ResponsesRequest
+from app.api.responses import objects
+from app.api.responses.objects import (
+    Citation,
+    EventFields,
+    OutputMessage,
+    OutputText,
+    ResponseObject,
+    ResponseStreamEvent,
+    ResponseUsage,
+)
 from app.api.service import Service
 from app.api.stream import CompletedAnswer
 from app.core.turn import Done, Source, Status, Usage
@@ -35,7 +45,7 @@ class Responses:
     async def __call__(self, request: Request) -> Response:
         """The answer to the last question of the input."""
         self.service.keys.check(request)
-        body = read_responses(await read_body(request, self.service.settings.max_body))
+        body = await self.service.read(request, ResponsesRequest)
         info, stream = info_of(request), bool(body.stream)
         info.fields.update(model=body.model, stream=stream)
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
@@ -58,18 +68,18 @@ class ResponsesFormat:
         """An encoder for a stream."""
         return ResponsesEncoder(self)
 
-    def whole(self, answer: CompletedAnswer) -> dict[str, Any]:
+    def whole(self, answer: CompletedAnswer) -> ResponseObject:
         """The response object of a complete answer."""
         cut = answer.done.finish_reason == "length"
-        body = self.response("incomplete" if cut else "completed", [self.item(answer.text, answer.sources)])
-        body |= {
-            "usage": _usage(answer.usage),
-            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "sources": answer.sources,
-        }
-        return body | {"extractive": True} if answer.done.extractive else body
+        body = self.response("incomplete" if cut else "completed", [self.item([part(answer.text, answer.sources)])])
+        body["usage"] = _usage(answer.usage)
+        body["incomplete_details"] = {"reason": "max_output_tokens"} if cut else None
+        body["sources"] = answer.sources
+        if answer.done.extractive:
+            body["extractive"] = True
+        return body
 
-    def response(self, status: str, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    def response(self, status: objects.Status, output: list[OutputMessage]) -> ResponseObject:
         """The response object with this status and output."""
         return {
             "id": f"resp_{self.id}",
@@ -102,17 +112,17 @@ class ResponsesFormat:
         """The id of the only message."""
         return f"msg_{self.id}"
 
-    def item(self, text: str, sources: Sequence[Source]) -> dict[str, Any]:
-        """The message with this text."""
-        content = [part(text, sources)]
-        return {"id": self.item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
+    def item(self, content: list[OutputText]) -> OutputMessage:
+        """The message with this content; in progress while it has none."""
+        status: Literal["in_progress", "completed"] = "completed" if content else "in_progress"
+        return {"id": self.item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
+def part(text: str, sources: Sequence[Source]) -> OutputText:
     """The text with an annotation for each citation `[n]` of a source."""
     by_number = {source.number: source for source in sources}
     places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
-    annotations = [
+    annotations: list[Citation] = [
         {
             "type": "url_citation",
             "start_index": match.start(),
@@ -123,11 +133,10 @@ def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
         for match, source in places
         if source
     ]
-    fragment = orjson.Fragment(json_string(text))
-    return {"type": "output_text", "text": fragment, "annotations": annotations, "logprobs": []}
+    return {"type": "output_text", "text": encodable(text), "annotations": annotations, "logprobs": []}
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: Usage) -> ResponseUsage:
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
@@ -149,9 +158,7 @@ class ResponsesEncoder:
         """A piece of the answer; the first one follows the events that open the response."""
         begin = b"" if self._texts else self._begin()
         self._texts.append(text)
-        return begin + self._event(
-            "response.output_text.delta", **self._place, delta=orjson.Fragment(json_string(text)), logprobs=[]
-        )
+        return begin + self._content_event("output_text.delta", {"delta": encodable(text), "logprobs": []})
 
     def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # required by `StreamEncoder`
         """Nothing: sources are part of the complete text, and the API has no status lines."""
@@ -159,15 +166,15 @@ class ResponsesEncoder:
 
     def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
         """The events with the complete text and the complete response."""
-        answer = CompletedAnswer("".join(self._texts), usage, sources, event)
-        written = part(answer.text, sources)
-        body = self.form.whole(answer)
+        body = self.form.whole(CompletedAnswer("".join(self._texts), usage, sources, event))
+        (item,) = body["output"]
+        (written,) = item["content"]
         return b"".join(
             (
-                self._event("response.output_text.done", **self._place, text=written["text"], logprobs=[]),
-                self._event("response.content_part.done", **self._place, part=written),
-                self._event("response.output_item.done", output_index=0, item=body["output"][0]),
-                self._event(f"response.{body['status']}", response=body),
+                self._content_event("output_text.done", {"text": written["text"], "logprobs": []}),
+                self._content_event("content_part.done", {"part": written}),
+                self._event("output_item.done", {"output_index": 0, "item": item}),
+                self._event(body["status"], {"response": body}),
             )
         )
 
@@ -175,27 +182,26 @@ class ResponsesEncoder:
         """The failed response with the text so far."""
         begin = b"" if self._texts else self._begin()
         found = api_error(error, request_id).error
-        body = self.form.response("failed", [self.form.item("".join(self._texts), ())] if self._texts else [])
+        content = [part("".join(self._texts), ())] if self._texts else []
+        body = self.form.response("failed", [self.form.item(content)] if content else [])
         body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}
-        return begin + self._event("response.failed", response=body)
+        return begin + self._event("failed", {"response": body})
 
     def _begin(self) -> bytes:
-        opened = self.form.response("in_progress")
-        item = {"id": self.form.item_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+        opened = self.form.response("in_progress", [])
         return b"".join(
             (
-                self._event("response.created", response=opened),
-                self._event("response.in_progress", response=opened),
-                self._event("response.output_item.added", output_index=0, item=item),
-                self._event("response.content_part.added", **self._place, part=part("", ())),
+                self._event("created", {"response": opened}),
+                self._event("in_progress", {"response": opened}),
+                self._event("output_item.added", {"output_index": 0, "item": self.form.item([])}),
+                self._content_event("content_part.added", {"part": part("", ())}),
             )
         )
 
-    @property
-    def _place(self) -> dict[str, Any]:
-        return {"item_id": self.form.item_id, "output_index": 0, "content_index": 0}
+    def _content_event(self, kind: str, fields: EventFields) -> bytes:
+        return self._event(kind, {"item_id": self.form.item_id, "output_index": 0, "content_index": 0, **fields})
 
-    def _event(self, kind: str, **more: Any) -> bytes:
+    def _event(self, kind: str, fields: EventFields) -> bytes:
         self._number += 1
-        data = orjson.dumps({"type": kind, "sequence_number": self._number, **more})
-        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
+        event: ResponseStreamEvent = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
+        return b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n"

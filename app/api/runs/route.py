@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonResponse, read_body
-from app.api.request_models import read_ingest
+from app.api.answer_models import IngestRun, IngestRunList
+from app.api.bodies import JsonResponse
+from app.api.request_models import IngestRequest
 from app.api.runs.processes import Run, Runs
 from app.api.service import Service
 from app.core.errors import RequestError, quoted
 from app.core.masking import masked
 
-FIELDS = ("id", "state", "sites", "by", "queued_at", "started_at", "finished_at", "exit_code", "progress", "error")
+NO_STORE = {"cache-control": "no-store"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Ingest:
     async def start(self, request: Request) -> Response:
         """202 with the new run."""
         by = self._admin(request)
-        wanted = read_ingest(await read_body(request, self.service.settings.max_body))
+        wanted = await self.service.read(request, IngestRequest, default=b"{}")
         sites = self._sites(wanted.sites)
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites, by, self._environment(sites), options)
@@ -38,13 +38,15 @@ class Ingest:
     async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        return JsonResponse({"object": "list", "data": [_run_object(run) for run in self.runs.all()]}, headers=NO_STORE)
+        body: IngestRunList = {"object": "list", "data": [_run_object(run) for run in self.runs.all()]}
+        return JsonResponse(body, headers=NO_STORE)
 
     async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        return JsonResponse({**_run_object(run), "report": run.report}, headers=NO_STORE)
+        body: IngestRun = {**_run_object(run), "report": run.report}
+        return JsonResponse(body, headers=NO_STORE)
 
     def _admin(self, request: Request) -> str:
         """Check the admin key; the number of the key and the address of the client."""
@@ -78,10 +80,18 @@ class Ingest:
         return {"DOCS_SITES": addresses, "DOCS_SOURCES": "".join(name for name in files if name in sites)}
 
 
-NO_STORE = {"cache-control": "no-store"}
-
-
-def _run_object(run: Run) -> dict[str, Any]:
-    counts = run.report.get("counts") if run.report else None
-    shown = {name: getattr(run, name) for name in FIELDS}
-    return {"object": "ingest.run", **shown, "sites": [masked(site) for site in run.sites], "counts": counts}
+def _run_object(run: Run) -> IngestRun:
+    return {
+        "object": "ingest.run",
+        "id": run.id,
+        "state": run.state,
+        "sites": [masked(site) for site in run.sites],
+        "by": run.by,
+        "queued_at": run.queued_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "exit_code": run.exit_code,
+        "progress": run.progress,
+        "error": run.error,
+        "counts": run.report.get("counts") if run.report else None,
+    }

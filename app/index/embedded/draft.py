@@ -20,7 +20,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.pointer import Entry, Pointer, TableVersion
+from app.index.embedded.pointer import Pointer, Published, TableVersion
 from app.index.embedded.rows import (
     ChunkRow,
     SummaryRow,
@@ -53,7 +53,7 @@ class Start:
 
 
 class EmbeddedDraft:
-    """See `app.index.base.Draft`. Holds the write lock until its context is left."""
+    """See `app.index.protocols.Draft`. Holds the write lock until its context is left."""
 
     def __init__(self, tables: Tables, recipe: Recipe, start: Start) -> None:
         self._tables = tables
@@ -237,7 +237,7 @@ class EmbeddedDraft:
             chunks=sum(len(page.chunk_ids) for page in self._pages.values()),
         )
         summaries = await self._summaries.finish() if self._recipe.summaries else None
-        entry = Entry(info, chunks, texts, await self._write_pages(), summaries)
+        entry = Published(info, chunks, texts, await self._write_pages(), summaries)
         return self._start.pointer.with_generation(entry, self._start.keep, time.time())
 
     async def _write_pages(self) -> TableVersion:

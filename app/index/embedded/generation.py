@@ -11,8 +11,8 @@ from typing import Any
 from app.core.errors import IndexDamaged
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
 from app.index.embedded.clusters import Clusters
-from app.index.embedded.pointer import Entry
-from app.index.embedded.rows import VERSIONS, condition, quoted, to_chunk, to_page, unit
+from app.index.embedded.pointer import Published
+from app.index.embedded.rows import condition, quoted, to_chunk, to_page, unit
 from app.index.embedded.shared import Shared
 from app.index.embedded.tables import ANY, Tables, lance_errors
 from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
@@ -20,12 +20,12 @@ from app.text.analysis import analyse
 
 MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
-CANDIDATE = ["id", "url", "language", "modified"]
+CANDIDATE = ["id", "url", "language", "modified", "versions"]
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.base.Generation`. `with_versions` is False for tables of earlier releases, which lack that column."""
+    """See `app.index.protocols.Generation`."""
 
     info: GenerationInfo
     chunks: Any
@@ -33,20 +33,17 @@ class EmbeddedGeneration:
     records: Any
     summaries: Any = None
     clusters: Clusters = ANY
-    with_versions: bool = True
     _counts: Shared[Counter[str]] = field(default_factory=Shared)
 
     @classmethod
-    async def open(cls, tables: Tables, entry: Entry) -> EmbeddedGeneration:
+    async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = [await tables.open_version(table) for table in entry.tables]
-        with lance_errors(f"read the columns of {entry.chunks.name}"):
-            with_versions = VERSIONS in (await opened[0].schema()).names
-        return replace(cls(entry.info, *opened), clusters=tables.clusters, with_versions=with_versions)
+        return replace(cls(entry.info, *opened), clusters=tables.clusters)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
-        where = condition(query.filters, versions=self.with_versions)
+        where = condition(query.filters)
         lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
         return Legs(lexical, vector)
 
@@ -73,10 +70,13 @@ class EmbeddedGeneration:
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
-        page = await self._record(url)
-        if page is None:
+        this = f"url = {quoted([url])}"
+        records = await self._rows(self.records, this, ["record"])
+        if not records:
             return None
-        rows = await self._rows(self.texts, f"url = {quoted([url])}", ["markdown"])
+        with lance_errors(f"read the record of {url}", IndexDamaged):
+            page = to_page(records[0]["record"])
+        rows = await self._rows(self.texts, this, ["markdown"])
         return replace(page, markdown=rows[0]["markdown"] if rows else "")
 
     async def pages(self) -> tuple[Page, ...]:
@@ -95,15 +95,6 @@ class EmbeddedGeneration:
         rows = await self._rows(self.summaries, "", ["url", "digest"]) if self.summaries else []
         return {row["url"]: row["digest"] for row in rows}
 
-    @property
-    def _candidate(self) -> list[str]:
-        return [*CANDIDATE, VERSIONS] if self.with_versions else CANDIDATE
-
-    async def _record(self, url: str) -> Page | None:
-        rows = await self._rows(self.records, f"url = {quoted([url])}", ["record"])
-        with lance_errors(f"read the record of {url}", IndexDamaged):
-            return to_page(rows[0]["record"]) if rows else None
-
     async def _rows(self, table: Any, where: str, columns: list[str]) -> list[dict[str, Any]]:
         scan = table.query().select(columns)
         return await _fetched(scan.where(where) if where else scan)
@@ -112,7 +103,7 @@ class EmbeddedGeneration:
         words = _words(query.texts)
         if words is None:
             return ()
-        search = self.chunks.query().nearest_to_text(words).select([*self._candidate, "_score"]).limit(query.depth)
+        search = self.chunks.query().nearest_to_text(words).select([*CANDIDATE, "_score"]).limit(query.depth)
         rows = await _fetched(search.where(where) if where else search)
         return _candidates(rows, [float(row["_score"]) for row in rows])
 
@@ -122,7 +113,7 @@ class EmbeddedGeneration:
         vector = unit(query.vector, self.info.recipe.dimension, "the question")
         if not any(vector):
             return ()
-        search = _near(self.chunks, vector, self._candidate, where).limit(query.depth)
+        search = _near(self.chunks, vector, CANDIDATE, where).limit(query.depth)
         search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
         leg = await _cosines(search)
         if self.summaries is None:
@@ -131,7 +122,7 @@ class EmbeddedGeneration:
         pages = [SummaryHit(row["url"], 1.0 - float(row["_distance"])) for row in rows]
         if urls := pages_without_chunks(leg, pages, query.depth):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
-            search = _near(self.chunks, vector, self._candidate, within).limit(ROWS_OF_PAGES).bypass_vector_index()
+            search = _near(self.chunks, vector, CANDIDATE, within).limit(ROWS_OF_PAGES).bypass_vector_index()
             leg = (*leg, *best_of_each_page(await _cosines(search)))
         return raised_to_summaries(leg, pages, query.depth)
 
@@ -159,7 +150,7 @@ def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tupl
             language=row["language"],
             score=score,
             dated=row["modified"],
-            versions=tuple(row.get(VERSIONS, ())),
+            versions=tuple(row["versions"]),
         )
         for row, score in zip(rows, scores, strict=True)
     ]

@@ -33,7 +33,7 @@ class TableVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Published:
     """A generation and its tables; `summaries` is None if its recipe has none."""
 
     info: GenerationInfo
@@ -61,11 +61,11 @@ class Pointer:
     """All generations, newest first; the first is live. `last_id` includes generations that were rolled back."""
 
     last_id: int = 0
-    generations: tuple[Entry, ...] = ()
+    generations: tuple[Published, ...] = ()
     retired: tuple[Retired, ...] = ()
 
     @property
-    def live(self) -> Entry:
+    def live(self) -> Published:
         """The live generation. Raises `NoIndex` if there is none."""
         if not self.generations:
             raise NoIndex("Nothing has been indexed yet: run `docs-assistant ingest` first.")
@@ -74,15 +74,15 @@ class Pointer:
     @property
     def tables(self) -> frozenset[TableVersion]:
         """All tables that a reader may use."""
-        holders: Iterable[Entry | Retired] = (*self.generations, *self.retired)
+        holders: Iterable[Published | Retired] = (*self.generations, *self.retired)
         return frozenset(table for holder in holders for table in holder.tables)
 
-    def with_generation(self, entry: Entry, keep: int, now: float) -> Pointer:
+    def with_generation(self, entry: Published, keep: int, now: float) -> Pointer:
         """A copy with a new live generation, and at most `keep` generations."""
         kept = (entry, *self.generations)
         return replace(self, last_id=entry.info.id, generations=kept[:keep]).with_retired(kept[keep:], now)
 
-    def with_live(self, entry: Entry, now: float) -> Pointer:
+    def with_live(self, entry: Published, now: float) -> Pointer:
         """A copy with different tables for the live generation."""
         return replace(self, generations=(entry, *self.generations[1:])).with_retired((self.live,), now)
 
@@ -100,7 +100,7 @@ class Pointer:
         """A copy without generations; their tables stay readable for the grace period."""
         return replace(self, generations=()).with_retired(self.generations, now)
 
-    def with_retired(self, entries: Iterable[Entry], now: float) -> Pointer:
+    def with_retired(self, entries: Iterable[Published], now: float) -> Pointer:
         """A copy that keeps the tables of these generations readable for the grace period."""
         return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
 
@@ -211,9 +211,9 @@ def _pointer(values: dict[str, Any]) -> Pointer:
     )
 
 
-def _entry(values: dict[str, Any]) -> Entry:
+def _entry(values: dict[str, Any]) -> Published:
     info = values["info"]
-    return Entry(
+    return Published(
         info=GenerationInfo(
             **(info | {"recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
         ),

@@ -16,9 +16,6 @@ from app.core.filters import Filters
 from app.core.types import Chunk, Page, Section, Vector
 from app.text.analysis import analyse
 
-VERSIONS = "versions"
-"""The column with the versions that pages state; tables of earlier releases lack it."""
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
@@ -56,7 +53,7 @@ def chunk_schema(dimension: int) -> Any:
     return pa.schema(
         [
             *(pa.field(name, pa.string(), nullable=False) for name in names),
-            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
+            pa.field("versions", pa.list_(pa.string()), nullable=False),
             pa.field("record", pa.binary(), nullable=False),
             pa.field("digest", pa.binary(), nullable=False),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
@@ -76,7 +73,7 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
             "collection": chunk.collection,
             "language": chunk.language,
             "modified": chunk.dated,
-            VERSIONS: chunk.versions,
+            "versions": chunk.versions,
             "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
             "record": orjson.dumps(chunk),
             "digest": digest(chunk),
@@ -90,7 +87,7 @@ def to_chunk(record: bytes) -> Chunk:
     """A chunk from its record."""
     values = orjson.loads(record)
     sections = tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in values.pop("sections"))
-    return Chunk(**(values | {"versions": tuple(values.get("versions", ()))}), sections=sections)
+    return Chunk(**(values | {"versions": tuple(values["versions"])}), sections=sections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ def summary_schema(dimension: int) -> Any:
     return pa.schema(
         [
             *(pa.field(name, pa.string(), nullable=False) for name in ("url", "collection", "language")),
-            pa.field(VERSIONS, pa.list_(pa.string()), nullable=False),
+            pa.field("versions", pa.list_(pa.string()), nullable=False),
             pa.field("digest", pa.binary(), nullable=False),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
         ]
@@ -127,7 +124,7 @@ def summary_table(rows: Sequence[SummaryRow], dimension: int) -> Any:
     """Arrow data of these summaries."""
     import pyarrow as pa
 
-    columns = ("url", "collection", "language", VERSIONS)
+    columns = ("url", "collection", "language", "versions")
     values = [
         {name: getattr(row.page, name) for name in columns} | {"digest": row.digest, "vector": row.vector}
         for row in rows
@@ -163,11 +160,11 @@ def page_table(pages: Sequence[Page]) -> Any:
 def to_page(record: bytes) -> Page:
     """A page from its record, without Markdown."""
     values = orjson.loads(record)
-    return Page(**(values | {name: tuple(values.get(name, ())) for name in ("chunk_ids", "translations", "versions")}))
+    return Page(**(values | {name: tuple(values[name]) for name in ("chunk_ids", "translations", "versions")}))
 
 
-def condition(filters: Filters, *, versions: bool = True) -> str:
-    """The filters in SQL; empty if they don't restrict. `versions` is False for tables without that column."""
+def condition(filters: Filters) -> str:
+    """The filters in SQL; empty if they don't restrict."""
     parts = [
         f"{column} IN ({quoted(values)})"
         for column, values in (("collection", filters.collections), ("language", filters.languages))
@@ -178,8 +175,8 @@ def condition(filters: Filters, *, versions: bool = True) -> str:
     if filters.section_pattern:
         parts.append(f"regexp_like(url, {quoted([filters.section_pattern])})")
     if filters.version_pattern:
-        said = f" OR array_has_any({VERSIONS}, make_array({quoted(filters.said_versions)}))" if versions else ""
-        parts.append(f"(regexp_like(url, {quoted([filters.version_pattern])}){said})")
+        said = f"array_has_any(versions, make_array({quoted(filters.said_versions)}))"
+        parts.append(f"(regexp_like(url, {quoted([filters.version_pattern])}) OR {said})")
     return " AND ".join(parts)
 
 

@@ -57,7 +57,6 @@ class EmbeddedStore:
             base = None
             if pointer.generations and pointer.live.info.recipe == recipe:
                 base = await EmbeddedGeneration.open(self._tables, pointer.live)
-                base = base if base.with_versions else None
             start = Start(pointer, base, lock, self._keep, self._grace)
             return await EmbeddedDraft(self._tables, recipe, start).load()
         except BaseException:

@@ -160,15 +160,7 @@ async def merge(table: Any, oldest: int) -> None:
 
 async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
     """Create the missing indices of the table."""
-    with lance_errors("index the chunks"):
-        present = {index.columns[0] for index in await table.list_indices()}
-        await _index_words(table, present)
-        if "vector" not in present and (count := clusters.of(await table.count_rows())):
-            await _index_vectors(table, count)
-
-
-async def _index_words(table: Any, present: set[str]) -> None:
-    from lancedb.index import FTS
+    from lancedb.index import FTS, IvfFlat
 
     # The text is already analysed; only spaces separate tokens.
     words = FTS(
@@ -180,14 +172,12 @@ async def _index_words(table: Any, present: set[str]) -> None:
         remove_stop_words=False,
         ascii_folding=False,
     )
-    if "tokens" not in present:
-        await table.create_index("tokens", config=words)
-
-
-async def _index_vectors(table: Any, clusters: int) -> None:
-    from lancedb.index import IvfFlat
-
-    await table.create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=clusters))
+    with lance_errors("index the chunks"):
+        present = {index.columns[0] for index in await table.list_indices()}
+        if "tokens" not in present:
+            await table.create_index("tokens", config=words)
+        if "vector" not in present and (count := clusters.of(await table.count_rows())):
+            await table.create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=count))
 
 
 async def _worth_merging(table: Any, oldest: int) -> bool:

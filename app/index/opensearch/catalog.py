@@ -125,7 +125,7 @@ class Catalog:
 
     async def write(self, state: State) -> None:
         """Write the document. Requires the writer's lock."""
-        await self._connection.call("PUT", f"/{self.meta}/_doc/state", _from_state(state))
+        await self._connection.call("PUT", f"/{self.meta}/_doc/state", asdict(state))
 
     async def point(self, to: Published) -> None:
         """Make this generation live, in one atomic step."""
@@ -183,15 +183,6 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
-def _from_state(state: State) -> dict[str, Any]:
-    return {
-        "last_id": state.last_id,
-        "last_index": state.last_index,
-        "kept": [_from_published(p) for p in state.kept],
-        "fading": [_from_published(p) for p in state.fading],
-    }
-
-
 def _to_state(source: Mapping[str, Any]) -> State:
     return State(
         last_id=source["last_id"],
@@ -199,22 +190,6 @@ def _to_state(source: Mapping[str, Any]) -> State:
         kept=tuple(_to_published(p) for p in source["kept"]),
         fading=tuple(_to_published(p) for p in source["fading"]),
     )
-
-
-def _from_published(published: Published) -> dict[str, Any]:
-    info = published.info
-    return {
-        "chunks": published.chunks,
-        "layout": published.layout,
-        "info": {
-            "id": info.id,
-            "recipe": asdict(info.recipe),
-            "built_at": info.built_at,
-            "languages": info.languages,
-            "pages": info.pages,
-            "chunks": info.chunks,
-        },
-    }
 
 
 def _to_published(source: Mapping[str, Any]) -> Published:

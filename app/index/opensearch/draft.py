@@ -47,7 +47,7 @@ class Plan:
 
 
 class OpenSearchDraft:
-    """See `app.index.base.Draft`. Calls `published` after it has moved the pointer."""
+    """See `app.index.protocols.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
         self,

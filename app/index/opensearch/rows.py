@@ -85,8 +85,8 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         modified=known["modified"],
         before=source.get("before", ""),
         after=source.get("after", ""),
-        translated_from=known.get("translated_from", ""),
-        versions=tuple(known.get("versions", ())),
+        translated_from=known["translated_from"],
+        versions=tuple(known["versions"]),
     )
 
 
@@ -122,8 +122,7 @@ def to_page(source: Mapping[str, Any]) -> Page:
         markdown=source.get("markdown", ""),
         chunk_ids=tuple(source.get("chunk_ids", ())),
         alternates=dict(record["alternates"]),
-        translations=tuple(record.get("translations", ())),
-        versions=tuple(record.get("versions", ())),
-        # an index of an earlier release lacks newer fields
-        **{name: record[name] for name in RECORD if name in record},
+        translations=tuple(record["translations"]),
+        versions=tuple(record["versions"]),
+        **{name: record[name] for name in RECORD},
     )

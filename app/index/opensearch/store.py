@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 
 class OpenSearchGeneration:
-    """See `app.index.base.Generation`."""
+    """See `app.index.protocols.Generation`."""
 
     def __init__(self, connection: Connection, published: Published) -> None:
         self._connection = connection
@@ -103,21 +103,18 @@ class OpenSearchGeneration:
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
-        return await self._page(url)
+        only = ({"term": {"metadata.url": url}},)
+        found = rows(self._connection, self._published.pages, self.info.id, only=only)
+        return next((to_page(source) for source in [source async for _, source in found]), None)
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
         found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown",))
         return tuple([to_page(source) async for _, source in found])
 
-    async def _page(self, url: str, leave_out: Sequence[str] = ()) -> Page | None:
-        only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=leave_out)
-        return next((to_page(source) for source in [source async for _, source in found]), None)
-
 
 class OpenSearchStore:
-    """See `app.index.base.Store`. Opens its connections with the first call.
+    """See `app.index.protocols.Store`. Opens its connections with the first call.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
     reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms).

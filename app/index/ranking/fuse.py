@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.boosts import factors
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate

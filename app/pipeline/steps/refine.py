@@ -8,7 +8,7 @@ from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
-from app.models.base import Model
+from app.models.protocols import Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted

@@ -17,7 +17,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Hit
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
 from app.pipeline.conversation import spelled_out
 from app.pipeline.off_loop import off_loop

@@ -14,9 +14,9 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, rank
-from app.models.base import Embedder
+from app.models.protocols import Embedder
 from app.pipeline.conversation import spelled_out
 from app.pipeline.runner import Changes
 from app.text.language import without_stopwords

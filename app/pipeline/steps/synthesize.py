@@ -16,7 +16,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
 from app.core.types import Hit
-from app.models.base import CallOptions, Model
+from app.models.protocols import CallOptions, Model
 from app.pipeline.answer_check import WrongLanguage, check_language, whole_answer
 from app.pipeline.calls import recorded
 from app.pipeline.conversation import earlier

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
+from app.api.middleware.protocol import BoundedProtocol
 from app.core.errors import RequestError, quoted
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
-from app.models.base import Model
+from app.models.protocols import Model
 
 INFO = GenerationInfo(
     id=3,
@@ -115,7 +117,7 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 @contextmanager
 def serving(app: FastAPI, **options: Any) -> Iterator[str]:
     """The application behind uvicorn on a free port, in a thread, with the limits of `serve`: its base address."""
-    options = {"http": Connections(ConnectionLimits()).protocol, "ws": "none"} | options
+    options = {"http": partial(BoundedProtocol, Connections(ConnectionLimits())), "ws": "none"} | options
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", **options))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

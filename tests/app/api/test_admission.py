@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from app.api.event_queue import EventQueue
-from app.api.middleware.admission import AnswerLimits, cancel_on_disconnect
+from app.api.middleware.admission import ANSWER_PATHS, AnswerLimits, cancel_on_disconnect
 from app.api.server import create_app
 from app.core.errors import AnswerTimeout, Overloaded
 from app.core.gate import Gate
@@ -29,10 +29,11 @@ async def settled():
 
 
 @asynccontextmanager
-async def full_service():
-    """A service whose only two answers are in progress, and they don't end."""
-    app = create_app(ScriptedAssistants((Scripted(script=(60.0,)),)), Settings.load(None, max_answers=2))
+async def full_service(headers=(), **settings):
+    """A service whose only two answers are under way, and they don't end."""
+    app = create_app(ScriptedAssistants((Scripted(script=(60.0,)),)), Settings.load(None, max_answers=2, **settings))
     async with client_of(app) as client:
+        client.headers.update(headers)
         asked = [asyncio.create_task(client.post("/v1/chat/completions", json=ASKED)) for _ in range(2)]
         async with asyncio.timeout(5):
             while (await client.post("/v1/search", content=b"no JSON")).status_code != 503:
@@ -44,7 +45,7 @@ async def full_service():
         assert (await client.post("/v1/search", content=b"no JSON")).status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/search", "/mcp"])
+@pytest.mark.parametrize("path", sorted(ANSWER_PATHS))
 async def test_a_question_too_many_is_refused_with_its_body_unread(path):
     async with full_service() as (app, _):
         sent = []
@@ -63,6 +64,25 @@ async def test_a_question_too_many_is_refused_with_its_body_unread(path):
     assert b"x-request-id" in headers
     error = orjson.loads(body["body"])["error"]
     assert (error["code"], error["type"]) == ("overloaded", "server_error")
+
+
+async def test_a_full_service_checks_the_key_first_so_that_strangers_take_no_place_and_push_nobody_out(caplog):
+    """A refusal shortens the queue: without a valid key there is none, but a 401, and a 429 after ten wrong keys."""
+    keys = {"api_keys": "reader", "admin_keys": "admin"}
+    async with full_service(headers={"authorization": "Bearer reader"}, **keys) as (_, client):
+
+        async def ask(path, **headers):
+            response = await client.post(path, content=b"unread", headers={"authorization": "", **headers})
+            return response.status_code
+
+        assert [await ask("/v1/search", authorization=f"Bearer {key}") for key in ("reader", "admin")] == [503, 503]
+        caplog.clear()
+        for path in sorted(ANSWER_PATHS):
+            assert await ask(path) == 401
+        wrong = [await ask("/v1/search", authorization=f"Bearer wrong{n}") for n in range(30)]
+        assert set(wrong[:6]) == {401}
+        assert set(wrong[10:]) == {429}
+        assert not [record for record in caplog.records if record.name == "app.gate"]
 
 
 async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog):

@@ -7,12 +7,14 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from app.api.middleware.connections import MAX_FIELDS, MAX_HEAD, MAX_URL, ConnectionLimits, Connections, descriptors
+from app.api.middleware.connections import ConnectionLimits, Connections, descriptors
+from app.api.middleware.protocol import MAX_FIELDS, MAX_HEAD, MAX_URL, BoundedProtocol
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
@@ -46,7 +48,7 @@ def limited_server(*script, keep_alive=120, **limits):
     assistant = Scripted(script=script or HELLO)
     app = create_app(ScriptedAssistants((assistant,)), Settings.load(None))
     options = {
-        "http": Connections(ConnectionLimits(**{"sweep": 0.05} | limits)).protocol,
+        "http": partial(BoundedProtocol, Connections(ConnectionLimits(**{"sweep": 0.05} | limits))),
         "timeout_keep_alive": keep_alive,
     }
     with ExitStack() as stack:

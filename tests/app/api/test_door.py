@@ -62,11 +62,11 @@ def test_which_hosts_are_known(listening, allowed, known, unknown):
     assert [name for name in unknown.split() if hosts.known(name)] == []
 
 
-@pytest.mark.parametrize("host", ["[::1", "a@localhost@evil.tld", "localhost.evil.tld:80", "\xff.tld"])
-async def test_a_broken_host_is_refused(host):
+async def test_a_broken_host_is_refused():
     async with asked() as client:
-        response = await client.get("/health", headers={"host": host.encode("latin-1")})
-        assert refused(response) == (421, "host_refused")
+        for host in ("[::1", "a@localhost@evil.tld", "localhost.evil.tld:80", "\xff.tld"):
+            response = await client.get("/health", headers={"host": host.encode("latin-1")})
+            assert refused(response) == (421, "host_refused")
         twice = [("host", "localhost"), ("host", "evil.tld")]
         assert (await client.get("/health", headers=twice)).status_code == 400
 

@@ -15,6 +15,7 @@ from tests.fake_llm import Reply
 
 pytestmark = pytest.mark.server
 CLIENTS = 100
+PATHS = ("/v1/chat/completions", "/v1/responses")
 LONG = " ".join(f"word{n}" for n in range(400))
 QUESTION = {"role": "user", "content": "How do I create a persistent volume?"}
 
@@ -59,19 +60,20 @@ async def until(condition, seconds=15):
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-async def test_clients_that_hang_up_leave_nothing(tmp_path, path):
+async def test_clients_that_hang_up_leave_nothing(tmp_path):
     """Before the search, in it, before the first text and in the middle of the answer; streams and whole answers."""
     chance = random.Random(7)
     async with indexed(tmp_path) as service, serving(service.app) as (port, connections):
         service.llm.reply = lambda body: Reply(LONG, piece_delay=0.05) if body.get("stream") else Reply(delay=0.1)
-        await leave(port, path=path, stream=True, after=1.0)
+        for path in PATHS:
+            await leave(port, path=path, stream=True, after=1.0)
         await until(lambda: not service.llm.open and not connections)
         before = tasks()
-        clients = [(chance.random() < 0.8, chance.random() * 3) for _ in range(CLIENTS)]
-        await asyncio.gather(*(leave(port, path=path, stream=stream, after=after) for stream, after in clients))
+        clients = [
+            {"path": chance.choice(PATHS), "stream": chance.random() < 0.8, "after": chance.random() * 3}
+            for _ in range(CLIENTS)
+        ]
+        await asyncio.gather(*(leave(port, **client) for client in clients))
         await until(lambda: not service.llm.open and not connections)
         await until(lambda: tasks() == before)
-        answers = [call for call in service.llm.calls if call.get("stream")]
-        assert len(answers) > CLIENTS / 4
-        assert service.llm.cancelled >= len(answers)
+        assert service.llm.cancelled > CLIENTS / 4

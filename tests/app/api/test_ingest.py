@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -39,24 +40,26 @@ def service(*, sites: str = SITES, admin_keys: str = "admin-1 admin-2", command:
 # ---- access ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
-@pytest.mark.parametrize("shown", [None, "Bearer reader", "Bearer wrong", "Basic admin-1"])
-async def test_only_an_admin_key_opens(method: str, path: str, shown: str | None):
+ROUTES = (("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x"))
+
+
+async def test_only_an_admin_key_opens():
     """A key of readers is none of operators; nothing is started or shown."""
-    app = service()
-    async with client_of(app) as client:
-        response = await client.request(method, path, headers={"authorization": shown} if shown else {})
-        assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
-        assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
+    for shown in (None, "Bearer reader", "Bearer wrong", "Basic admin-1"):
+        async with client_of(service()) as client:
+            for method, path in ROUTES:
+                response = await client.request(method, path, headers={"authorization": shown} if shown else {})
+                assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
+            assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")])
-async def test_without_admin_keys_the_door_is_closed(method: str, path: str):
+async def test_without_admin_keys_the_door_is_closed():
     """Unlike for questions, no key doesn't mean everybody: 403, and the message says what to set."""
     async with client_of(service(admin_keys=())) as client:
-        response = await client.request(method, path, headers=ADMIN)
-    assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
-    assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
+        for method, path in ROUTES:
+            response = await client.request(method, path, headers=ADMIN)
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
+            assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
 
 
 async def test_an_admin_key_asks_no_questions():
@@ -66,26 +69,26 @@ async def test_an_admin_key_asks_no_questions():
         assert (await client.post("/v1/chat/completions", json=question, headers=ADMIN)).status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("body", "param"),
-    [
-        ('{"sites": ["http://169.254.169.254/latest/meta-data"]}', "sites[0]"),
-        ('{"sites": ["https://a.example.org/sitemap.xml", "https://c.example.org/sitemap.xml"]}', "sites[1]"),
-        ('{"sites": ["https://a.example.org/"]}', "sites[0]"),
-        ('{"sites": ["--only"]}', "sites[0]"),
-        ('{"sites": []}', "sites"),
-        ('{"sites": "https://a.example.org/sitemap.xml"}', "sites"),
-        ('{"sites": [1]}', "sites[0]"),
-        ("[]", None),
-        ("{", None),
-    ],
-)
-async def test_other_sites_than_the_configured_are_refused(body: str, param: str | None):
+async def test_other_sites_than_the_configured_are_refused():
     """The service fetches nothing that its operator didn't write down; 400 names the field, and no run begins."""
     async with client_of(service()) as client:
-        response = await client.post("/v1/ingest", content=body, headers=ADMIN)
-        assert response.status_code == 400
-        assert response.json()["error"]["param"] == param
+        for body, param in (
+            ('{"sites": ["http://169.254.169.254/latest/meta-data"]}', "sites[0]"),
+            ('{"sites": ["https://a.example.org/sitemap.xml", "https://c.example.org/sitemap.xml"]}', "sites[1]"),
+            ('{"sites": ["https://a.example.org/"]}', "sites[0]"),
+            ('{"sites": ["--only"]}', "sites[0]"),
+            ('{"sites": []}', "sites"),
+            ('{"sites": "https://a.example.org/sitemap.xml"}', "sites"),
+            ('{"sites": [1]}', "sites[0]"),
+            ('{"force": "perhaps"}', "force"),
+            ('{"collections": []}', "collections"),
+            ('{"collections": [""]}', "collections[0]"),
+            ('{"collections": "x"}', "collections"),
+            ("[]", None),
+            ("{", None),
+        ):
+            response = await client.post("/v1/ingest", content=body, headers=ADMIN)
+            assert (response.status_code, response.json()["error"]["param"]) == (400, param)
         assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
 
 
@@ -180,6 +183,42 @@ async def test_only_the_last_runs_are_remembered():
         assert (await client.get(f"/v1/ingest/{runs[0]}", headers=ADMIN)).status_code == 404
 
 
+# ---- options of a run besides its sites ------------------------------------------------------------
+
+SAYS_ITS_ARGUMENTS = "import sys; print('docs-assistant:', *sys.argv[1:], file=sys.stderr); sys.exit(1)"
+REFUSED = {"published": None, "exit_code": 3, "refused": ["6 of 10 pages would be lost"], "counts": {"removed": 6}}
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        ({}, ""),
+        ({"force": False}, ""),
+        ({"force": True}, "--force"),
+        ({"collections": ["docs", "--only"], "force": True}, "--collection=docs --collection=--only --force"),
+    ],
+)
+async def test_options_become_arguments(body: dict[str, object], arguments: str):
+    """And nothing that a client sends becomes an option by itself."""
+    async with client_of(service(command=(sys.executable, "-c", SAYS_ITS_ARGUMENTS))) as client:
+        started = await client.post("/v1/ingest", json=body, headers=ADMIN)
+        assert (await ended(client, started.json()["id"]))["error"].strip() == (arguments or "docs-assistant:")
+
+
+async def test_a_refused_run_has_failed_and_keeps_its_report():
+    """The state, the reason of the guard, its exit code, and what the run found."""
+    script = (
+        "import sys; print('docs-assistant: Nothing was published:\\n  6 of 10 pages', file=sys.stderr); "
+        f"print({json.dumps(REFUSED)!r}); sys.exit(3)"
+    )
+    async with client_of(service(command=(sys.executable, "-c", script))) as client:
+        started = await client.post("/v1/ingest", headers=ADMIN)
+        run = await ended(client, started.json()["id"])
+    assert (run["state"], run["exit_code"], run["counts"]) == ("failed", 3, {"removed": 6})
+    assert "6 of 10 pages" in run["error"]
+    assert run["report"]["refused"] == REFUSED["refused"]
+
+
 # ---- real runs: a site, the command, a store ------------------------------------------------------
 
 WORDS = " ".join(f"Sentence number {n} of this page tells readers something about storage." for n in range(12))
@@ -250,7 +289,7 @@ def test_a_deploy_hook_brings_new_pages_into_answers(client: httpx.Client, site:
     assert queued["sites"] == [f"{site.url}/volumes.xml", f"{site.url}/snapshots.xml"]
     assert queued["by"] == "key 2 from 127.0.0.1"
     run = over(client, queued["id"])
-    TypeAdapter(answers.IngestRunReport).validate_python(run, extra="forbid")
+    TypeAdapter(answers.IngestRun).validate_python(run, extra="forbid")
     assert (run["state"], run["exit_code"], run["error"]) == ("done", 0, "")
     assert run["queued_at"] <= run["started_at"] <= run["finished_at"]
     assert run["counts"]["new"] == 2

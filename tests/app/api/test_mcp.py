@@ -58,22 +58,19 @@ async def test_passages_and_pages_are_given_as_text_and_as_data(serve):
     assert page.structured_content["title"] == "Volumes"
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
-    [
-        ("search_docs", {}, "query"),
-        ("search_docs", {"query": " "}, "query: is empty"),
-        ("search_docs", {"query": "x", "limit": 500}, "limit"),
-        ("search_docs", {"query": "x", "filters": {"tag": "a"}}, "filters.tag"),
-        ("read_page", {"url": "file:///etc/passwd"}, "There is no page"),
-        ("delete_docs", {}, "There is no tool"),
-    ],
-)
-async def test_an_invalid_call_is_reported_to_the_agent(serve, tool, arguments, said):
+async def test_an_invalid_call_is_reported_to_the_agent(serve):
     async with Client(serve() + "/mcp") as client:
-        result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    assert said in result.content[0].text
+        for tool, arguments, said in (
+            ("search_docs", {}, "query: field required"),
+            ("search_docs", {"query": " "}, "query: is empty"),
+            ("search_docs", {"query": "x", "limit": 500}, "limit"),
+            ("search_docs", {"query": "x", "filters": {"tag": "a"}}, "filters.tag"),
+            ("read_page", {"url": "file:///etc/passwd"}, "There is no page"),
+            ("delete_docs", {}, "There is no tool"),
+        ):
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            assert said in result.content[0].text
 
 
 async def test_a_failure_reveals_no_addresses(serve):

@@ -1,7 +1,6 @@
 """POST /v1/responses: what is taken, what comes back, whole and as a stream."""
 
 import orjson
-import pytest
 from pydantic import TypeAdapter
 
 from app.api.responses.objects import ResponseObject, ResponseStreamEvent
@@ -74,26 +73,16 @@ async def test_a_stream_has_the_events_of_the_api_in_order():
     assert last == other
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_cut_answer_is_incomplete(stream):
-    _, response = await post((Text("a"), Done("length")), stream=stream)
-    body = events(response)[-1]["response"] if stream else response.json()
-    assert body["status"] == "incomplete"
-    assert body["incomplete_details"] == {"reason": "max_output_tokens"}
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_an_extractive_answer_says_so(stream):
-    _, response = await post((Text("a"), Done(extractive=True)), stream=stream)
-    body = events(response)[-1]["response"] if stream else response.json()
-    assert body["extractive"] is True
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_an_error_before_the_first_text_is_an_http_status(stream):
-    _, response = await post((ModelTimeout("x"),), stream=stream)
-    assert response.status_code == 504
-    assert response.json()["error"]["code"] == "model_timeout"
+async def test_the_end_says_whether_the_answer_was_cut_or_is_extractive_and_an_early_error_is_an_http_status():
+    for stream in (True, False):
+        _, response = await post((Text("a"), Done("length")), stream=stream)
+        body = events(response)[-1]["response"] if stream else response.json()
+        assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+        _, response = await post((Text("a"), Done(extractive=True)), stream=stream)
+        body = events(response)[-1]["response"] if stream else response.json()
+        assert body["extractive"] is True
+        _, response = await post((ModelTimeout("x"),), stream=stream)
+        assert (response.status_code, response.json()["error"]["code"]) == (504, "model_timeout")
 
 
 async def test_an_error_in_a_stream_is_a_failed_response():
@@ -133,29 +122,28 @@ async def test_the_conversation_reaches_the_assistant():
     assert asked.sampling == Sampling(1.0, 9)
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"input": None}, "input"),
-        ({"input": ""}, "input"),
-        ({"input": []}, "input"),
-        ({"input": 5}, "input"),
-        ({"input": [{"role": "assistant", "content": "x"}]}, "input"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
-        ({"input": [{"role": "user"}]}, "input[0].content"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"conversation": "c1"}, "conversation"),
-        ({"background": True}, "background"),
-        ({"text": {"format": {"type": "json_schema"}}}, "text.format.type"),
-        ({"max_output_tokens": 0}, "max_output_tokens"),
-        ({"metadata": {"a": 1}}, "metadata.a"),
-    ],
-)
-async def test_a_wrong_field_is_a_400_that_names_it(fields, param):
-    assistant, response = await post(**fields)
-    assert response.status_code == 400
-    assert response.json()["error"]["param"] == param
-    assert not assistant.asked
+WRONG = [
+    ({"input": None}, "input"),
+    ({"input": ""}, "input"),
+    ({"input": []}, "input"),
+    ({"input": 5}, "input"),
+    ({"input": [{"role": "assistant", "content": "x"}]}, "input"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
+    ({"input": [{"role": "user"}]}, "input[0].content"),
+    ({"previous_response_id": "resp_1"}, "previous_response_id"),
+    ({"conversation": "c1"}, "conversation"),
+    ({"background": True}, "background"),
+    ({"text": {"format": {"type": "json_schema"}}}, "text.format.type"),
+    ({"max_output_tokens": 0}, "max_output_tokens"),
+    ({"metadata": {"a": 1}}, "metadata.a"),
+]
+
+
+async def test_a_wrong_field_is_a_400_that_names_it():
+    for fields, param in WRONG:
+        assistant, response = await post(**fields)
+        assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+        assert not assistant.asked
 
 
 async def test_too_long_and_unknown():

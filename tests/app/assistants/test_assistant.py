@@ -15,7 +15,7 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text, Turn
 from app.core.types import Chunk, Page, Recipe
-from app.index.base import Store
+from app.index.protocols import Store
 from app.pipeline.registry import Tools, make_plan
 from app.text.language import LanguageDetector
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures

@@ -10,7 +10,7 @@ from app.core.filters import Filters
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Events, Request, Source, Text
 from app.core.types import Chunk, Hit, Page, Recipe, Section
-from app.index.base import Generation, Store
+from app.index.protocols import Generation, Store
 from app.pipeline.steps.cite import Cite
 from tests.app.pipeline.turns import text_of, turn
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures

@@ -27,20 +27,17 @@ def fused(dates: dict[str, str] | None = None, **values) -> dict[str, float]:
 PLAIN = fused()
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "lifted"),
-    [
+def test_pages_of_the_time_count_fifteen_times():
+    """Both ends included; pages of another time and those without a date stay as they are."""
+    for first, last, raised in (
         ("2023-09-01", "", {"middle", "new"}),
         ("2023-09-02", "", {"new"}),
         ("", "2023-09-01", {"old", "middle"}),
         ("2022-03-01", "2022-03-01", {"old"}),
         ("2026-01-01", "", set()),
-    ],
-)
-def test_pages_of_the_time_count_fifteen_times(first: str, last: str, lifted: set[str]):
-    """Both ends included; pages of another time and those without a date stay as they are."""
-    boosted = fused(boosts=(Boost(15, first, last),))
-    assert boosted == {id_: pytest.approx(score * (15 if id_ in lifted else 1)) for id_, score in PLAIN.items()}
+    ):
+        boosted = fused(boosts=(Boost(15, first, last),))
+        assert boosted == {id_: pytest.approx(score * (15 if id_ in raised else 1)) for id_, score in PLAIN.items()}
 
 
 def test_places_are_boosted_by_the_beginning_of_their_address():
@@ -57,10 +54,10 @@ def test_without_a_time_newer_pages_count_more():
     assert list(ranked) == ["new", "undated", "old", "middle", "last"]
 
 
-@pytest.mark.parametrize("dates", [{}, dict.fromkeys(SCORES, "2024-05-05"), {"old": "2020-01-01"}])
-def test_without_real_dates_nothing_changes(dates: dict[str, str]):
+def test_without_real_dates_nothing_changes():
     """One day for all is the day of a build."""
-    assert fused(dates, recency=Recency("2025-03-01")) == PLAIN
+    for dates in ({}, dict.fromkeys(SCORES, "2024-05-05"), {"old": "2020-01-01"}):
+        assert fused(dates, recency=Recency("2025-03-01")) == PLAIN
 
 
 def test_a_hit_has_the_factor_of_its_boost():

@@ -6,16 +6,14 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from app.core.types import Chunk, Page, Query, Recipe
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.store import EmbeddedStore
 
 
-@pytest.mark.parametrize(
-    ("clusters", "rows", "count", "probes"),
-    [
+def test_how_many_there_are_and_are_searched() -> None:
+    """At least ten chunks are in each; at least one is searched."""
+    for clusters, rows, count, probes in (
         (Clusters(), 19_999, 0, 1),
         (Clusters(), 20_000, 1131, 226),
         (Clusters(500), 10_000, 500, 100),
@@ -23,11 +21,8 @@ from app.index.embedded.store import EmbeddedStore
         (Clusters(500), 600, 60, 12),
         (Clusters(500), 19, 0, 1),
         (Clusters(2, 1), 100, 2, 1),
-    ],
-)
-def test_how_many_there_are_and_are_searched(clusters: Clusters, rows: int, count: int, probes: int) -> None:
-    """At least ten chunks are in each; at least one is searched."""
-    assert (clusters.of(rows), clusters.probes(rows)) == (count, probes)
+    ):
+        assert (clusters.of(rows), clusters.probes(rows)) == (count, probes)
 
 
 async def test_only_the_nearest_clusters_are_searched(tmp_path: Path) -> None:

@@ -18,14 +18,11 @@ def query(**values) -> Query:
     return Query(texts=(), **({"limit": 10, "lexical_weight": 0.7, "vector_weight": 0.3} | values))
 
 
-def test_no_candidates_are_no_ranking():
-    assert fuse(Legs(), query()) == ()
-
-
 def test_weighted_sum_of_min_max_normalised_scores():
     legs = Legs(leg(("a", 12.0), ("b", 7.0), ("c", 2.0)), leg(("c", 0.9), ("d", 0.5), ("b", 0.1)))
     ranked = fuse(legs, query())
     assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [("a", 0.7), ("b", 0.35), ("c", 0.3), ("d", 0.15)]
+    assert fuse(Legs(), query()) == ()
 
 
 def test_raw_scores_stay_and_none_says_that_a_leg_did_not_bring_it():
@@ -103,12 +100,9 @@ def test_never_more_of_one_page_than_allowed_even_if_less_remains():
     assert [r.id for r in ranked] == ["a0", "a1", "b"]
 
 
-def test_the_limit_cuts():
+def test_the_limit_and_the_depth_cut():
     legs = Legs(leg(*((f"c{i:02}", 50.0 - i) for i in range(50))))
     assert [r.id for r in fuse(legs, query(limit=3))] == ["c00", "c01", "c02"]
-
-
-def test_candidates_beyond_the_depth_do_not_count():
     legs = Legs(leg(("a", 3.0), ("b", 2.0), ("c", -100.0)))
     assert {r.id: r.fused for r in fuse(legs, query(depth=2))} == {"a": pytest.approx(0.7), "b": 0.0}
 

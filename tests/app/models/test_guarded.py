@@ -11,9 +11,9 @@ from app.core.gate import Gate
 from app.core.turn import Done, Message, Reasoning, Text
 from app.core.types import Query
 from app.index.guarded import GuardedStore
-from app.models.base import CallOptions
 from app.models.guarded import THINKING_FACTOR, GuardedEmbedder, GuardedModel, GuardedReranker
 from app.models.openai import Endpoint, OpenAIModel
+from app.models.protocols import CallOptions
 from app.models.rerank import Reranker
 from tests.fake_llm import Reply, fake_llm
 

@@ -8,8 +8,8 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from app.models import open_embedder, open_model
-from app.models.base import CallOptions
 from app.models.guarded import GuardedModel
+from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)

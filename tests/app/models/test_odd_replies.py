@@ -20,9 +20,9 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
 from app.models import responses
-from app.models.base import CallOptions
 from app.models.llamaindex import LlamaIndexEmbedder
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models.protocols import CallOptions
 from app.models.rerank import Reranker
 from tests.app.api.indexed import indexed
 from tests.fake_llm import Reply
@@ -114,7 +114,14 @@ CONTENTS = (b"7", b"true", b"{}", b'["x"]', b'[{"type": "image_url"}]', b'[{"tex
 
 
 async def test_odd_answers_are_model_errors():
-    bodies = [*NO_CHOICES, b"[" * 5000, said(b"null", b', "choices": [{}]'), *map(said, CONTENTS)]
+    bodies = [
+        *NO_CHOICES,
+        b"<html>oops</html>",
+        b'{"choices": []}',
+        b"[" * 5000,
+        said(b"null", b', "choices": [{}]'),
+        *map(said, CONTENTS),
+    ]
     for body in [*bodies, b'{"choices": [{"message": {}, "finish_reason": 7}]}', b"{}"]:
         with pytest.raises(ModelError, match="no chat completion"):
             await completed(http(body))

@@ -10,8 +10,8 @@ from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Turn
 from app.core.types import Chunk, Page, Recipe, Vector
-from app.index.base import Generation
 from app.index.embedded.store import EmbeddedStore
+from app.index.protocols import Generation
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import OTHER_LANGUAGE_WITH_KEYWORDS, Probe, Retrieve
 from tests.app.pipeline.turns import SETTINGS, turn

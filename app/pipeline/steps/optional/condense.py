@@ -11,7 +11,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Hit
-from app.models.base import Model
+from app.models.protocols import Model
 from app.pipeline.calls import call_helper
 from app.pipeline.conversation import standalone
 from app.pipeline.runner import Changes

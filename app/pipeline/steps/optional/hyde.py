@@ -12,8 +12,8 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Legs
-from app.index.base import Generation
-from app.models.base import Embedder, Model
+from app.index.protocols import Generation
+from app.models.protocols import Embedder, Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes

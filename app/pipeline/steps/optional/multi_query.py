@@ -14,9 +14,9 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Vector
-from app.index.base import Generation
+from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
-from app.models.base import Embedder, Model
+from app.models.protocols import Embedder, Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted

@@ -13,7 +13,7 @@ from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
 from app.core.types import Recency
-from app.models.base import Model
+from app.models.protocols import Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.runner import Changes, Fallback
 from app.pipeline.steps.optional.period_rules import OPERATORS, Period, PeriodRules

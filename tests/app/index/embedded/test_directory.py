@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -101,50 +100,6 @@ async def test_a_directory_without_the_right_to_write_is_said(tmp_path):
         await EmbeddedStore(tmp_path / "index").draft(RECIPE)
 
 
-@pytest.mark.server
-def test_a_full_disk_leaves_the_live_generation(tmp_path):
-    """With a limit on file sizes the draft fails with our error; what was published is served."""
-    code = """
-import asyncio, resource, signal, sys
-from app.core.errors import StoreError
-from app.index.embedded.store import EmbeddedStore
-from app.core.types import Chunk, Page, Recipe
-
-async def put(draft, text):
-    chunk = Chunk(text[:20], "docs", "https://x/" + text[:20], 0, text, "en", "T")
-    await draft.put(Page(chunk.url, "docs", "T", "en", text, "h"), (chunk,), {chunk.id: [1.0, 0, 0, 0]})
-
-async def main():
-    store = EmbeddedStore(sys.argv[1])
-    recipe = Recipe("test", 4, "test", "test")
-    async with await store.draft(recipe) as draft:
-        await put(draft, "small")
-        first = await draft.publish()
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-    try:
-        async with await store.draft(recipe) as draft:
-            await put(draft, "big " + " ".join(str(n * 7919) for n in range(200_000)))
-            await draft.publish()
-    except StoreError as error:
-        print("said:", error)
-    else:
-        raise SystemExit("published although the disk is full")
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert (await EmbeddedStore(sys.argv[1]).live()).info == first
-    async with await store.draft(recipe) as draft:
-        await put(draft, "after")
-        assert (await draft.publish()).chunks == 2
-
-asyncio.run(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "index")], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "said: The embedded store can't write" in done.stdout
-
-
 def test_a_missing_library_names_the_extra():
     code = """
 import sys
@@ -161,11 +116,9 @@ except SettingsError as error:
     assert issubclass(SettingsError, Exception)
 
 
-async def test_live_is_cheap(store):
-    """A question asks for the live generation each time: it costs one look at a file."""
+async def test_live_reads_the_pointer_only_when_it_has_changed(store, monkeypatch):
+    """A question asks for the live generation each time."""
     await publish(store, {1: ("common one",)})
     first = await store.live()
-    began = time.perf_counter()
-    for _ in range(1000):
-        assert await store.live() is first
-    assert time.perf_counter() - began < 0.5
+    monkeypatch.setattr("app.index.embedded.pointer.read", lambda _: pytest.fail("read again"))
+    assert await store.live() is first

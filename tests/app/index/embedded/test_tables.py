@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from dataclasses import replace
 from datetime import timedelta
 
-import lancedb
 import pytest
 
-from app.core.filters import Filters
 from app.core.types import LexicalText, Query
-from app.index.embedded.store import EmbeddedStore
 from tests.app.index.embedded.pages import RECIPE, page_and_chunks, pointer, publish, put, tables, texts_of
 
 
@@ -150,35 +146,3 @@ async def test_a_big_index_searches_approximately_and_exactly(store):
         assert approximate[0].score <= exact[0].score + 1e-6
         shared += len({c.id for c in approximate} & {c.id for c in exact})
     assert shared >= 95
-
-
-async def test_an_index_without_said_versions_is_read_and_then_built_anew(store, tmp_path):
-    """Tables of an earlier release lack the column: addresses tell versions until the next run, which rebuilds."""
-    await publish(store, {1: ("common one",), 2: ("common two",)})
-    directory = tmp_path / "index"
-    values = pointer(directory)
-    for entry in values["generations"]:
-        table = lancedb.connect(directory).open_table(entry["chunks"]["name"])
-        table.drop_columns(["versions"])
-        entry["chunks"]["version"] = table.version
-    (directory / "index.json").write_text(json.dumps(values))
-
-    other = EmbeddedStore(directory)
-    try:
-        live = await other.live()
-        assert await texts_of(live) == {"common one", "common two"}
-        limited = Query((LexicalText("en", "common"),), [1.0, 0, 0, 0], filters=Filters(versions=("1.0",)))
-        legs = await live.search(limited)
-        assert (legs.lexical, legs.vector) == ((), ())
-        async with await other.draft(RECIPE) as draft:
-            assert draft.rebuilds
-            page, chunks = page_and_chunks(1, "common one")
-            chunks = tuple(replace(chunk, versions=("1.0",)) for chunk in chunks)
-            await draft.put(replace(page, versions=("1.0",)), chunks, {c.id: [1.0, 0, 0, 0] for c in chunks})
-            await draft.publish()
-        legs = await (await other.live()).search(limited)
-        assert len(legs.lexical) == len(legs.vector) == 1
-        async with await other.draft(RECIPE) as draft:
-            assert not draft.rebuilds
-    finally:
-        await other.close()

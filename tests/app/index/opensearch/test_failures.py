@@ -122,15 +122,13 @@ class TestFailures:
         error = Connection("http://127.0.0.1:1").rejection(400, {"error": cause}, "PUT /docs-1")
         assert "k-NN plugin is missing" in str(error)
 
-    @pytest.mark.parametrize("url", ["127.0.0.1:9200", "ftp://host", "http://"])
-    def test_an_address_that_is_none_is_a_wrong_setting(self, url):
-        with pytest.raises(SettingsError, match="should be as http"):
-            OpenSearchStore(url, index="docs")
-
-    @pytest.mark.parametrize("index", ["", "Docs", "_docs", "a,b", "a*", "a/b"])
-    def test_an_index_name_that_is_none_is_a_wrong_setting(self, index):
-        with pytest.raises(SettingsError, match="DOCS_STORE names the index"):
-            OpenSearchStore("http://127.0.0.1:9200", index=index)
+    def test_an_address_or_an_index_name_that_is_none_is_a_wrong_setting(self):
+        for url in ("127.0.0.1:9200", "ftp://host", "http://"):
+            with pytest.raises(SettingsError, match="should be as http"):
+                OpenSearchStore(url, index="docs")
+        for index in ("", "Docs", "_docs", "a,b", "a*", "a/b"):
+            with pytest.raises(SettingsError, match="DOCS_STORE names the index"):
+                OpenSearchStore("http://127.0.0.1:9200", index=index)
 
     def test_a_password_in_the_address_is_not_shown(self):
         assert "secret" not in Connection("http://me:secret@127.0.0.1:9200").url
@@ -162,18 +160,6 @@ class TestFailures:
 @pytest.mark.opensearch
 @pytest.mark.server
 class TestRealFailures:
-    async def test_a_read_only_index_is_named(self, store, http):
-        """As OpenSearch blocks it when its disk has run full; the live generation still answers."""
-        await publish(store, "kept")
-        block = {"index.blocks.read_only_allow_delete": True}
-        await http.put(f"/{name_of(store)}-1/_settings", json=block)
-        with pytest.raises(StoreError, match=r"read-only.*make room"):
-            await publish(store, "new")
-        assert await found(store, "kept new") == ["kept"]
-        await http.put(f"/{name_of(store)}-1/_settings", json={"index.blocks.read_only_allow_delete": None})
-        await publish(store, "new")
-        assert await found(store, "kept new") == ["new"]
-
     async def test_an_index_deleted_under_a_reader_is_named_and_not_made_again(self, store, http):
         await publish(store, "text")
         live = await store.live()

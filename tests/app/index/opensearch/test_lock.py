@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 
 import pytest
 
 from app.core.errors import NoIndex, StoreBusy
 from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
-
-KILLED = """
-import asyncio, os, sys
-from app.index.opensearch.store import OpenSearchStore
-from app.core.types import Chunk, Page, Recipe
-
-async def main():
-    store = OpenSearchStore(sys.argv[1], index=sys.argv[2])
-    draft = await store.draft(Recipe("axes", 4, "none", "1"))
-    chunk = Chunk("half", "docs", "https://docs.example.org/0", 0, "half done", "en", "A page")
-    await draft.put(Page(chunk.url, "docs", "A page", "en", "half done", "h"), [chunk], {"half": [1, 2, 3, 4]})
-    await draft._batch.flush()
-    os.kill(os.getpid(), 9)
-
-asyncio.run(main())
-"""
 
 
 @pytest.mark.opensearch
@@ -97,24 +79,6 @@ class TestLock:
             with pytest.raises(StoreBusy, match="went to another writer"):
                 await asleep.publish()
         assert sorted(await found(sleeper, "kept new sleeper late")) == ["kept", "new"]
-
-    async def test_a_killed_writer_leaves_the_index_serving_and_the_next_draft_clean(self, store, address):
-        """On its own machine it blocks nobody, although its lock hasn't expired."""
-        await publish(store, "whole")
-        killed = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-c", KILLED, address, name_of(store)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            check=False,
-            capture_output=True,
-        )
-        assert killed.returncode == -9, killed.stderr.decode()
-        assert await found(store, "whole half done") == ["whole"]
-        async with await store.draft(RECIPE) as draft:
-            await put(draft, "/1", "next")
-            info = await draft.publish()
-        assert (info.pages, info.chunks) == (2, 2)
-        assert sorted(await found(store, "whole half done next")) == ["next", "whole"]
 
     async def test_a_writer_that_died_before_the_pointer_moved_published_nothing(self, store, open_store, monkeypatch):
         """The catalog already lists the new generation at that moment; the alias decides."""

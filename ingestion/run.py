@@ -1,4 +1,4 @@
-"""The whole flow: sources -> fetch -> convert -> language -> split -> embed -> draft -> publish, with its report."""
+"""A whole run: from sources to a published index and a report."""
 
 from __future__ import annotations
 
@@ -29,23 +29,25 @@ from app.models.base import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.convert.page_dates import without_build_dates
-from ingestion.convert.workers import Workers
+from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
-from ingestion.crawl.sitemap import Entry, Sitemaps
-from ingestion.flow import Flow
+from ingestion.embedding import BatchEmbedder, CountingEmbedder
+from ingestion.entry import Entry, Listing
+from ingestion.page_reader import PageReader
+from ingestion.processing import PageProcessor
 from ingestion.progress import Progress, Silent
-from ingestion.publish.base import Base
-from ingestion.publish.dry_run import TrialDraft
-from ingestion.publish.duplicates import Twins
-from ingestion.publish.embed import Counting, Embedding
-from ingestion.publish.losses import Losses
+from ingestion.publish.baseline import Baseline
+from ingestion.publish.dry_run import DryRunDraft
+from ingestion.publish.duplicates import Duplicates
+from ingestion.publish.losses import LossCheck
 from ingestion.publish.write import Writer
-from ingestion.read import Reader
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
+from ingestion.split.chunker import open_chunker
 from ingestion.split.summaries import summaries_name
+from ingestion.workers import Workers
 
 TRY_AGAIN = 5.0
 """Seconds between two tries to become the one that writes."""
@@ -122,22 +124,25 @@ class _Request:
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
-            base = await Base.read(draft, self.store)
+            baseline = await Baseline.read(draft, self.store)
             entries = without_build_dates(listed.entries)
-            kind = Counting if self.dry_run else Embedding
-            embedding = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            kind = CountingEmbedder if self.dry_run else BatchEmbedder
+            embedder = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            documents = DocumentReader(client, workers, settings)
+            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+            addresses = frozenset(entry.address for entry in entries)
             reader = await stack.enter_async_context(
-                base.reader(client, workers, embedding, entries, settings, dry=self.dry_run)
+                PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
             )
-            losses = Losses(_covered(base, sources, listed, settings), settings)
-            writer = Writer(draft, embedding, partial(_written, report, self.progress), losses.put)
-            flow = Flow(reader, writer, Twins.of(entries, base.states.values()))
-            run = _Run(draft, base, flow, losses, report, self.progress)
-            gone = partial(_gone, _known(base, sources, settings), listed, only=self.only)
+            losses = LossCheck(_covered(baseline, sources, listed, settings), settings)
+            writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
+            processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
+            run = _Run(draft, baseline, processor, losses, report, self.progress)
+            gone = partial(_gone, _known(baseline, sources, settings), listed, only=self.only)
             try:
                 await run.over(entries, gone, force=self.force)
             finally:
-                _complete(report, flow, client)
+                _complete(report, processor, client)
                 report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
                 report.seconds = time.monotonic() - began
         return report
@@ -159,7 +164,7 @@ class _Request:
         while True:
             try:
                 if self.dry_run:
-                    return TrialDraft(None, {}) if rebuild else await TrialDraft.begin(self.store, recipe)
+                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe)
                 return await self.store.draft(recipe, rebuild=rebuild)
             except StoreBusy:
                 left = until - time.monotonic()
@@ -168,7 +173,7 @@ class _Request:
                 await asyncio.sleep(min(left, TRY_AGAIN))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Sitemaps:
+async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Listing:
     """What the sources list; their passwords stay with the client."""
     for source in given:
         client.sign_in(source.url)
@@ -180,12 +185,12 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
     progress.advance(note=masked(page.url))
 
 
-def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
+def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None:
     """What is known of a run as soon as it ends, also by an error."""
-    embedding = flow.writer.embedding
-    report.pages = [flow.twins.told(page) for page in report.pages]
-    report.warnings, report.summary_calls = _warnings(client, flow.reader), flow.reader.summary_calls
-    report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
+    reader, embedder = processor.reader, processor.writer.embedder
+    report.pages = [processor.duplicates.reported(page) for page in report.pages]
+    report.warnings, report.summary_calls = _warnings(client, reader.documents.notes), reader.chunker.summary_calls
+    report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
 
 
 async def _damage(store: Store) -> str:
@@ -208,15 +213,15 @@ async def _live_recipe(store: Store) -> Recipe | None:
         return None
 
 
-def _known(base: Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
+def _known(baseline: Baseline, sources: Sequence[Source], settings: Settings) -> list[Page]:
     """Pages of the collections that these sources fill."""
     collections = {source.within(settings).collection for source in sources}
-    return [page for page in base.states.values() if page.collection in collections]
+    return [page for page in baseline.states.values() if page.collection in collections]
 
 
-def _covered(base: Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
+def _covered(baseline: Baseline, sources: Sequence[Source], listed: Listing, settings: Settings) -> list[Page]:
     """Pages that these sources brought: whose loss would be this run's doing."""
-    return [page for page in _known(base, sources, settings) if page.source in listed.sources]
+    return [page for page in _known(baseline, sources, settings) if page.source in listed.sources]
 
 
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
@@ -239,30 +244,29 @@ class _Run:
     """All that one run works with."""
 
     draft: Draft
-    base: Base
-    flow: Flow
-    losses: Losses
+    baseline: Baseline
+    processor: PageProcessor
+    losses: LossCheck
     report: Report
     progress: Progress
 
     async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
         """Read the entries, remove what `gone` then names, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
-        await self.flow.run(entries)
+        await self.processor.run(entries)
         _refuse_nothing(self.report)
         for page in gone(self.report):
-            await self.draft.remove(page.url)
-            self.flow.twins.forget(page.url)
+            await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
-        await self.flow.read_again(self.draft, self.report)
-        await self.base.carry_over(self.flow.writer, self.report, self.flow.reader)
+        await self.processor.read_again(self.draft, self.report)
+        await self.processor.carry_over(self.baseline, self.report)
         if not force:
             await self._refuse_losses()
         await self._publish()
 
     async def _refuse_losses(self) -> None:
         async def read_old(url: str) -> Page | None:
-            return await self.base.page(url)
+            return await self.baseline.page(url)
 
         self.report.refused = await self.losses.reasons(self.report.pages, read_old)
         if self.report.refused:
@@ -274,12 +278,12 @@ class _Run:
             )
 
     async def _publish(self) -> None:
-        if isinstance(self.draft, TrialDraft):
+        if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
         published = self.report.published = await self.draft.publish()
-        before = self.base.live
+        before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 
 
@@ -293,7 +297,7 @@ def _refuse_nothing(report: Report) -> None:
     )
 
 
-def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:
+def _gone(known: Sequence[Page], sitemaps: Listing, report: Report, *, only: bool) -> list[PageReport]:
     """Pages that their own sitemap, read as a whole, no longer lists, that moved, or (`only`) of other sitemaps."""
     seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
     moved = {passed: page.url for page in report.pages for passed in page.redirects}
@@ -309,10 +313,10 @@ def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bo
     return gone
 
 
-def _warnings(fetcher: Fetcher, reader: Reader) -> list[str]:
-    """What the operator should know of whole sites."""
+def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:
+    """Messages for the operator about whole sites."""
     refusing = [
         f"{site} asks that its pages aren't used for AI answers (Content-Signal: ai-input=no); they were indexed all the same"
         for site in sorted(fetcher.refusing)
     ]
-    return refusing + [f"{note} on {count} pages" for note, count in sorted(reader.notes.items())]
+    return refusing + [f"{note} on {count} pages" for note, count in sorted(notes.items())]

@@ -7,14 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
 from ingestion.convert import Document
-from ingestion.convert.links import public_url
-from ingestion.crawl.fetch import Fetched, host
-from ingestion.crawl.sitemap import Entry
-
-
-def own_address(entry: Entry) -> str:
-    """Where readers find a listed page that has not moved."""
-    return entry.public or public_url(entry.url)
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry
+from ingestion.urls import host, public_url
 
 
 @dataclass
@@ -37,11 +32,11 @@ class Addresses:
     _claims: dict[str, _Claim] = field(default_factory=dict)
     _disputed: set[str] = field(default_factory=set)
 
-    def claimed(self, entry: Entry, fetched: Fetched, collection: str) -> str:
+    def conflict(self, entry: Entry, fetched: Fetched, collection: str) -> str:
         """Why a page that moved, or whose address is another collection's, isn't indexed under it."""
         url = _arrived(entry, fetched)
         if fetched.redirects:
-            if url != own_address(entry) and url in self.listed:
+            if url != entry.address and url in self.listed:
                 return f"redirects to {url}, which is listed too"
             if self._moved.setdefault(url, entry.url) != entry.url:
                 return f"redirects to {url}, as {self._moved[url]} does"
@@ -85,4 +80,4 @@ class Addresses:
 
 
 def _arrived(entry: Entry, fetched: Fetched) -> str:
-    return public_url(fetched.url) if fetched.redirects else own_address(entry)
+    return public_url(fetched.url) if fetched.redirects else entry.address

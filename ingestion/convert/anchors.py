@@ -11,10 +11,10 @@ from typing import Literal
 from ingestion.convert import Document
 from ingestion.convert.raw import with_anchors
 from ingestion.convert.slugs import RULES
-from ingestion.convert.workers import Workers
-from ingestion.split.blocks import Heading, headings_of
+from ingestion.convert.structure import Heading, headings_in
+from ingestion.workers import Workers
 
-Way = Literal["auto", "github", "mkdocs", "none"]
+AnchorMode = Literal["auto", "github", "mkdocs", "none"]
 FEWEST = 2
 """Headings that an HTML page must have in common with its Markdown to teach anything."""
 
@@ -103,7 +103,7 @@ def _alike(headings: Sequence[Heading]) -> defaultdict[tuple[int, str], list[int
 class Anchors:
     """Gives anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, None where there is none."""
 
-    way: Way
+    mode: AnchorMode
     html: Callable[[str], Awaitable[Document | None]]
     workers: Workers
     _learnt: dict[str, Learnt] = field(default_factory=dict)
@@ -112,16 +112,16 @@ class Anchors:
 
     async def anchored(self, read: Document, site: str, url: str) -> Document:
         """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
-        if self.way == "none":
+        if self.mode == "none":
             return read
-        headings = await self.workers.run(headings_of, read.markdown)
+        headings = await self.workers.run(headings_in, read.markdown)
         if all(heading.anchor for heading in headings):
             return read
-        if self.way == "auto":
+        if self.mode == "auto":
             async with self._locks.setdefault(site, asyncio.Lock()):
                 learnt = await self._ask(headings, site, url)
         else:
-            learnt = Learnt((self.way,), levels=frozenset({1}))
+            learnt = Learnt((self.mode,), levels=frozenset({1}))
         if not learnt.rules:
             return read
         return await self.workers.run(_marked, read, headings, learnt)
@@ -142,7 +142,7 @@ class Anchors:
 
 
 def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
-    return learn(known or Learnt(tuple(RULES)), headings, headings_of(html))
+    return learn(known or Learnt(tuple(RULES)), headings, headings_in(html))
 
 
 def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:

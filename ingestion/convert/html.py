@@ -12,12 +12,13 @@ import lxml.html
 from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
-from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
 from ingestion.convert.dates import html_dates
+from ingestion.convert.document import HTML_TYPES, Document, SourceText
 from ingestion.convert.dom import drop
-from ingestion.convert.links import joined
 from ingestion.convert.scripted import MadeByScript, needs_script
+from ingestion.errors import ConversionError
+from ingestion.urls import joined
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -39,11 +40,11 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 class HtmlConverter:
     """Cleans the main content with lxml, then html-to-markdown turns it into Markdown."""
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: SourceText) -> bool:
         """True for HTML, and for anything that looks like it."""
         return source.media_type in HTML_TYPES or source.text.lstrip("\ufeff \t\r\n").startswith("<")
 
-    def convert(self, source: Source) -> Document:
+    def convert(self, source: SourceText) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
         meta = _meta(page)
@@ -96,7 +97,7 @@ def _base(page: lxml.html.HtmlElement, url: str) -> str:
     return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
 
 
-def _parse(source: Source) -> lxml.html.HtmlElement:
+def _parse(source: SourceText) -> lxml.html.HtmlElement:
     text = _NOT_XML.sub("", _XML_DECLARATION.sub("", source.text.lstrip("\ufeff")))
     try:
         # a parser of its own per call: pages are converted in threads

@@ -17,6 +17,7 @@ from app.text.analysis import fold
 from app.text.fences import blocks
 from app.text.language import letter_statistics, profiles_of
 from ingestion.convert.ngrams import QuickDetector
+from ingestion.language_tags import primary_language
 
 MIN_WORDS = 40
 SURE = 0.95
@@ -135,12 +136,6 @@ def _sample(text: str) -> str:
     return " ".join(piece.partition(" ")[2] or piece for piece in pieces)
 
 
-def normal(code: str, words: Vocabulary | None = None) -> str:
-    """The primary part of a language tag in lower case; an alias such as cz is read as cs."""
-    primary = re.split(r"[-_]", code.strip().lower())[0]
-    return (words or vocabulary()).aliases.get(primary, primary)
-
-
 def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tuple[str, str] | None:
     """(where it is said, language) of the first place that says one."""
     places = dict(declared)
@@ -154,7 +149,7 @@ def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tu
     ordered.extend(places.items())
     for place, code in ordered:
         if code and re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*", code.strip()):
-            return place, normal(code, languages.words)
+            return place, primary_language(code, languages.words)
     return None
 
 

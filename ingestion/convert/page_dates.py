@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ingestion.convert import Document
-from ingestion.crawl.fetch import Fetched
+from ingestion.crawl.exchange import Fetched
 from ingestion.crawl.moment import moment
-from ingestion.crawl.sitemap import Entry
+from ingestion.entry import Entry
 
 EARLIEST = dt.datetime(1993, 1, 1, tzinfo=dt.UTC)
 """No page is older than the web; what is, is a zero in some program."""

@@ -11,15 +11,14 @@ from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
-from ingestion.convert import Document, Source, convert
-from ingestion.convert.base import decode
+from ingestion.convert import Document, SourceText, convert
+from ingestion.convert.document import decode
 from ingestion.convert.language import Languages, page_language
-from ingestion.convert.links import public_url
 from ingestion.convert.page_dates import page_dates
-from ingestion.crawl.fetch import Fetched
-from ingestion.crawl.sitemap import Entry
-from ingestion.split import Splitter
-from ingestion.split.blocks import LONGEST_HEADING
+from ingestion.convert.structure import LONGEST_HEADING
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry
+from ingestion.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Prepared:
 def document(fetched: Fetched, words: Vocabulary) -> Document:
     """The document of a download. Raises `ConversionError`."""
     return convert(
-        Source(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
+        SourceText(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
     )
 
 
@@ -75,18 +74,9 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         fetched_at=now,
         last_ok=now,
         versions=said_versions(url, read.version),
+        reading=entry.site.reading,
     )
     return Prepared(page, note=found.note)
-
-
-def prepared_and_cut(  # one call to another process instead of two
-    read: Document, fetched: Fetched, entry: Entry, settings: Settings, splitter: Splitter, known_hash: str
-) -> Prepared:
-    """`prepare`, and the chunks where the text isn't the known one and the splitter needs no vectors to cut it."""
-    made = prepare(read, fetched, entry, settings)
-    if made.page.hash == known_hash or splitter.windows(made.page):
-        return made
-    return replace(made, chunks=splitter.split(made.page))
 
 
 def dated_as(page: Page, known: Page) -> Page:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import replace
 
 from app.text.fences import outside_fences
-from ingestion.convert.base import Document
+from ingestion.convert.document import Document
 
 SHARE = 0.5
 """Raw Markdown with fewer of the HTML's words has lost what its components would have shown."""

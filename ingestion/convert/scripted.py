@@ -6,7 +6,7 @@ import re
 
 import lxml.html
 
-from ingestion.convert.base import ConversionError
+from ingestion.errors import ConversionError
 
 _SEEN_TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
 # where the usual frameworks put what they make, empty in the HTML

@@ -6,7 +6,7 @@ import zlib
 
 import httpx
 
-from ingestion.crawl.exchange import PageError, PageSkipped
+from ingestion.errors import PageError, PageSkipped
 
 ACCEPT_ENCODING = "gzip, deflate"
 _PIECE = 1 << 16

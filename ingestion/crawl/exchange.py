@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.core.errors import CrawlError
-
 ACCEPT_MARKDOWN = "text/markdown, text/html;q=0.8, */*;q=0.1"
 ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
 PAGE_TYPES = frozenset(
@@ -15,22 +13,6 @@ PAGE_TYPES = frozenset(
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 _PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
-
-
-class PageError(CrawlError):
-    """A page could not be fetched; what is indexed of it stays. `status` is what the site answered, or 0."""
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class PageSkipped(PageError):
-    """A page that rules or limits keep from being fetched."""
-
-
-class PageGone(PageError):
-    """A page that its site says is no longer there (404, 410)."""
 
 
 @dataclass(frozen=True, slots=True)

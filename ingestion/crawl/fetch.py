@@ -18,20 +18,14 @@ import stamina
 
 from app.core.settings import Settings
 from ingestion.crawl.body import ACCEPT_ENCODING, read_body
-from ingestion.crawl.exchange import (
-    Fetched,
-    PageError,
-    PageGone,
-    PageSkipped,
-    Wanted,
-    linked_markdown,
-    refuses_ai_input,
-)
+from ingestion.crawl.exchange import Fetched, Wanted, linked_markdown, refuses_ai_input
 from ingestion.crawl.guard import AddressRefused, Guard
 from ingestion.crawl.moment import moment
 from ingestion.crawl.pace import Pace
 from ingestion.crawl.robots import Robots, read_robots
 from ingestion.crawl.transport import CrawlTransport
+from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.urls import host, origin
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
@@ -46,19 +40,6 @@ class _TryAgainError(Exception):
         super().__init__(reason)
         self.status = status
         self.wait = wait
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port of an address: what robots.txt and pace are kept for."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower()
-
-
-def host(url: str) -> str:
-    """Host and port of an address, without the ports that go without saying."""
-    parts = urlsplit(url)
-    name = parts.netloc.rpartition("@")[2].lower()
-    return name.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, "\x00"))
 
 
 @dataclass
@@ -295,6 +276,3 @@ def retry_after(value: str) -> float | None:
         return float(value)
     until = moment(value)
     return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
-
-
-__all__ = ["Fetched", "Fetcher", "PageError", "PageGone", "PageSkipped", "Wanted", "host", "origin", "retry_after"]

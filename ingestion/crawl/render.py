@@ -11,8 +11,8 @@ from typing import Any
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.convert import ConversionError
-from ingestion.crawl.fetch import Fetcher, PageError
+from ingestion.crawl.fetch import Fetcher
+from ingestion.errors import ConversionError, PageError
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PAGES = 2

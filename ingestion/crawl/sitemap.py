@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
-from ingestion.convert.base import ConversionError
-from ingestion.convert.links import joined
-from ingestion.convert.workers import Workers
-from ingestion.crawl.fetch import Fetched, Fetcher, PageError, Wanted
+from ingestion.crawl.exchange import Fetched, Wanted
+from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+from ingestion.entry import Entry, Listing, Skipped
+from ingestion.errors import ConversionError, PageError
 from ingestion.sources import Source
+from ingestion.urls import joined
+from ingestion.workers import Workers
 
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A page that a sitemap or a directory lists.
-
-    `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, and readers are sent to `public`.
-    """
-
-    url: str
-    source: str
-    site: Source
-    lastmod: str = ""
-    alternates: Mapping[str, str] = field(default_factory=dict)
-    file: str = ""
-    public: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """An address that is not read, and why."""
-
-    url: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sitemaps:
-    """What the sitemaps list, each page once, in their order.
-
-    `sources` are the addresses that the reading began with, `complete` those of which every part was read:
-    only there does a page's absence mean that it is gone.
-    """
-
-    entries: tuple[Entry, ...]
-    skipped: tuple[Skipped, ...]
-    sources: frozenset[str]
-    complete: frozenset[str]
 
 
 SMALL = 64 << 10
@@ -77,7 +39,7 @@ class _Reading:
     listed: int = 0
 
 
-async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
+async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Listing:
     """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
 
     Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
@@ -94,7 +56,7 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sit
     if not reading.entries:
         raise SitemapError(f"None of the pages that {url} lists is to be read: {_first_reason(reading)}")
     sources = frozenset(roots)
-    return Sitemaps(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
+    return Listing(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
 
 
 def _is_site(url: str) -> bool:

@@ -11,7 +11,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.base import Generation, Store
 
 
-class TrialDraft:
+class DryRunDraft:
     """See `app.index.base.Draft`. It takes no lock, so it also runs beside a real one."""
 
     def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
@@ -22,7 +22,7 @@ class TrialDraft:
         """True when a real draft would become a generation."""
 
     @classmethod
-    async def begin(cls, store: Store, recipe: Recipe) -> TrialDraft:
+    async def begin(cls, store: Store, recipe: Recipe) -> DryRunDraft:
         """A trial of what `store.draft` would begin."""
         try:
             live = await store.live()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
 from ingestion.convert.prepare import Prepared
-from ingestion.crawl.sitemap import Entry
-from ingestion.publish.change import Change
+from ingestion.entry import Entry
+from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
 
 LEAST_WORDS = 20
@@ -31,7 +31,7 @@ class _Holder:
 
 
 @dataclass
-class Twins:
+class Duplicates:
     """Decides, page by page, which of those with the same text holds it.
 
     A page that holds it in the index already keeps it; else the one that the other names as canonical, else the one
@@ -45,7 +45,7 @@ class Twins:
     _demoted: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Twins:
+    def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Duplicates:
         """With the pages that the index has; `entries` are in the order in which they count."""
         made = cls({entry.url: number for number, entry in enumerate(entries)})
         for page in sorted(states, key=lambda page: page.url):
@@ -53,7 +53,7 @@ class Twins:
                 made._hold(page, settled=True)
         return made
 
-    def merged(self, change: Change) -> list[Change]:
+    def merged(self, change: PageChange) -> list[PageChange]:
         """The changes to write for this one: the page may give up its chunks, or another one may for it."""
         if change.remove:
             self.forget(change.remove)
@@ -91,7 +91,7 @@ class Twins:
                 left.append((entry, page.url))
         return sorted(left, key=lambda one: self.rank.get(one[0].url, 0))
 
-    def told(self, report: PageReport) -> PageReport:
+    def reported(self, report: PageReport) -> PageReport:
         """The line of a page, also where another took the text from it after the line was written."""
         holder = self._demoted.get(report.url, report.same_as)
         while holder in self._demoted:
@@ -104,7 +104,7 @@ class Twins:
         self._followers.pop(page.url, None)
         self._demoted.pop(page.url, None)
 
-    def _alone(self, change: Change, page: Page) -> Change:
+    def _alone(self, change: PageChange, page: Page) -> PageChange:
         """Nobody else has the text. A page that led to one that had it is read again at the end."""
         if page.same_as:
             self._followers[page.url] = (page, change.entry)
@@ -122,7 +122,7 @@ class Twins:
         last = len(self.rank)
         return self.rank.get(page.fetched_url, last) < self.rank.get(other.fetched_url, last)
 
-    def _following(self, change: Change, page: Page, holder: Page) -> Change:
+    def _following(self, change: PageChange, page: Page, holder: Page) -> PageChange:
         """The change of a page that has no chunks, because the holder has its text."""
         follower = replace(page, same_as=holder.url)
         self._followers[page.url] = (replace(follower, markdown=""), change.entry)
@@ -132,7 +132,7 @@ class Twins:
         put = replace(follower, markdown=change.put.page.markdown)
         return replace(change, report=report, put=Prepared(put, ()), touch=None)
 
-    def _demotion(self, holder: Page, page: Page) -> Iterator[Change]:
+    def _demotion(self, holder: Page, page: Page) -> Iterator[PageChange]:
         """The changes of the page that held the text, and of those that led to it: all lead to the new one."""
         self._demoted[holder.url] = page.url
         self._held.pop(holder.url, None)
@@ -143,7 +143,7 @@ class Twins:
         for one, entry in [(holder, None), *led]:
             follower = replace(one, same_as=page.url)
             self._followers[one.url] = (follower, entry)
-            yield Change(None, put=Prepared(replace(follower, markdown=page.markdown), ()))
+            yield PageChange(None, put=Prepared(replace(follower, markdown=page.markdown), ()))
 
 
 def _same(report: PageReport, holder: str) -> PageReport:

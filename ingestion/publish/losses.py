@@ -44,7 +44,7 @@ class _Text:
 
 
 @dataclass
-class Losses:
+class LossCheck:
     """What a run takes from the pages `known` before it that its sites had brought.
 
     Pages that went to another address, by a redirect or because their text is found there, are no loss.

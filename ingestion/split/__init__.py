@@ -8,10 +8,10 @@ from types import MappingProxyType
 from app.core.errors import SettingsError
 from app.core.language import vocabulary
 from app.core.settings import Settings
-from ingestion.split.base import Splitter
 from ingestion.split.fixed import FixedSplitter
 from ingestion.split.markdown import MarkdownSplitter
 from ingestion.split.semantic import SemanticSplitter
+from ingestion.split.splitter import Splitter
 from ingestion.split.whole import PageSplitter
 
 __all__ = ["SPLITTERS", "Splitter", "open_splitter"]

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from app.core.types import Chunk, Page, Section
-from ingestion.split.blocks import Heading, Piece
+from ingestion.convert.structure import Heading
+from ingestion.split.blocks import Piece
 
 _Trail = tuple[Heading, ...]
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:[-*+][ \t]++|\d++[.)][ \t]++)*+(?:`{3,}|~{3,}).*\n?")

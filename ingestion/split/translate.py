@@ -18,7 +18,8 @@ from app.core.types import Page
 from app.models import Model, open_model
 from app.models.base import CallOptions
 from app.text.fences import blocks
-from ingestion.convert.language import detect, normal, prose
+from ingestion.convert.language import detect, prose
+from ingestion.language_tags import primary_language
 from ingestion.split.faithful import lost
 from ingestion.split.glossary import Glossary, load_glossary
 
@@ -58,7 +59,7 @@ class Translator:
         foreign = page.language in self.settings.translate_from or (
             not self.settings.translate_from and page.language not in self.settings.languages
         )
-        there = {page.language, *(normal(code) for code, url in page.alternates.items() if url != page.url)}
+        there = {page.language, *(primary_language(code) for code, url in page.alternates.items() if url != page.url)}
         key = hashlib.sha256(f"{page.hash}\x00{page.language}\x00{self.glossary.digest}".encode()).hexdigest()[:16]
         return {code: f"{code}:{key}" for code in self.settings.translate if foreign and code not in there}
 

@@ -10,10 +10,10 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
-from ingestion.convert import Source, convert
+from ingestion.convert import SourceText, convert
 from ingestion.convert.page_dates import iso_date, without_build_dates
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap import Entry
+from ingestion.entry import Entry
 from ingestion.run import ingest
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
@@ -51,7 +51,7 @@ def html(head: str = "", body: str = "") -> tuple[str, str]:
     text = (
         f"<html><head>{head}</head><body><main><h1>A</h1><p>Text of it.</p></main><footer>{body}</footer></body></html>"
     )
-    made = convert(Source("https://docs.example.org/a", text))
+    made = convert(SourceText("https://docs.example.org/a", text))
     return made.published, made.modified
 
 

@@ -9,9 +9,12 @@ import httpx
 import pytest
 
 from app.core.settings import Settings
-from ingestion.crawl.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
+from ingestion.crawl.exchange import Wanted
+from ingestion.crawl.fetch import Fetcher, retry_after
 from ingestion.crawl.guard import Guard
 from ingestion.crawl.transport import GuardedBackend
+from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.urls import host
 from tests.ingestion.local_site import Answer, LocalSite
 
 

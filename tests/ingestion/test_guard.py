@@ -9,8 +9,10 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.crawl.fetch import Fetcher, PageError, PageSkipped, Wanted
+from ingestion.crawl.exchange import Wanted
+from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.guard import AddressRefused, Guard, is_public
+from ingestion.errors import PageError, PageSkipped
 from tests.ingestion.local_site import LocalSite
 
 

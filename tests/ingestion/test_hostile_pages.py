@@ -17,10 +17,12 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
-from ingestion.convert.workers import Workers
-from ingestion.crawl.fetch import Fetcher, PageError, Wanted
+from ingestion.crawl.exchange import Wanted
+from ingestion.crawl.fetch import Fetcher
+from ingestion.errors import PageError
 from ingestion.report import PageReport
 from ingestion.run import ingest
+from ingestion.workers import Workers
 from tests.fakes import FakeEmbedder
 from tests.ingestion import hostile
 from tests.ingestion.local_site import Answer, LocalSite, local_site
@@ -113,7 +115,7 @@ CASES = [
         more={"status": 302, "headers": {"Location": "http://169.254.169.254/latest/meta-data/"}},
     ),
     Case("moved-nowhere", "", "failed", "answered 301", more={"status": 301}),
-    Case("not-modified", "", "failed", "304 though nothing was known", more={"status": 304, "etag": False}),
+    Case("not-modified", "", "failed", "304 to a request without conditions", more={"status": 304, "etag": False}),
     Case("teapot", "no", "failed", "answered 418", more={"status": 418}),
     Case("forbidden", "no", "failed", "answered 403", more={"status": 403}),
     Case("script-shell", SHELL.format("<div id=root></div>"), "skipped", "needs JavaScript"),

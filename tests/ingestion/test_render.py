@@ -12,9 +12,10 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
-from ingestion.convert import ConversionError, MadeByScript, Source, convert
+from ingestion.convert import MadeByScript, SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import PROGRAMS, Renderer, Unrendered
+from ingestion.errors import ConversionError
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.fakes import FakeEmbedder
@@ -72,7 +73,7 @@ TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
 def test_a_shell_is_told(html: str) -> None:
     """Empty places of applications, and pages that only ask for JavaScript."""
     with pytest.raises(MadeByScript, match="made by JavaScript"):
-        convert(Source("https://docs.example.org/a", html))
+        convert(SourceText("https://docs.example.org/a", html))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +91,13 @@ def test_a_shell_is_told(html: str) -> None:
 )
 def test_a_page_with_words_is_none(html: str) -> None:
     """A stub, a page about JavaScript, or an application that the server filled is read as it is."""
-    assert convert(Source("https://docs.example.org/a", html)).markdown.strip()
+    assert convert(SourceText("https://docs.example.org/a", html)).markdown.strip()
 
 
 def test_an_empty_page_is_just_empty() -> None:
     """Without scripts nothing would come."""
     with pytest.raises(ConversionError, match="it is empty"):
-        convert(Source("https://docs.example.org/a", "<html><body><div id=root></div>"))
+        convert(SourceText("https://docs.example.org/a", "<html><body><div id=root></div>"))
 
 
 class Index:

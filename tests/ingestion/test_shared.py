@@ -26,7 +26,7 @@ from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.text.fences import blocks
 from app.text.sentences import sentences
-from ingestion.convert import Document, Source, convert
+from ingestion.convert import Document, SourceText, convert
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
 from ingestion.split.markdown import MarkdownSplitter
@@ -69,7 +69,7 @@ def test_conversion_is_as_good_as_the_reference(generator: str, tmp_path: Path) 
     """Headings, code, languages, tables, words and anchors of eight real pages, by the shared scorer."""
     index = json.loads((SHARED / "convert/index.json").read_text("utf-8"))
     for key, info in index.items():
-        made = convert(Source(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
+        made = convert(SourceText(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
         (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"{key}.md").write_text(made.markdown, "utf-8")
     row = load(SHARED / "convert/score.py").score(tmp_path)[generator]
@@ -87,7 +87,7 @@ def corpus() -> list[tuple[str, str]]:
     return [
         (
             str(path.relative_to(root)),
-            convert(Source(f"https://docs.example.org/{path.name}", path.read_text("utf-8"), "text/mdx")).markdown,
+            convert(SourceText(f"https://docs.example.org/{path.name}", path.read_text("utf-8"), "text/mdx")).markdown,
         )
         for path in sorted(root.rglob("*.mdx"))
     ]
@@ -177,8 +177,8 @@ def both_forms() -> Iterator[tuple[str, Document, Document]]:
         name = path.relative_to(SHARED / "eval/corpus").as_posix()
         language, _, page = name.removesuffix(".mdx").split("/", 2)
         built = SHARED / "eval/html_site" / ("cs" if language == "cs" else "") / page / "index.html"
-        raw = convert(Source(f"https://docs.example.org/{name}", path.read_text("utf-8"), "text/mdx"))
-        yield name, raw, convert(Source(f"https://docs.example.org/{page}/", built.read_text("utf-8")))
+        raw = convert(SourceText(f"https://docs.example.org/{name}", path.read_text("utf-8"), "text/mdx"))
+        yield name, raw, convert(SourceText(f"https://docs.example.org/{page}/", built.read_text("utf-8")))
 
 
 def test_both_forms_of_the_site_give_the_same_pages() -> None:

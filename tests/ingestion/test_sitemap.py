@@ -8,8 +8,8 @@ import pytest
 
 from app.core.errors import SettingsError, SitemapError
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap import Sitemaps
 from ingestion.crawl.sitemap_parse import NoSitemap, parse_sitemap
+from ingestion.entry import Listing
 from ingestion.sources import as_sources
 from tests.ingestion.local_site import LocalSite, list_sources
 
@@ -18,7 +18,7 @@ URL = "https://docs.example.org/sitemap.xml"
 A = "https://docs.example.org/a"
 
 
-async def listed(url: str, fetcher: Fetcher) -> Sitemaps:
+async def listed(url: str, fetcher: Fetcher) -> Listing:
     return await list_sources(as_sources([url]), fetcher)
 
 

@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from ingestion.convert.base import ConversionError
+from ingestion.errors import ConversionError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -40,7 +40,7 @@ _GARBAGE = 50_000
 
 _MOST_PROCESSES = 4
 _NICE = 5
-_PRELOADED = ["ingestion.convert.own_markdown", "ingestion.convert.prepare", "ingestion.crawl.sitemap_parse"]
+_PRELOADED = ["ingestion.convert.raw_markdown", "ingestion.crawl.sitemap_parse", "ingestion.split.cutting"]
 _READY = b"ready"
 _OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no room for it when it is needed
 _TIME_OVER = "SIGPROF"

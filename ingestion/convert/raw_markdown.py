@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from app.core.language import Vocabulary
-from ingestion.convert import ConversionError, Document, Source, convert
-from ingestion.convert.base import HTML_TYPES, decode
-from ingestion.convert.links import RAW_SUFFIXES, joined
+from ingestion.convert import Document, SourceText, convert
+from ingestion.convert.document import HTML_TYPES, decode
 from ingestion.convert.raw import prefer_raw
-from ingestion.convert.workers import Workers
 from ingestion.crawl.directory import published_links
-from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageError, PageGone, PageSkipped, Wanted
-from ingestion.crawl.fetch import Fetcher, host, origin
-from ingestion.crawl.sitemap import Entry
+from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, Wanted
+from ingestion.crawl.fetch import Fetcher
+from ingestion.entry import Entry
+from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped
+from ingestion.urls import RAW_SUFFIXES, host, joined, origin
+from ingestion.workers import Workers
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
@@ -28,7 +29,9 @@ def converted(fetched: Fetched, entry: Entry, words: Vocabulary) -> Document:
     if _is_binary(fetched.body):
         raise ConversionError(f"{entry.url} is binary, not text")
     text = decode(fetched.body, fetched.charset, words.encoding)
-    document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors, words))
+    document = convert(
+        SourceText(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors, words)
+    )
     if entry.file:
         return replace(document, markdown=published_links(document.markdown, site))
     return document
@@ -39,7 +42,7 @@ def _richer(page: Document, raw: Fetched, entry: Entry, words: Vocabulary) -> Do
 
 
 @dataclass
-class OwnMarkdown:
+class RawMarkdown:
     """Knows, by each source's `markdown`, what to ask for and where a page's raw Markdown may be.
 
     A site that names none is asked once, on its first page of each form, whether it lies beside its pages.

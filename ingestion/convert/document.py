@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
-from app.core.errors import CrawlError
 from app.core.language import Vocabulary, vocabulary
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
@@ -22,12 +21,8 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined",
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class ConversionError(CrawlError):
-    """A downloaded body holds nothing that could be indexed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.
 
     The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content.
@@ -74,11 +69,11 @@ class Document:
 class Converter(Protocol):
     """One way to make a document of a body."""
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: SourceText) -> bool:
         """True when this converter can read the source."""
         ...
 
-    def convert(self, source: Source) -> Document:
+    def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` when the source holds no text."""
         ...
 

@@ -1,9 +1,9 @@
-"""Chunks and other texts -> vectors: batches, several calls under way at once."""
+"""Texts -> vectors, in batches and several calls at once."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
@@ -12,13 +12,12 @@ from app.models.base import Embedder
 
 
 @dataclass
-class Embedding:
-    """Embeds texts and counts what it took; `done` is told how many texts each finished call had."""
+class BatchEmbedder:
+    """Embeds texts in batches, several calls at once, and counts calls and texts."""
 
     embedder: Embedder
     batch: int
     parallel: int
-    done: Callable[[int], None] | None = None
     calls: int = 0
     texts: int = 0
     _slots: asyncio.Semaphore = field(init=False)
@@ -54,14 +53,12 @@ class Embedding:
             )
         self.calls += 1
         self.texts += len(texts)
-        if self.done is not None:
-            self.done(len(texts))
         return vectors
 
 
 @dataclass
-class Counting(Embedding):
-    """Counts the chunks that would be embedded. Texts that show where to cut are embedded all the same."""
+class CountingEmbedder(BatchEmbedder):
+    """Counts the chunks that would be embedded. Texts that decide where to cut are embedded all the same."""
 
     async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
         """No vectors."""

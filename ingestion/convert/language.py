@@ -10,19 +10,19 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from langdetect.detector import Detector
 from langdetect.lang_detect_exception import LangDetectException
 
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.fences import blocks
 from app.text.language import letter_statistics, profiles_of
-from ingestion.convert.ngrams import QuickDetector
 from ingestion.language_tags import primary_language
 
 MIN_WORDS = 40
 SURE = 0.95
-SAMPLE = 500
-"""Characters of each third of a long text that are looked at: enough to be sure, and a preface decides nothing alone."""
+SAMPLE = 250
+"""Characters of each third of a long text that are examined: a foreign preface alone decides nothing."""
 
 FEWEST_FUNCTION_WORDS = 0.15
 """Share of a text, least of all that another language of the same words would reach."""
@@ -97,7 +97,7 @@ def detect(text: str, languages: Iterable[str], words: Vocabulary | None = None)
     codes, sample = tuple(sorted(set(languages))), _sample(text)
     if by_words := _without_statistics(sample, codes, words):
         return by_words
-    detector = QuickDetector(_factory(codes))
+    detector = Detector(_factory(codes))
     detector.append(sample)
     try:
         likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}

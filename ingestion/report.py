@@ -165,8 +165,8 @@ class Report:
 
     def _translated(self) -> list[str]:
         counted = Counter(language for page in self.pages for language in page.translated)
-        told = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
-        return [f"Translated pages: {told}."] if told else []
+        listed = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
+        return [f"Translated pages: {listed}."] if listed else []
 
 
 def _kept(page: PageReport) -> str:

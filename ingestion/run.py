@@ -36,7 +36,7 @@ from ingestion.embedding import BatchEmbedder, CountingEmbedder
 from ingestion.entry import Entry, Listing
 from ingestion.page_reader import PageReader
 from ingestion.processing import PageProcessor
-from ingestion.progress import Progress, Silent
+from ingestion.progress import NoProgress, Progress
 from ingestion.publish.baseline import Baseline
 from ingestion.publish.dry_run import DryRunDraft
 from ingestion.publish.duplicates import Duplicates
@@ -49,7 +49,7 @@ from ingestion.split.chunker import open_chunker
 from ingestion.split.summaries import summaries_name
 from ingestion.workers import Workers
 
-TRY_AGAIN = 5.0
+RETRY_INTERVAL = 5.0
 """Seconds between two tries to become the one that writes."""
 
 
@@ -78,7 +78,9 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    request = _Request(sites, store, embedder, settings, progress or Silent(), fetcher, only, force, dry_run, rebuild)
+    request = _Request(
+        sites, store, embedder, settings, progress or NoProgress(), fetcher, only, force, dry_run, rebuild
+    )
     until, ask = time.monotonic() + wait, force
     try:
         while True:
@@ -170,7 +172,7 @@ class _Request:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise
-                await asyncio.sleep(min(left, TRY_AGAIN))
+                await asyncio.sleep(min(left, RETRY_INTERVAL))
 
 
 async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Listing:
@@ -254,7 +256,7 @@ class _Run:
         """Read the entries, remove what `gone` then names, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
         await self.processor.run(entries)
-        _refuse_nothing(self.report)
+        _require_pages(self.report)
         for page in gone(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
@@ -287,13 +289,13 @@ class _Run:
         self.report.changed = before is None or published.id != before.info.id
 
 
-def _refuse_nothing(report: Report) -> None:
+def _require_pages(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    told = "; ".join(f"{reason} ({count})" for reason, count in reasons)
+    described = "; ".join(f"{reason} ({count})" for reason, count in reasons)
     raise NotPublished(
-        f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.", report=report
+        f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )
 
 

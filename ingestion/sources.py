@@ -97,9 +97,9 @@ class Source(BaseModel):
     @property
     def reading(self) -> str:
         """What a page's text depends on besides the page: another value means reading it anew."""
-        told = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
-        told += (" ".join(self.languages),) if self.languages else ()
-        return "" if told == _AS_USUAL else "\n".join(told)
+        parts = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
+        parts += (" ".join(self.languages),) if self.languages else ()
+        return "" if parts == _DEFAULTS else "\n".join(parts)
 
     @property
     def suffix(self) -> str:
@@ -131,7 +131,7 @@ class Source(BaseModel):
         return ""
 
 
-_AS_USUAL = ("auto", "", "auto", "", "")
+_DEFAULTS = ("auto", "", "auto", "", "")
 
 
 def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
@@ -188,9 +188,9 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     try:
         source = Source(**table)
     except ValidationError as error:
-        told = "; ".join(_told(problem) for problem in error.errors())
+        problems = "; ".join(_described(problem) for problem in error.errors())
         shown = masked(str(table.get("url", "no url")))
-        raise SettingsError(f"{file}, source {number} ({shown}): {told}.") from error
+        raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
     if not source.directory:
         return source
     directory = (file.parent / source.directory).resolve()
@@ -199,7 +199,7 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     return source.model_copy(update={"directory": str(directory)})
 
 
-def _told(problem: Any) -> str:
+def _described(problem: Any) -> str:
     """One mistake in words: the key, what it has, what is wrong."""
     message = problem["msg"].removeprefix("Value error, ")
     key = ".".join(str(part) for part in problem["loc"])

@@ -28,7 +28,7 @@ SECONDS = 10.0
 SECONDS_PER_MB = 10.0
 """How long a call may compute: converting is linear, so a page may take longer only where there is more of it."""
 
-_PATIENCE = 15
+_WALL_CLOCK_FACTOR = 15
 """How many times as long it may take: the machine has other work too, and what waits doesn't compute."""
 
 MEMORY = 1 << 30
@@ -145,7 +145,7 @@ class _Worker:
         self._calls += 1
         try:
             pipe.send_bytes(task)
-            if pipe.poll(_PATIENCE * seconds):
+            if pipe.poll(_WALL_CLOCK_FACTOR * seconds):
                 made: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
                 return made
         except (EOFError, OSError):
@@ -229,16 +229,16 @@ def _answer(task: bytes) -> bytes:
     except MemoryError:
         return _OUT_OF_MEMORY
     except Exception as error:  # noqa: BLE001  # whatever it is, it is of this call alone
-        return _told(error)
+        return _pickled_error(error)
 
 
-def _told(error: Exception) -> bytes:
+def _pickled_error(error: Exception) -> bytes:
     try:
-        told = pickle.dumps((False, error))
-        pickle.loads(told)  # noqa: S301  # an error with other arguments than its own can't be made again
+        pickled = pickle.dumps((False, error))
+        pickle.loads(pickled)  # noqa: S301  # an error with other arguments than its own can't be made again
     except Exception:  # noqa: BLE001
-        told = pickle.dumps((False, ConversionError(f"can't be converted ({type(error).__name__}: {error})")))
-    return told
+        pickled = pickle.dumps((False, ConversionError(f"can't be converted ({type(error).__name__}: {error})")))
+    return pickled
 
 
 def _limit(memory: int) -> None:

@@ -7,8 +7,8 @@ import re
 from app.text.fences import blocks
 from ingestion.convert.document import Converter, Document, SourceText, well_formed
 from ingestion.convert.html import HtmlConverter
+from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.markdown import MarkdownConverter
-from ingestion.convert.scripted import MadeByScript
 from ingestion.errors import ConversionError
 
 VERSION = "convert-2"
@@ -44,4 +44,13 @@ def _for_readers(document: Document, url: str) -> Document:
     return document
 
 
-__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "MadeByScript", "SourceText", "convert"]
+__all__ = [
+    "CONVERTERS",
+    "VERSION",
+    "ConversionError",
+    "Converter",
+    "Document",
+    "NeedsJavaScript",
+    "SourceText",
+    "convert",
+]

@@ -1,4 +1,4 @@
-"""Anchors of raw Markdown: learnt once per site, by comparing a page's HTML with the rules that generators follow."""
+"""Anchors of raw Markdown: rules_of_site once per site, by comparing a page's HTML with the rules that generators follow."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FEWEST = 2
 """Headings that an HTML page must have in common with its Markdown to teach anything."""
 
 PROBES = 3
-"""HTML pages asked for per site at most: the first one may have no headings on which the rules differ."""
+"""HTML pages probed for per site at most: the first one may have no headings on which the rules differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class SiteRules:
     """Rules that all ids seen so far follow, and levels of headings whose ids were seen to follow them or to be missing."""
 
     rules: tuple[str, ...]
     levels: frozenset[int] = frozenset()
-    bare: frozenset[int] = frozenset()
+    without_ids: frozenset[int] = frozenset()
 
     def anchors(self, headings: Sequence[Heading]) -> list[str]:
         """An anchor for each heading, empty where it isn't certain."""
@@ -51,20 +51,20 @@ class Learnt:
     def _has_ids(self, level: int) -> bool:
         if level == 1:  # many themes put the title elsewhere
             return level in self.levels
-        return level not in self.bare
+        return level not in self.without_ids
 
 
-def learn(learnt: Learnt, raw: Sequence[Heading], html: Sequence[Heading]) -> Learnt | None:
+def learn(rules_of_site: SiteRules, raw: Sequence[Heading], html: Sequence[Heading]) -> SiteRules | None:
     """What is known after comparing one page's two forms; None when they have too little in common to tell."""
     pairs = _paired(raw, html)
     seen = [at for at, other in pairs.items() if other.anchor]
     if len(seen) < FEWEST:
         return None
-    made = _by_rule(learnt.rules, raw, titled=any(raw[at].level == 1 for at in seen))
-    rules = tuple(rule for rule in learnt.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
+    made = _by_rule(rules_of_site.rules, raw, titled=any(raw[at].level == 1 for at in seen))
+    rules = tuple(rule for rule in rules_of_site.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
     levels = frozenset(raw[at].level for at in seen)
-    bare = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
-    return Learnt(rules, (learnt.levels | levels) - bare, learnt.bare | bare)
+    without_ids = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
+    return SiteRules(rules, (rules_of_site.levels | levels) - without_ids, rules_of_site.without_ids | without_ids)
 
 
 def _by_rule(rules: Sequence[str], headings: Sequence[Heading], *, titled: bool) -> Mapping[str, list[str]]:
@@ -106,8 +106,8 @@ class Anchors:
     mode: AnchorMode
     html: Callable[[str], Awaitable[Document | None]]
     workers: Workers
-    _learnt: dict[str, Learnt] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
+    _learnt: dict[str, SiteRules] = field(default_factory=dict)
+    _probed: dict[str, int] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def anchored(self, read: Document, site: str, url: str) -> Document:
@@ -119,35 +119,35 @@ class Anchors:
             return read
         if self.mode == "auto":
             async with self._locks.setdefault(site, asyncio.Lock()):
-                learnt = await self._ask(headings, site, url)
+                rules_of_site = await self._ask(headings, site, url)
         else:
-            learnt = Learnt((self.mode,), levels=frozenset({1}))
-        if not learnt.rules:
+            rules_of_site = SiteRules((self.mode,), levels=frozenset({1}))
+        if not rules_of_site.rules:
             return read
-        return await self.workers.run(_marked, read, headings, learnt)
+        return await self.workers.run(_marked, read, headings, rules_of_site)
 
-    async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> Learnt:
+    async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> SiteRules:
         """What is known of the site, after reading this page's HTML where that can tell more."""
         known = self._learnt.get(site)
-        asked = self._asked.get(site, 0)
-        worth = len([heading for heading in headings if not heading.anchor]) >= FEWEST
-        if worth and asked < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
-            self._asked[site] = asked + 1
+        probed = self._probed.get(site, 0)
+        teachable = len([heading for heading in headings if not heading.anchor]) >= FEWEST
+        if teachable and probed < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
+            self._probed[site] = probed + 1
             document = await self.html(url)
             if document is not None:
                 known = await self.workers.run(_learn, known, headings, document.markdown) or known
             if known is not None:
                 self._learnt[site] = known
-        return known or Learnt(())
+        return known or SiteRules(())
 
 
-def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
-    return learn(known or Learnt(tuple(RULES)), headings, headings_in(html))
+def _learn(known: SiteRules | None, headings: Sequence[Heading], html: str) -> SiteRules | None:
+    return learn(known or SiteRules(tuple(RULES)), headings, headings_in(html))
 
 
-def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:
+def _marked(read: Document, headings: Sequence[Heading], rules_of_site: SiteRules) -> Document:
     lines = [
         f"{'#' * heading.level} {heading.text} {{#{anchor}}}" if anchor else f"{'#' * heading.level} {heading.text}"
-        for heading, anchor in zip(headings, learnt.anchors(headings), strict=True)
+        for heading, anchor in zip(headings, rules_of_site.anchors(headings), strict=True)
     ]
     return replace(read, markdown=with_anchors(read.markdown, "\n\n".join(lines)))

@@ -13,10 +13,10 @@ from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
 from ingestion.convert.clean import clean_root, find_root, text_of
-from ingestion.convert.dates import html_dates
 from ingestion.convert.document import HTML_TYPES, Document, SourceText
 from ingestion.convert.dom import drop
-from ingestion.convert.scripted import MadeByScript, needs_script
+from ingestion.convert.html_dates import html_dates
+from ingestion.convert.javascript import NeedsJavaScript, needs_script
 from ingestion.errors import ConversionError
 from ingestion.urls import joined
 
@@ -61,7 +61,7 @@ class HtmlConverter:
         if words < SHELL_WORDS and needs_script(
             _parse(source), source.words.javascript
         ):  # anew: cleaning took the scripts away
-            raise MadeByScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
+            raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
             raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _title(page, root)

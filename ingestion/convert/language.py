@@ -65,12 +65,12 @@ def page_language(markdown: str, url: str, declared: Mapping[str, str], language
     Of what is declared, the first counts: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared` in its own order.
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
-    told = _declared(url, declared, languages)
+    declaration = _declared(url, declared, languages)
     found = detect(prose(markdown), languages.known, languages.words)
-    code = found or (told[1] if told else languages.default)
+    code = found or (declaration[1] if declaration else languages.default)
     notes: list[str] = []
-    if found and told and found != told[1]:
-        notes.append(f"the text is {found}, {told[0]} says {told[1]}")
+    if found and declaration and found != declaration[1]:
+        notes.append(f"the text is {found}, {declaration[0]} says {declaration[1]}")
     if unknown := not_configured(code, languages.configured):
         notes.append(unknown)
     return PageLanguage(code, "; ".join(notes))

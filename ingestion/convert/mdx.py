@@ -14,7 +14,7 @@ _TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
 _LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
 _OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
 _CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
-_VAIN = 10
+_MAX_PASSES = 10
 """How many times a text may be looked through for the ends of tags and statements that have none."""
 
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
@@ -63,12 +63,12 @@ def _clean(prose: str) -> str:
 def _drop_modules(prose: str) -> str:
     """Without import and export statements, each up to the line on which its brackets are closed."""
     kept, at = list[str](), 0
-    vain = _VAIN * len(prose)
-    while vain > 0 and (match := _ESM.search(prose, at)):
+    budget = _MAX_PASSES * len(prose)
+    while budget > 0 and (match := _ESM.search(prose, at)):
         kept.append(prose[at : match.start()])
         at = _statement_end(prose, match.start())
         if at < 0:  # what never closes is taken as one line, so that a slip in a page can't swallow the rest of it
-            vain -= len(prose) - match.start()
+            budget -= len(prose) - match.start()
             at = _line_end(prose, match.start())
     return "".join([*kept, prose[at:]])
 
@@ -98,11 +98,11 @@ def _line_end(text: str, start: int) -> int:
 
 def _drop_tags(prose: str) -> str:
     kept, at = list[str](), 0
-    vain = _VAIN * len(prose)
-    while vain > 0 and (match := _TAG.search(prose, at)):
+    budget = _MAX_PASSES * len(prose)
+    while budget > 0 and (match := _TAG.search(prose, at)):
         end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
         if end < 0:  # no tag at all: a lone "<Name"
-            vain -= len(prose) - match.end()
+            budget -= len(prose) - match.end()
             kept.append(prose[at : match.end()])
             at = match.end()
             continue

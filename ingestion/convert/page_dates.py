@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ingestion.convert import Document
 from ingestion.crawl.exchange import Fetched
-from ingestion.crawl.moment import moment
+from ingestion.crawl.http_date import parse_date
 from ingestion.entry import Entry
 
 EARLIEST = dt.datetime(1993, 1, 1, tzinfo=dt.UTC)
@@ -31,7 +31,7 @@ def page_dates(entry: Entry, read: Document, fetched: Fetched) -> tuple[str, str
 def iso_date(value: str) -> str:
     """An ISO or HTTP date as ISO 8601, a day or a time in UTC; empty for what is no date, in the future, or before the web."""
     text = value.strip()
-    found = moment(text)
+    found = parse_date(text)
     if found is None or not EARLIEST <= found <= dt.datetime.now(dt.UTC) + CLOCKS:
         return ""
     return found.date().isoformat() if len(text) == 10 else found.isoformat(timespec="seconds")
@@ -41,7 +41,7 @@ def without_build_dates(entries: Sequence[Entry]) -> list[Entry]:
     """The entries, without dates where a sitemap says the same day of all its pages: that is when the site was built."""
     dates: dict[str, list[dt.datetime | None]] = defaultdict(list)
     for entry in entries:
-        dates[entry.source].append(moment(entry.lastmod))
+        dates[entry.source].append(parse_date(entry.lastmod))
     built = {source for source, found in dates.items() if _is_build(found)}
     return [replace(entry, lastmod="") if entry.source in built else entry for entry in entries]
 

@@ -12,7 +12,7 @@ from ingestion.convert import Document, SourceText, convert
 from ingestion.convert.document import HTML_TYPES, decode
 from ingestion.convert.raw import prefer_raw
 from ingestion.crawl.directory import published_links
-from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, Wanted
+from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped
@@ -58,7 +58,7 @@ class RawMarkdown:
         """The page itself, conditionally where validators are given. Raises `PageError`."""
         mode, suffix = entry.site.markdown, entry.site.suffix
         accept = ACCEPT_HTML if mode == "off" else ACCEPT_MARKDOWN
-        wanted = Wanted(entry.url, etag=etag, last_modified=last_modified, accept=accept)
+        wanted = PageRequest(entry.url, etag=etag, last_modified=last_modified, accept=accept)
         if suffix and not _is_raw(entry.url):
             try:
                 return await self.fetcher.get(replace(wanted, url=_with_suffix(entry.url, suffix)))
@@ -79,7 +79,7 @@ class RawMarkdown:
     async def _better(self, read: Document, url: str, entry: Entry) -> Document:
         """The Markdown at this address where it is as rich as the HTML, else the HTML."""
         try:
-            raw = await self.fetcher.get(Wanted(url))
+            raw = await self.fetcher.get(PageRequest(url))
             if raw.media_type in HTML_TYPES:  # what a site answers to any address
                 return read
             return await self.workers.run(_richer, read, raw, entry, self.words) or read

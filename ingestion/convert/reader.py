@@ -10,11 +10,11 @@ from app.core.language import vocabulary
 from app.core.settings import Settings
 from ingestion.convert.anchors import Anchors
 from ingestion.convert.document import Document
+from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.prepare import document
 from ingestion.convert.raw_markdown import RawMarkdown
-from ingestion.convert.scripted import MadeByScript
 from ingestion.crawl.directory import read_file
-from ingestion.crawl.exchange import ACCEPT_HTML, Fetched, Wanted
+from ingestion.crawl.exchange import ACCEPT_HTML, Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import Renderer, open_renderer
 from ingestion.entry import Entry
@@ -67,11 +67,11 @@ class DocumentReader:
     async def _converted(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
         try:
             return await self._raw.document(fetched, entry), fetched
-        except MadeByScript as error:
+        except NeedsJavaScript as error:
             if entry.file:
                 raise
             if self._renderer is None:
-                raise MadeByScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
+                raise NeedsJavaScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
         html = await self._renderer.html(fetched.url)
         # validators of the empty shell don't cover the content that scripts load
         made = replace(fetched, body=html.encode(), media_type="text/html", charset="utf-8", etag="", last_modified="")
@@ -84,7 +84,7 @@ class DocumentReader:
     async def _html(self, url: str) -> Document | None:
         """The HTML form of a page whose Markdown was read; None where it has none."""
         try:
-            fetched = await self.fetcher.get(Wanted(url, accept=ACCEPT_HTML))
+            fetched = await self.fetcher.get(PageRequest(url, accept=ACCEPT_HTML))
             made = await self.workers.run(document, fetched, self._words)
         except (PageError, ConversionError):
             return None

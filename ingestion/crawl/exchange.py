@@ -37,7 +37,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageRequest:
     """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
 
     url: str
@@ -51,16 +51,19 @@ class Wanted:
     @property
     def headers(self) -> dict[str, str]:
         """Request headers."""
-        told = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        headers = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         # a site may give a validator that no header can carry
-        return {name: value for name, value in told.items() if value and value.isascii()}
+        return {name: value for name, value in headers.items() if value and value.isascii()}
 
 
 def linked_markdown(header: str) -> str:
     """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty where there is none."""
     for target, written in _LINK.findall(header):
-        told = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
-        if "alternate" in told.get("rel", "").lower().split() and told.get("type", "").lower() == "text/markdown":
+        parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
+        if (
+            "alternate" in parameters.get("rel", "").lower().split()
+            and parameters.get("type", "").lower() == "text/markdown"
+        ):
             return str(target).strip()
     return ""
 

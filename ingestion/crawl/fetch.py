@@ -18,9 +18,9 @@ import stamina
 
 from app.core.settings import Settings
 from ingestion.crawl.body import ACCEPT_ENCODING, read_body
-from ingestion.crawl.exchange import Fetched, Wanted, linked_markdown, refuses_ai_input
+from ingestion.crawl.exchange import Fetched, PageRequest, linked_markdown, refuses_ai_input
 from ingestion.crawl.guard import AddressRefused, Guard
-from ingestion.crawl.moment import moment
+from ingestion.crawl.http_date import parse_date
 from ingestion.crawl.pace import Pace
 from ingestion.crawl.robots import Robots, read_robots
 from ingestion.crawl.transport import CrawlTransport
@@ -106,12 +106,12 @@ class Fetcher:
         """True for a web address on an allowed host."""
         try:
             name = host(url)
-            told = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
-            return urlsplit(url).scheme in ("http", "https") and told
+            allowed = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+            return urlsplit(url).scheme in ("http", "https") and allowed
         except ValueError:  # no address at all
             return False
 
-    def slow_down(self, url: str, parallel: int | None, delay: float | None) -> None:
+    def set_pace(self, url: str, parallel: int | None, delay: float | None) -> None:
         """Ask the address's host at another pace than the settings say; None leaves it as it is."""
         if origin(url) not in self._paces:
             settings = self.settings
@@ -126,7 +126,7 @@ class Fetcher:
                 self._robots[key] = await self._read_robots(key)
         return self._robots[key]
 
-    async def get(self, wanted: Wanted) -> Fetched:
+    async def get(self, wanted: PageRequest) -> Fetched:
         """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
         at, passed = wanted.url, list[str]()
         while True:
@@ -139,14 +139,14 @@ class Fetcher:
             if len(passed) > MAX_REDIRECTS or at in passed:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
 
-    async def part(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
+    async def subresource(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
         """What a browser asks for to make a page, of any status and type, after redirects. Raises `PageError`."""
         for _ in range(MAX_REDIRECTS):
             if not self.allows(url):
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
-            told = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
+            stream = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
             try:
-                async with asyncio.timeout(self.settings.crawl_timeout), told as response:
+                async with asyncio.timeout(self.settings.crawl_timeout), stream as response:
                     if response.status_code not in MOVED:
                         return response, await read_body(response, self.settings.crawl_max_bytes)
                 url = urljoin(url, response.headers.get("location", ""))
@@ -161,7 +161,7 @@ class Fetcher:
                 raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
         raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
 
-    async def _check(self, url: str, wanted: Wanted) -> None:
+    async def _check(self, url: str, wanted: PageRequest) -> None:
         if not self.allows(url):
             raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
         if self._silent[origin(url)] >= SILENT_PAGES:
@@ -174,7 +174,7 @@ class Fetcher:
         if not rules.allows(url):
             raise PageSkipped("robots.txt forbids it")
 
-    async def _with_retries(self, url: str, wanted: Wanted) -> Fetched | str:
+    async def _with_retries(self, url: str, wanted: PageRequest) -> Fetched | str:
         def again(error: Exception) -> bool | float:
             if not isinstance(error, _TryAgainError):
                 return False
@@ -198,7 +198,7 @@ class Fetcher:
             raise PageError(f"{error}, {ATTEMPTS} times", error.status) from error
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
-    async def _once(self, url: str, wanted: Wanted) -> Fetched | str:
+    async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
         """One request: the answer, or the address it sends us to."""
         limit = self.settings.crawl_timeout
         try:
@@ -217,7 +217,7 @@ class Fetcher:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 
-    async def _read(self, response: httpx.Response, url: str, wanted: Wanted) -> Fetched | str:
+    async def _read(self, response: httpx.Response, url: str, wanted: PageRequest) -> Fetched | str:
         status, headers = response.status_code, response.headers
         if status in MOVED and headers.get("location"):
             return urljoin(url, headers["location"]).partition("#")[0]
@@ -251,7 +251,7 @@ class Fetcher:
         )
 
     async def _read_robots(self, site: str) -> Robots:
-        wanted = Wanted(f"{site}/robots.txt", types=None, robots=False)
+        wanted = PageRequest(f"{site}/robots.txt", types=None, robots=False)
         try:
             answer = await self.get(wanted)
         except PageSkipped:  # too big, or moved to a host that isn't ours: none of its own
@@ -266,7 +266,7 @@ class Fetcher:
         return rules
 
     def _pace(self, url: str) -> Pace:
-        self.slow_down(url, None, None)
+        self.set_pace(url, None, None)
         return self._paces[origin(url)]
 
 
@@ -274,5 +274,5 @@ def retry_after(value: str) -> float | None:
     """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
         return float(value)
-    until = moment(value)
+    until = parse_date(value)
     return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())

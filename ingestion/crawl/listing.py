@@ -20,7 +20,7 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
     for source in sources:
         if not source.directory:
             fetcher.allow([source.url], source.hosts)
-            fetcher.slow_down(source.url, source.parallel, source.delay)
+            fetcher.set_pace(source.url, source.parallel, source.delay)
     read = [await _one(source, fetcher, workers) for source in sources]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}

@@ -31,8 +31,8 @@ class Robots:
     @property
     def delay(self) -> float:
         """Seconds between two requests that the host asks for, capped; 0 when it asks for none."""
-        told = self.rules.crawl_delay(self.agent) if self.rules is not None else None
-        return min(max(0.0, float(told or 0.0)), LONGEST_DELAY)  # in this order NaN is none
+        delay = self.rules.crawl_delay(self.agent) if self.rules is not None else None
+        return min(max(0.0, float(delay or 0.0)), LONGEST_DELAY)  # in this order NaN is none
 
     @property
     def sitemaps(self) -> tuple[str, ...]:

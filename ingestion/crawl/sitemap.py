@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
-from ingestion.crawl.exchange import Fetched, Wanted
+from ingestion.crawl.exchange import Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+from ingestion.crawl.sitemap_parse import MAX_BYTES, NotASitemap, ParsedSitemap, parse_sitemap
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import ConversionError, PageError
 from ingestion.sources import Source
@@ -75,7 +75,7 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
         return found
     for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
         try:
-            await fetcher.get(Wanted(guess, types=None, max_bytes=MAX_BYTES, robots=False))
+            await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
         except PageError:
             continue
         return [guess]
@@ -86,7 +86,7 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
 
 async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
     try:
-        return await fetcher.get(Wanted(url, types=None, max_bytes=MAX_BYTES, robots=False))
+        return await fetcher.get(PageRequest(url, types=None, max_bytes=MAX_BYTES, robots=False))
     except PageError as error:
         raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
 
@@ -98,7 +98,7 @@ async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> 
             parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
         else:
             parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
-    except (NoSitemap, ConversionError) as error:
+    except (NotASitemap, ConversionError) as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
     if not parsed.whole:

@@ -103,7 +103,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await self._backend.sleep(seconds)
 
 
-class _Straight(httpx.AsyncHTTPTransport):
+class _DirectTransport(httpx.AsyncHTTPTransport):
     """httpx's own transport, with its errors and its streams, on connections of ours."""
 
     def __init__(self, guard: Guard) -> None:
@@ -132,7 +132,7 @@ class CrawlTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._straight = _Straight(guard)
+        self._direct = _DirectTransport(guard)
         self._proxies = {
             scheme: _proxied(address)
             for scheme, address in urllib.request.getproxies().items()
@@ -144,11 +144,11 @@ class CrawlTransport(httpx.AsyncBaseTransport):
         url = request.url
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
         if proxy is None or urllib.request.proxy_bypass(url.host):
-            return await self._straight.handle_async_request(request)
+            return await self._direct.handle_async_request(request)
         self._guard.check_unresolved(url.host, url.port or _PORTS.get(url.scheme, 0))
         return await proxy.handle_async_request(request)
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        for transport in (self._straight, *self._proxies.values()):
+        for transport in (self._direct, *self._proxies.values()):
             await transport.aclose()

@@ -30,17 +30,19 @@ ReadOld = Callable[[str], Awaitable[Page | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What is remembered of a text; its gist are the words without addresses and numbers, where it may be asked for."""
+    """What is remembered of a text; its fingerprint are the words without addresses and numbers, where it may be asked for."""
 
     hash: str
     length: int
     begin: str
-    gist: int = 0
+    fingerprint: int = 0
 
     @classmethod
-    def of(cls, page: Page, *, with_gist: bool = True) -> _Text:
-        gist = hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_gist else 0
-        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], gist)
+    def of(cls, page: Page, *, with_fingerprint: bool = True) -> _Text:
+        fingerprint = (
+            hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_fingerprint else 0
+        )
+        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], fingerprint)
 
 
 @dataclass
@@ -60,8 +62,8 @@ class LossCheck:
 
     def put(self, page: Page) -> None:
         """The draft has this page with its Markdown."""
-        # only a page that is known can have lost its text, and finding the gist takes as long as fetching
-        self._texts[page.url] = _Text.of(page, with_gist=page.url in self._urls)
+        # only a page that is known can have lost its text, and finding the fingerprint takes as long as fetching
+        self._texts[page.url] = _Text.of(page, with_fingerprint=page.url in self._urls)
 
     async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld) -> list[str]:
         """Why a run with these pages should not be published; empty when it may be.
@@ -98,13 +100,13 @@ class LossCheck:
         before = {page.url: _Text.of(page) for page in [await read_old(url) for url in sorted(changed)] if page}
         said: dict[int, set[int]] = defaultdict(set)
         for url, old in before.items():
-            said[self._texts[url].gist].add(old.gist)
+            said[self._texts[url].fingerprint].add(old.fingerprint)
         lost: dict[str, str] = {}
         for url, old in before.items():
             now = self._texts[url]
             if old.length >= LEAST_LENGTH and now.length * COLLAPSED < old.length:
                 lost[url] = f"hardly a text left ({now.begin!r})"
-            elif len(said[now.gist]) > 1:
+            elif len(said[now.fingerprint]) > 1:
                 lost[url] = f"the same text as others now ({now.begin!r})"
         return lost
 
@@ -126,7 +128,7 @@ class LossCheck:
         missing = [page.url for page in pages if page.url in lost]
         if len(missing) <= 1 or 100 * len(missing) <= self.settings.max_lost * len(pages):
             return ""
-        why = "; ".join(_told(Counter(lost[url] for url in missing)))
+        why = "; ".join(_most_common(Counter(lost[url] for url in missing)))
         return (
             f"{len(missing)} of {len(pages)} pages of {name} would be lost: {why} "
             f"(the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
@@ -137,7 +139,7 @@ class LossCheck:
         asked = len(failed) + sum(1 for page in pages if page.read)
         if len(failed) <= 1 or 100 * len(failed) <= self.settings.max_failed * asked:
             return []
-        why = "; ".join(_told(Counter(failed)))
+        why = "; ".join(_most_common(Counter(failed)))
         limit = f"the limit is {self.settings.max_failed} %, DOCS_MAX_FAILED"
         return [f"{len(failed)} of {asked} pages could not be read: {why} ({limit})"]
 
@@ -153,7 +155,7 @@ class LossCheck:
         return []
 
 
-def _told(reasons: Counter[str]) -> Iterator[str]:
+def _most_common(reasons: Counter[str]) -> Iterator[str]:
     for reason, count in reasons.most_common(SHOWN):
         yield f"{reason} ({count})"
     if len(reasons) > SHOWN:

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import STACKED, Piece
-from ingestion.split.bounds import Part, Room, bounds
+from ingestion.split.bounds import Limits, Part, bounds
 from ingestion.split.chunks import make_chunks, with_neighbours
 from ingestion.split.tokens import small_pieces
 
@@ -51,7 +51,7 @@ class SemanticSplitter:
         found, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
         costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
         parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
-        groups = [found[first:last] for first, last in bounds(parts, Room(self.most, self.least, shortness=3.0))]
+        groups = [found[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))]
         return with_neighbours(make_chunks(page, groups), self.context, across_headings=True)
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:

@@ -20,7 +20,7 @@ from app.models.base import CallOptions
 from app.text.fences import blocks
 from ingestion.convert.language import detect, prose
 from ingestion.language_tags import primary_language
-from ingestion.split.faithful import lost
+from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
 
 PART = 2000
@@ -99,7 +99,7 @@ class Translator:
         for _ in range(TRIES):
             # what was left out is told as a term that stays as it is
             translated = await self._ask(inner, source, target, [*terms, *((word, word) for word in missing)])
-            missing = lost(inner, translated, names)
+            missing = missing_parts(inner, translated, names)
             if not missing:
                 start = text.index(inner)
                 return text[:start] + translated + text[start + len(inner) :]

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.crawl.exchange import Wanted
+from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.guard import AddressRefused, Guard, is_public
 from ingestion.errors import PageError, PageSkipped
@@ -104,7 +104,7 @@ async def test_a_redirect_to_an_internal_address_is_refused(site: LocalSite, led
     """In whatever form it is written, and although the same machine may be read under the name that was given."""
     site.put("/a", "", status=302, headers={"Location": f"http://{internal}:9200/secret"})
     with pytest.raises(PageError, match=r"DOCS_CRAWL_ALLOW|Invalid IPv4 address"):
-        await led.get(Wanted(f"{site.url}/a", robots=False))
+        await led.get(PageRequest(f"{site.url}/a", robots=False))
 
 
 async def test_a_name_that_pages_bring_may_not_lead_inside(site: LocalSite) -> None:
@@ -114,7 +114,7 @@ async def test_a_name_that_pages_bring_may_not_lead_inside(site: LocalSite) -> N
         site.put("/a", "", status=302, headers={"Location": f"http://evil.example.test:{port(site)}/secret"})
         site.put("/secret", "secret")
         with pytest.raises(PageSkipped, match=r"evil\.example\.test leads to 127\.0\.0\.1"):
-            await fetcher.get(Wanted(f"{site.url}/a", robots=False))
+            await fetcher.get(PageRequest(f"{site.url}/a", robots=False))
     assert names.asked == ["evil.example.test"]
     assert site.statuses("/secret") == []
 
@@ -124,7 +124,7 @@ async def test_a_name_that_changes_between_two_answers_gains_nothing(site: Local
     names = Names(docs_example_test=["127.0.0.1", "169.254.169.254"])
     async with fetcher_for(f"http://docs.example.test:{port(site)}/", names=names) as fetcher:
         site.put("/a", "<p>x")
-        got = await fetcher.get(Wanted(f"http://docs.example.test:{port(site)}/a", robots=False))
+        got = await fetcher.get(PageRequest(f"http://docs.example.test:{port(site)}/a", robots=False))
     assert got.body == b"<p>x"
     assert names.asked == ["docs.example.test"]
     assert site.log[-1][2]["Host"] == f"docs.example.test:{port(site)}"
@@ -172,7 +172,7 @@ async def test_a_host_on_the_allow_list_is_followed(site: LocalSite) -> None:
     async with fetcher_for(site.url, names=names, allow=[target]) as fetcher:
         site.put("/a", "", status=302, headers={"Location": f"http://{target}/b"})
         site.put("/b", "<p>x")
-        assert (await fetcher.get(Wanted(f"{site.url}/a"))).url == f"http://{target}/b"
+        assert (await fetcher.get(PageRequest(f"{site.url}/a"))).url == f"http://{target}/b"
 
 
 async def test_the_next_address_is_tried_and_an_unknown_name_is_an_error(site: LocalSite) -> None:
@@ -181,9 +181,9 @@ async def test_the_next_address_is_tried_and_an_unknown_name_is_an_error(site: L
     address = f"http://docs.example.test:{port(site)}"
     async with fetcher_for(address, "http://nowhere.example.test/", names=names) as fetcher:
         site.put("/a", "<p>x")
-        assert (await fetcher.get(Wanted(f"{address}/a", robots=False))).status == 200
+        assert (await fetcher.get(PageRequest(f"{address}/a", robots=False))).status == 200
         with pytest.raises(PageError, match=r"nowhere\.example\.test is not known"):
-            await fetcher.get(Wanted("http://nowhere.example.test/", robots=False))
+            await fetcher.get(PageRequest("http://nowhere.example.test/", robots=False))
 
 
 async def test_tls_goes_on_with_the_name() -> None:
@@ -200,7 +200,7 @@ async def test_tls_goes_on_with_the_name() -> None:
     address = f"https://docs.example.test:{server.sockets[0].getsockname()[1]}/"
     async with server, fetcher_for(address, names=Names(docs_example_test=["127.0.0.1"])) as fetcher:
         with pytest.raises(PageError):
-            await fetcher.get(Wanted(address, robots=False))
+            await fetcher.get(PageRequest(address, robots=False))
         await got.wait()
     assert b"docs.example.test" in hello
 
@@ -214,10 +214,10 @@ async def test_a_proxy_of_the_environment_is_used(site: LocalSite, monkeypatch: 
     async with fetcher_for("http://docs.example.test/", straight, names=names, patterns=["*"]) as fetcher:
         site.put("http://docs.example.test/a", "<p>by proxy")
         site.put("/a", "<p>straight")
-        assert (await fetcher.get(Wanted("http://docs.example.test/a", robots=False))).body == b"<p>by proxy"
-        assert (await fetcher.get(Wanted(f"{straight}/a", robots=False))).body == b"<p>straight"
+        assert (await fetcher.get(PageRequest("http://docs.example.test/a", robots=False))).body == b"<p>by proxy"
+        assert (await fetcher.get(PageRequest(f"{straight}/a", robots=False))).body == b"<p>straight"
         with pytest.raises(PageSkipped, match="0x7f000001"):
-            await fetcher.get(Wanted("http://0x7f000001/a", robots=False))
+            await fetcher.get(PageRequest("http://0x7f000001/a", robots=False))
     assert names.asked == ["straight.example.test"]
 
 

@@ -17,7 +17,7 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.exchange import Wanted
+from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher
 from ingestion.errors import PageError
 from ingestion.report import PageReport
@@ -285,7 +285,7 @@ async def test_servers_that_break_off_are_told(site: LocalSite) -> None:
         }
         for name, message in expected.items():
             with pytest.raises(PageError, match=message):
-                await fetcher.get(Wanted(f"{url}/{name}", robots=False))
+                await fetcher.get(PageRequest(f"{url}/{name}", robots=False))
     await asyncio.gather(*(task for task in handlers if task), return_exceptions=True)
 
 
@@ -356,7 +356,7 @@ async def test_waits_that_a_server_asks_for_are_capped(site: LocalSite, monkeypa
         site.answers[f"/{number}"] = lambda answers=answers: next(answers)
         async with Fetcher(Settings.load(None, crawl_timeout=2), retry_wait=0.001) as fetcher:
             fetcher.allow([site.url])
-            got = await asyncio.wait_for(fetcher.get(Wanted(f"{site.url}/{number}", robots=False)), 5)
+            got = await asyncio.wait_for(fetcher.get(PageRequest(f"{site.url}/{number}", robots=False)), 5)
         assert got.body == b"<p>there"
 
 
@@ -372,11 +372,11 @@ async def test_a_source_has_its_own_pace(site: LocalSite) -> None:
 
     async with Fetcher(Settings.load(None, crawl_parallel=8, crawl_timeout=5)) as fetcher:
         fetcher.allow([site.url])
-        fetcher.slow_down(site.url, 2, None)
+        fetcher.set_pace(site.url, 2, None)
 
         async def get(n: int) -> None:
             nonlocal under_way
-            await fetcher.get(Wanted(f"{site.url}/{n}", robots=False))
+            await fetcher.get(PageRequest(f"{site.url}/{n}", robots=False))
             under_way -= 1
 
         for n in range(8):

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import SettingsError, SitemapError
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap_parse import NoSitemap, parse_sitemap
+from ingestion.crawl.sitemap_parse import NotASitemap, parse_sitemap
 from ingestion.entry import Listing
 from ingestion.sources import as_sources
 from tests.ingestion.local_site import LocalSite, list_sources
@@ -70,7 +70,7 @@ def test_forms_of_a_sitemap(body: str | bytes, expected: list[str]) -> None:
 )
 def test_what_is_no_sitemap(body: str | bytes) -> None:
     """A soft 404, another XML, nothing, prose, JSON and a broken gzip are named as such."""
-    with pytest.raises(NoSitemap):
+    with pytest.raises(NotASitemap):
         urls(body)
 
 
@@ -83,14 +83,14 @@ def test_hostile_xml_is_harmless(tmp_path) -> None:
     layers = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE x [<!ENTITY l0 "lol">{layers}]><urlset><url><loc>https://docs.example.org/&l11;</loc></url></urlset>'
     began = time.monotonic()
-    with contextlib.suppress(NoSitemap):
+    with contextlib.suppress(NotASitemap):
         assert "lol" not in "".join(urls(bomb))
     assert time.monotonic() - began < 2
 
 
 def test_a_gzip_bomb_is_refused() -> None:
     """What unpacks to more than the protocol allows isn't read."""
-    with pytest.raises(NoSitemap, match="larger than"):
+    with pytest.raises(NotASitemap, match="larger than"):
         urls(gzip.compress(b"\n" * (51 * 1024 * 1024)))
 
 

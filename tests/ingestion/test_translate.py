@@ -15,7 +15,7 @@ from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
-from ingestion.split.faithful import lost
+from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
 from ingestion.split.translate import Translator, open_translator
 from tests.fake_llm import FakeLLM, Reply, fake_llm
@@ -277,7 +277,7 @@ async def test_a_fence_around_the_answer_is_taken_off(index: Index) -> None:
 )
 def test_what_a_translation_must_have(original: str, translation: str, missing: list[str]) -> None:
     """Code, addresses, numbers, cells, and names that stay as they are."""
-    assert lost(original, translation, ["MetaCentrum"] if "MetaCentrum" in original else []) == missing
+    assert missing_parts(original, translation, ["MetaCentrum"] if "MetaCentrum" in original else []) == missing
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ _MOUNTS = (
 )
 
 
-class MadeByScript(ConversionError):
+class NeedsJavaScript(ConversionError):
     """A page without text of its own: a browser would make it."""
 
 
@@ -26,5 +26,5 @@ def needs_script(page: lxml.html.HtmlElement, asks: str) -> bool:
     if not page.xpath("//script[@src or not(@type) or contains(@type, 'javascript') or @type='module']"):
         return False
     words = sum(len(re.findall(r"\w+", text)) for text in page.xpath(_SEEN_TEXT))
-    told = " ".join(page.xpath("//body//text()"))
-    return words == 0 or bool(page.xpath(_MOUNTS)) or re.search(asks, told, re.IGNORECASE) is not None
+    text = " ".join(page.xpath("//body//text()"))
+    return words == 0 or bool(page.xpath(_MOUNTS)) or re.search(asks, text, re.IGNORECASE) is not None

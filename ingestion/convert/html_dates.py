@@ -39,25 +39,25 @@ def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
         date = (element.get("datetime") or "").strip()
         if not date:
             continue
-        told = _told(element)
-        if re.search(words.updated, told, re.IGNORECASE):
+        context = _context(element)
+        if re.search(words.updated, context, re.IGNORECASE):
             modified = modified or date
-        elif re.search(words.published, told, re.IGNORECASE) or element.get("pubdate") is not None:
+        elif re.search(words.published, context, re.IGNORECASE) or element.get("pubdate") is not None:
             published = published or date
     return published, modified
 
 
-def _told(element: lxml.html.HtmlElement) -> str:
+def _context(element: lxml.html.HtmlElement) -> str:
     """What the element and a few around it are called, and the words next to it."""
-    told = [element.get("itemprop") or ""]
+    parts = [element.get("itemprop") or ""]
     around = element
     for _ in range(_LEVELS + 1):
-        told.append(" ".join((around.get("class") or "", around.get("id") or "")))
+        parts.append(" ".join((around.get("class") or "", around.get("id") or "")))
         texts = list(islice(around.itertext(), _TEXTS + 1))
         words = " ".join("".join(texts).split())
         if len(words) <= _NEAR and len(texts) <= _TEXTS:
-            told.append(words)
+            parts.append(words)
         around = around.getparent()
         if around is None or around.tag in ("body", "main", "article"):
             break
-    return " ".join(told)
+    return " ".join(parts)

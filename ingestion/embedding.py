@@ -28,14 +28,14 @@ class BatchEmbedder:
     async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
         """A vector for each chunk by its id, and for the summary of each page that has one by the page's address.
 
-        The first failing call ends the others; its `ModelError` comes out.
+        The first failing call cancels the others and raises its `ModelError`.
         """
         texts = {chunk.id: chunk.embedded_text for chunk in chunks}
         texts |= {page.url: page.summary_text for page in pages if page.summary_text}
         return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, in their order. The first failing call ends the others; its `ModelError` comes out."""
+        """A vector for each text, in their order. The first failing call cancels the others and raises its `ModelError`."""
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:

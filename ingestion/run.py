@@ -67,7 +67,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     rebuild: bool = False,
     wait: float = 0.0,
 ) -> Report:
-    """Bring the index in line with what the sources list, in one atomic step, and say what was done.
+    """Update the index to what the sources list, in one atomic step.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
     stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
@@ -92,14 +92,14 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
                 ask = True  # the embedder's name is the same, its vectors aren't: a rebuild, then
             except StoreBusy:
                 if time.monotonic() >= until:
-                    raise  # else another run wrote while this one read: what it read is compared anew
+                    raise  # another run has written meanwhile: compare with its result
     finally:
         request.progress.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a run is asked to do; see `ingest`."""
+    """The arguments of `ingest`."""
 
     sites: Sequence[str | Source]
     store: Store
@@ -113,7 +113,7 @@ class _Request:
     rebuild: bool
 
     async def run(self, *, ask: bool, until: float) -> Report:
-        """One try, begun until then. With `ask` the embedder tells how long its vectors are, else the live index does."""
+        """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
@@ -150,7 +150,7 @@ class _Request:
         return report
 
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
-        """A draft, and what can't be read of the live index: then the draft begins with nothing."""
+        """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await _damage(self.store)
         if self.rebuild or damage:
             return await self._draft(ask=True, rebuild=True, until=until), damage
@@ -188,7 +188,7 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
 
 
 def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None:
-    """What is known of a run as soon as it ends, also by an error."""
+    """Complete the report at the end of a run, also after an error."""
     reader, embedder = processor.reader, processor.writer.embedder
     report.pages = [processor.duplicates.reported(page) for page in report.pages]
     report.warnings, report.summary_calls = _warnings(client, reader.documents.notes), reader.chunker.summary_calls
@@ -196,7 +196,7 @@ def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None
 
 
 async def _damage(store: Store) -> str:
-    """What can't be read of the live index; empty where there is none. Raises `StoreUnavailable`."""
+    """The damage of the live index; empty without any. Raises `StoreUnavailable`."""
     try:
         await check_readable(await store.live())
     except NoIndex:
@@ -222,7 +222,7 @@ def _known(baseline: Baseline, sources: Sequence[Source], settings: Settings) ->
 
 
 def _covered(baseline: Baseline, sources: Sequence[Source], listed: Listing, settings: Settings) -> list[Page]:
-    """Pages that these sources brought: whose loss would be this run's doing."""
+    """Pages that earlier runs read from these sources, so that this run can lose them."""
     return [page for page in _known(baseline, sources, settings) if page.source in listed.sources]
 
 
@@ -243,7 +243,7 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """All that one run works with."""
+    """The parts of one run."""
 
     draft: Draft
     baseline: Baseline
@@ -253,7 +253,7 @@ class _Run:
     progress: Progress
 
     async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
-        """Read the entries, remove what `gone` then names, and publish. Raises `NotPublished`."""
+        """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
         await self.processor.run(entries)
         _require_pages(self.report)
@@ -275,7 +275,7 @@ class _Run:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
                 + "".join(f"  {reason}\n" for reason in self.report.refused)
-                + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
+                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use --force.",
                 report=self.report,
             )
 

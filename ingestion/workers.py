@@ -1,4 +1,4 @@
-"""Where pages are converted: in processes with limits, so that a page can end nothing but its own conversion."""
+"""Processes with limits of time and memory, in which pages are parsed: a hostile page fails alone."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Result = TypeVar("Result")
 
 SECONDS = 10.0
 SECONDS_PER_MB = 10.0
-"""How long a call may compute: converting is linear, so a page may take longer only where there is more of it."""
+"""The CPU time of a call. Converting takes linear time, so the limit grows with the size of the page."""
 
 _WALL_CLOCK_FACTOR = 15
-"""How many times as long it may take: the machine has other work too, and what waits doesn't compute."""
+"""The limit of elapsed time, as a multiple of the limit of CPU time: other programs may use the CPU meanwhile."""
 
 MEMORY = 1 << 30
-"""Bytes that a process may have as its own data: 20 times what the largest page of most sites needs."""
+"""The limit of a process's own memory in bytes: 20 times the need of the largest page of most sites."""
 
 _START = 60.0
 _GARBAGE = 50_000
-"""Objects made before garbage is looked for: a call's own are gone soon anyway."""
+"""Allocated objects between two garbage collections; most are freed at the end of a call anyway."""
 
 _MOST_PROCESSES = 4
 _NICE = 5
@@ -47,7 +47,7 @@ _TIME_OVER = "SIGPROF"
 
 
 def processes() -> int:
-    """How many convert at most. They give way to other programs, so a service on the same machine keeps answering."""
+    """The number of worker processes. They run at low priority, so that a service on the same machine stays fast."""
     return min(_MOST_PROCESSES, os.cpu_count() or 1)
 
 
@@ -73,7 +73,7 @@ class Workers:
             self._idle.put_nowait(worker)
 
     async def __aenter__(self) -> Self:
-        """Nothing starts before the first call: a run in which no page changed needs no process."""
+        """Processes start with the first calls, because a run without changes needs none."""
         if "forkserver" in multiprocessing.get_all_start_methods():
             multiprocessing.forkserver.set_forkserver_preload(_PRELOADED)
         return self
@@ -125,7 +125,7 @@ class _Worker:
                 ) from None
             return self.call(task)
         if isinstance(result, MemoryError):
-            self._stop()  # what it holds by now is left to the system
+            self._stop()  # the system frees its memory
             if tried_before:
                 return self.call(task)
             raise ConversionError(f"needs more than {self.memory // 2**20:,} MB of memory to be converted")
@@ -134,9 +134,9 @@ class _Worker:
         raise result
 
     def end(self) -> None:
-        """Stop the process, whatever it does, and start none again."""
+        """Kill the process and never start another one."""
         self._ended = True
-        with contextlib.suppress(AttributeError, ValueError):  # none yet, or closed just now
+        with contextlib.suppress(AttributeError, ValueError):  # not started, or already closed
             self._process.kill()  # type: ignore[union-attr]
 
     def _once(self, task: bytes) -> tuple[bool, Any]:
@@ -179,7 +179,7 @@ class _Worker:
         )
 
     def _stop(self, wait: float = 0.0) -> str:
-        """End the process, and say how it ended by itself within so many seconds."""
+        """Kill the process, after waiting for `wait` seconds, and return how it ended."""
         process, pipe, self._process, self._pipe, self._calls = self._process, self._pipe, None, None, 0
         if pipe is not None:
             pipe.close()
@@ -196,7 +196,7 @@ class _Worker:
 def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     """The work of a process: one call after the other until the other end is closed."""
     _limit(memory)
-    gc.freeze()  # what was imported stays, so it need not be searched for garbage again and again
+    gc.freeze()  # imported modules stay, so the garbage collector can ignore them
     gc.set_threshold(_GARBAGE)
     pipe.send_bytes(_READY)
     while True:
@@ -253,7 +253,7 @@ def _limit(memory: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A killed program can't stop its processes, and one of them may be in a call that never ends."""
+    """End this process with its parent, which can't stop it when it is killed itself."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

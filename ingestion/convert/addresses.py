@@ -1,4 +1,4 @@
-"""Which address readers are sent to for a page: its own, where it moved, or the one that it names as canonical."""
+"""The address of a page for readers: its own, the target of a redirect, or its canonical one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _Claim:
 
 @dataclass
 class Addresses:
-    """The addresses given out in a run. `listed` are those of all entries, `states` the pages of the index.
+    """The addresses that a run assigns. `listed` are those of all entries, `states` the pages of the index.
 
-    A canonical address counts when it is on the page's host, isn't listed itself, and is named by one text only: a
-    site that names its home page everywhere must not lose all other pages.
+    A canonical address is used when it is on the page's host, is not listed itself, and only one text names it:
+    a site that names its home page everywhere must not lose all other pages.
     """
 
     listed: frozenset[str]
@@ -33,7 +33,7 @@ class Addresses:
     _disputed: set[str] = field(default_factory=set)
 
     def conflict(self, entry: Entry, fetched: Fetched, collection: str) -> str:
-        """Why a page that moved, or whose address is another collection's, isn't indexed under it."""
+        """Why the page can't be indexed under its address: another page or collection has it. Empty when it can."""
         url = _arrived(entry, fetched)
         if fetched.redirects:
             if url != entry.address and url in self.listed:
@@ -46,7 +46,7 @@ class Addresses:
         return ""
 
     def addressed(self, entry: Entry, fetched: Fetched, read: Document) -> Fetched:
-        """The download as if it came from the address that readers are sent to."""
+        """The download as if it came from the address for readers."""
         url = _arrived(entry, fetched)
         url = self._canonical(entry, url, read) or url
         if url == public_url(fetched.url if fetched.redirects else entry.url):

@@ -1,4 +1,4 @@
-"""Anchors of raw Markdown: rules_of_site once per site, by comparing a page's HTML with the rules that generators follow."""
+"""Anchors of raw Markdown. The rule of a site is found once, by comparing a page's HTML with the rules of generators."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ingestion.workers import Workers
 
 AnchorMode = Literal["auto", "github", "mkdocs", "none"]
 FEWEST = 2
-"""Headings that an HTML page must have in common with its Markdown to teach anything."""
+"""Headings that an HTML page and its Markdown must share for a comparison."""
 
 PROBES = 3
-"""HTML pages probed for per site at most: the first one may have no headings on which the rules differ."""
+"""HTML pages fetched per site at most: on the first one, all rules may agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRules:
-    """Rules that all ids seen so far follow, and levels of headings whose ids were seen to follow them or to be missing."""
+    """The rules that fit all ids seen so far, and the levels of headings with and without ids."""
 
     rules: tuple[str, ...]
     levels: frozenset[int] = frozenset()
@@ -41,11 +41,11 @@ class SiteRules:
         ]
 
     def unsure(self, headings: Sequence[Heading]) -> bool:
-        """True when another page's HTML could tell more of these headings."""
+        """True when the rules differ on these headings, so that another HTML page could decide."""
         return len({tuple(made) for made in self.slugs(headings).values()}) > 1
 
     def slugs(self, headings: Sequence[Heading]) -> Mapping[str, list[str]]:
-        """What each rule makes of the headings; a title without an id doesn't count among equal ones."""
+        """The slugs of the headings by rule."""
         return _by_rule(self.rules, headings, titled=1 in self.levels)
 
     def _has_ids(self, level: int) -> bool:
@@ -54,21 +54,21 @@ class SiteRules:
         return level not in self.without_ids
 
 
-def learn(rules_of_site: SiteRules, raw: Sequence[Heading], html: Sequence[Heading]) -> SiteRules | None:
-    """What is known after comparing one page's two forms; None when they have too little in common to tell."""
+def learn(known: SiteRules, raw: Sequence[Heading], html: Sequence[Heading]) -> SiteRules | None:
+    """The rules after comparing both forms of a page; None when they share too few headings."""
     pairs = _paired(raw, html)
     seen = [at for at, other in pairs.items() if other.anchor]
     if len(seen) < FEWEST:
         return None
-    made = _by_rule(rules_of_site.rules, raw, titled=any(raw[at].level == 1 for at in seen))
-    rules = tuple(rule for rule in rules_of_site.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
+    made = _by_rule(known.rules, raw, titled=any(raw[at].level == 1 for at in seen))
+    rules = tuple(rule for rule in known.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
     levels = frozenset(raw[at].level for at in seen)
     without_ids = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
-    return SiteRules(rules, (rules_of_site.levels | levels) - without_ids, rules_of_site.without_ids | without_ids)
+    return SiteRules(rules, (known.levels | levels) - without_ids, known.without_ids | without_ids)
 
 
 def _by_rule(rules: Sequence[str], headings: Sequence[Heading], *, titled: bool) -> Mapping[str, list[str]]:
-    """Slugs of the headings; one that says its own id takes no part, and unless `titled` neither does the title."""
+    """Slugs of the headings, except of those with ids of their own and, unless `titled`, of the title."""
     open_ = [at for at, heading in enumerate(headings) if not heading.anchor and (titled or heading.level > 1)]
     made: dict[str, list[str]] = {}
     for rule in rules:
@@ -101,12 +101,12 @@ def _alike(headings: Sequence[Heading]) -> defaultdict[tuple[int, str], list[int
 
 @dataclass
 class Anchors:
-    """Gives anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, None where there is none."""
+    """Adds anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, or None."""
 
     mode: AnchorMode
     html: Callable[[str], Awaitable[Document | None]]
     workers: Workers
-    _learnt: dict[str, SiteRules] = field(default_factory=dict)
+    _rules: dict[str, SiteRules] = field(default_factory=dict)
     _probed: dict[str, int] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
@@ -119,16 +119,16 @@ class Anchors:
             return read
         if self.mode == "auto":
             async with self._locks.setdefault(site, asyncio.Lock()):
-                rules_of_site = await self._ask(headings, site, url)
+                rules = await self._ask(headings, site, url)
         else:
-            rules_of_site = SiteRules((self.mode,), levels=frozenset({1}))
-        if not rules_of_site.rules:
+            rules = SiteRules((self.mode,), levels=frozenset({1}))
+        if not rules.rules:
             return read
-        return await self.workers.run(_marked, read, headings, rules_of_site)
+        return await self.workers.run(_marked, read, headings, rules)
 
     async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> SiteRules:
-        """What is known of the site, after reading this page's HTML where that can tell more."""
-        known = self._learnt.get(site)
+        """The rules of the site, after reading this page's HTML where that can decide between them."""
+        known = self._rules.get(site)
         probed = self._probed.get(site, 0)
         teachable = len([heading for heading in headings if not heading.anchor]) >= FEWEST
         if teachable and probed < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
@@ -137,7 +137,7 @@ class Anchors:
             if document is not None:
                 known = await self.workers.run(_learn, known, headings, document.markdown) or known
             if known is not None:
-                self._learnt[site] = known
+                self._rules[site] = known
         return known or SiteRules(())
 
 
@@ -145,9 +145,9 @@ def _learn(known: SiteRules | None, headings: Sequence[Heading], html: str) -> S
     return learn(known or SiteRules(tuple(RULES)), headings, headings_in(html))
 
 
-def _marked(read: Document, headings: Sequence[Heading], rules_of_site: SiteRules) -> Document:
+def _marked(read: Document, headings: Sequence[Heading], rules: SiteRules) -> Document:
     lines = [
         f"{'#' * heading.level} {heading.text} {{#{anchor}}}" if anchor else f"{'#' * heading.level} {heading.text}"
-        for heading, anchor in zip(headings, rules_of_site.anchors(headings), strict=True)
+        for heading, anchor in zip(headings, rules.anchors(headings), strict=True)
     ]
     return replace(read, markdown=with_anchors(read.markdown, "\n\n".join(lines)))

@@ -16,7 +16,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([\w.:-]++)""", re.IGNORECASE)
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
-"""Names that Python takes for encodings, and no browser does."""
+"""Encodings of Python that no browser knows."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -79,7 +79,7 @@ class Converter(Protocol):
 
 
 def decode(body: bytes, charset: str = "", usual: str = "") -> str:
-    """The text of a body: by its byte order mark, else `charset`, else what its <meta> says, else UTF-8, else `usual`."""
+    """The text of a body, decoded by its byte order mark, else `charset`, its <meta> tag, UTF-8, or `usual`."""
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body.decode(name, "replace")

@@ -1,4 +1,4 @@
-"""A page's HTML -> Markdown of its main content, with what its head says of it."""
+"""A page's HTML -> the Markdown of its main content, and the metadata of its head."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _OPTIONS = html_to_markdown.ConversionOptions(
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
 )
 SHELL_WORDS = 20
-"""A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
+"""A page with fewer words may be an empty shell that JavaScript fills."""
 
 _VERSION = ("docsearch:version", "docusaurus_version", "readthedocs-version-slug", "version")
-"""Meta tags with the version of the documentation; the plain one may be of something else, so it comes last."""
+"""Meta tags with the version of the documentation. `version` may mean something else, so it is the last."""
 
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")

@@ -1,4 +1,4 @@
-"""The dates that a page's HTML tells of itself: meta tags, JSON-LD and <time>, as its author or generator wrote them."""
+"""The dates in a page's HTML: meta tags, JSON-LD and <time>."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _scripts(page: lxml.html.HtmlElement) -> list[str]:
 
 
 def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
-    """Of <time datetime>, those that say which of the two they are: a date in the text may be of anything."""
+    """Dates of <time datetime> with a name or words next to them; other dates may mean anything."""
     published = modified = ""
     for element in page.iter("time"):
         date = (element.get("datetime") or "").strip()
@@ -48,7 +48,7 @@ def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
 
 
 def _context(element: lxml.html.HtmlElement) -> str:
-    """What the element and a few around it are called, and the words next to it."""
+    """The names of the element and its ancestors, and the words next to it."""
     parts = [element.get("itemprop") or ""]
     around = element
     for _ in range(_LEVELS + 1):

@@ -1,4 +1,4 @@
-"""The language that a page is written in: confident text beats what is declared, and disagreements are told."""
+"""The language of a page: its text decides when it is clear, else what is declared. Contradictions are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLE = 250
 """Characters of each third of a long text that are examined: a foreign preface alone decides nothing."""
 
 FEWEST_FUNCTION_WORDS = 0.15
-"""Share of a text, least of all that another language of the same words would reach."""
+"""The least share of function words in a text of the language."""
 
 _MARKUP = (
     re.compile(r"`[^`\n]*`"),
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """What a page is written in. `note` says, for the report, where that isn't what one would expect."""
+    """The language of a page. `note` is for the report: a contradiction, or a language that isn't configured."""
 
     code: str
     note: str = ""
@@ -47,7 +47,7 @@ class PageLanguage:
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """The languages that pages may be in: those configured, and by `words` those that are only told from them."""
+    """The languages to detect: the configured ones, and those of `words`, which must not be mistaken for them."""
 
     configured: Sequence[str]
     default: str
@@ -60,9 +60,9 @@ class Languages:
 
 
 def page_language(markdown: str, url: str, declared: Mapping[str, str], languages: Languages) -> PageLanguage:
-    """The language of a page, by its text when that is clear, else by what is declared.
+    """The language of a page, by its text when that is clear, else by the first declaration.
 
-    Of what is declared, the first counts: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared` in its own order.
+    Declarations in order: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared`.
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
     declaration = _declared(url, declared, languages)
@@ -77,7 +77,7 @@ def page_language(markdown: str, url: str, declared: Mapping[str, str], language
 
 
 def not_configured(code: str, configured: Sequence[str]) -> str:
-    """What to say of a page in a language that isn't configured; empty for the others."""
+    """A note about a language that isn't configured; empty for the others."""
     return "" if code in configured else f"{code} is none of the configured languages ({', '.join(configured)})"
 
 
@@ -113,7 +113,7 @@ def detect(text: str, languages: Iterable[str], words: Vocabulary | None = None)
 
 
 def _without_statistics(text: str, codes: Sequence[str], words: Vocabulary) -> str:
-    """The language, of those that langdetect has no profile of, whose function words a text has; empty for others."""
+    """The language by function words, among those that langdetect doesn't know; empty for other languages."""
     unknown = [code for code in codes if code in words.function_words and not profiles_of([code])]
     if not unknown:
         return ""
@@ -137,7 +137,7 @@ def _sample(text: str) -> str:
 
 
 def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tuple[str, str] | None:
-    """(where it is said, language) of the first place that says one."""
+    """(place, language) of the first declaration."""
     places = dict(declared)
     known = {*languages.known, *languages.words.aliases}
     path = unquote(urlsplit(url).path)

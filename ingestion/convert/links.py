@@ -17,7 +17,7 @@ _SCHEME = re.compile(r"(?i)\A[a-z][a-z0-9+.-]*:")
 
 
 def absolute_links(text: str, base: str) -> str:
-    """The text with every relative link joined to `base`; those to raw Markdown of the same site lead to the page instead."""
+    """The text with absolute links. Links to raw Markdown of the same site point to the page instead."""
     host = urlsplit(base).netloc
 
     @lru_cache(maxsize=1024)  # most pages repeat their links

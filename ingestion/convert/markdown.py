@@ -37,7 +37,7 @@ _ANCHOR = re.compile(r"(?:\{#[^{}\s]+\}|\[#[^\[\]\s]+\])\s*+$")
 
 
 class MarkdownConverter:
-    """Takes Markdown as it is and removes what only its site's generator understands."""
+    """Keeps Markdown and removes the syntax of site generators."""
 
     def matches(self, source: SourceText) -> bool:
         """True for Markdown, and for plain text or an .md address that isn't HTML in truth."""
@@ -104,7 +104,7 @@ def _is_small(front: str) -> bool:
 
 
 def _banner(body: str) -> tuple[str, str]:
-    """(title, rest) without what some generators put above each page; the title is empty where none was given."""
+    """(title, rest) without the banner that some generators add; the title may be empty."""
     body = body.lstrip("\n")
     for banner in _BANNERS:
         body = banner.sub("", body).lstrip("\n")

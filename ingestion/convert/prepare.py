@@ -1,4 +1,4 @@
-"""A downloaded page -> a Page. Only computing: runs in a thread, beside the event loop."""
+"""A converted page -> a Page: address, language, dates, hash. It runs in a worker process."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ingestion.urls import public_url
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A page, with its chunks where it is to be written; `note` says what is odd about its language.
+    """A page, with its chunks where it has to be written; `note` is for the report.
 
-    `translated` are the languages that some of the chunks are translated into.
+    `translated` are the languages of its translations.
     """
 
     page: Page
@@ -80,7 +80,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
 
 
 def dated_as(page: Page, known: Page) -> Page:
-    """The page with the dates of a known one: what didn't change has no new date, whatever a deploy set."""
+    """The page with the dates of its known state: deploying an unchanged page doesn't change its date."""
     return replace(page, published=known.published, modified=known.modified)
 
 

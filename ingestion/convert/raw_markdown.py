@@ -43,9 +43,9 @@ def _richer(page: Document, raw: Fetched, entry: Entry, words: Vocabulary) -> Do
 
 @dataclass
 class RawMarkdown:
-    """Knows, by each source's `markdown`, what to ask for and where a page's raw Markdown may be.
+    """Fetches pages and prefers their raw Markdown, as each source's `markdown` says.
 
-    A site that names none is asked once, on its first page of each form, whether it lies beside its pages.
+    A site that names none is probed once per form of address for Markdown next to its pages.
     """
 
     fetcher: Fetcher
@@ -62,7 +62,7 @@ class RawMarkdown:
         if suffix and not _is_raw(entry.url):
             try:
                 return await self.fetcher.get(replace(wanted, url=_with_suffix(entry.url, suffix)))
-            except (PageGone, PageSkipped):  # this page has none: its HTML is there
+            except (PageGone, PageSkipped):  # without Markdown, read the HTML
                 pass
         return await self.fetcher.get(wanted)
 
@@ -80,7 +80,7 @@ class RawMarkdown:
         """The Markdown at this address where it is as rich as the HTML, else the HTML."""
         try:
             raw = await self.fetcher.get(PageRequest(url))
-            if raw.media_type in HTML_TYPES:  # what a site answers to any address
+            if raw.media_type in HTML_TYPES:  # the site returns HTML for every address
                 return read
             return await self.workers.run(_richer, read, raw, entry, self.words) or read
         except (PageError, ConversionError):  # the HTML is there
@@ -121,6 +121,6 @@ def _is_raw(url: str) -> bool:
 
 
 def _is_binary(body: bytes) -> bool:
-    """True where many bytes are none that a text has."""
+    """True when many bytes are control characters."""
     start = body[:4096]
     return not start.startswith(_UTF16) and len(start.translate(None, _CONTROLS)) < 0.95 * len(start)

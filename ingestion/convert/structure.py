@@ -141,7 +141,7 @@ def heading_of(block: Block, lines: list[str]) -> tuple[Heading, str]:
 
 
 def _words(content: str) -> str:
-    if len(content) > LONGEST_HEADING:  # what a parser would take time for is no heading but a page in one line
+    if len(content) > LONGEST_HEADING:  # too long for a heading: parsing a page in one line would be slow
         return content
     if not _MARKUP.search(content):
         return content

@@ -96,7 +96,7 @@ def published_links(markdown: str, source: Source) -> str:
 
 
 def _walk(root: Path) -> Iterator[PurePosixPath]:
-    """Paths below the root; links only to what lies in it too."""
+    """Paths below the root. Symbolic links that leave it are ignored."""
     real = root.resolve()
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
@@ -151,7 +151,7 @@ def _counterparts(
 
 
 def _key(path: PurePosixPath, languages: AbstractSet[str]) -> tuple[str, tuple[str, ...]]:
-    """(language, path without it); the language is empty where the path says none."""
+    """(language, path without it); the language is empty when the path has none."""
     stem, _, suffix = path.stem.rpartition(".")
     if stem and primary_language(suffix) in languages:
         return primary_language(suffix), (*path.parts[:-1], "", stem)

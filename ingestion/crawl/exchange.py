@@ -1,4 +1,4 @@
-"""What is asked of a site, what it answers, and what can be wrong with an answer."""
+"""A request for a page, and its response."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def linked_markdown(header: str) -> str:
 
 
 def refuses_ai_input(signal: str) -> bool:
-    """True when a Content-Signal says that the content is not to be used as input of AI answers."""
+    """True when a Content-Signal forbids using the content as input of AI answers."""
     return re.search(r"(?:^|[,\s])ai-input\s*=\s*no\b", signal.lower()) is not None

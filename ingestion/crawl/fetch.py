@@ -80,7 +80,7 @@ class Fetcher:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._client.aclose()
 
     def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
@@ -112,7 +112,7 @@ class Fetcher:
             return False
 
     def set_pace(self, url: str, parallel: int | None, delay: float | None) -> None:
-        """Ask the address's host at another pace than the settings say; None leaves it as it is."""
+        """Set the limits of requests for the address's host; None keeps the value of the settings."""
         if origin(url) not in self._paces:
             settings = self.settings
             parallel = settings.crawl_parallel if parallel is None else parallel
@@ -140,7 +140,7 @@ class Fetcher:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
 
     async def subresource(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
-        """What a browser asks for to make a page, of any status and type, after redirects. Raises `PageError`."""
+        """The response, of any status and type, to a browser's request while it renders a page. Raises `PageError`."""
         for _ in range(MAX_REDIRECTS):
             if not self.allows(url):
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
@@ -254,7 +254,7 @@ class Fetcher:
         wanted = PageRequest(f"{site}/robots.txt", types=None, robots=False)
         try:
             answer = await self.get(wanted)
-        except PageSkipped:  # too big, or moved to a host that isn't ours: none of its own
+        except PageSkipped:  # too large, or on another host: the site has no rules of its own
             return Robots()
         except PageError as error:
             return read_robots(error.status, b"", "") if error.status else Robots(refusal=f"robots.txt: {error}")
@@ -271,7 +271,7 @@ class Fetcher:
 
 
 def retry_after(value: str) -> float | None:
-    """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
+    """The seconds of a Retry-After header, from its number or its date; None when it can't be read."""
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
         return float(value)
     until = parse_date(value)

@@ -9,7 +9,7 @@ _LONGEST = 100
 
 
 def parse_date(text: str) -> dt.datetime | None:
-    """An ISO or HTTP date as a time in UTC; None for what is no date, or one that no calendar has."""
+    """An ISO or HTTP date as a time in UTC; None when it can't be parsed."""
     text = text.strip()
     if not text or len(text) > _LONGEST:
         return None

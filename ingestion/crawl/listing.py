@@ -1,4 +1,4 @@
-"""Sources -> all pages to read, each once, and all that is left out, with the reason."""
+"""Sources -> the pages to read, each once, and the skipped ones with their reasons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
     read = [await _one(source, fetcher, workers) for source in sources]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}
-    # what one source leaves out another may bring
+    # another source may list what this one skips
     skipped += [skip for one in read for skip in one.skipped if skip.url not in kept]
     found = frozenset(root for one in read for root in one.sources)
     partly = frozenset(root for one in read for root in one.sources - one.complete)
@@ -38,7 +38,7 @@ async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Listing:
 
 
 def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
-    """Each page once, as raw Markdown where it is listed in both forms, and what is left out for that."""
+    """Each page once, as raw Markdown where both forms are listed, and the entries skipped for that."""
     chosen: dict[str, Entry] = {}
     skipped: list[Skipped] = []
     for entry in listed:

@@ -17,7 +17,7 @@ from ingestion.errors import ConversionError, PageError
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PAGES = 2
 QUIET = 500
-"""Milliseconds without a change of the page after which it counts as made."""
+"""Milliseconds without a change after which a page is complete."""
 
 _OFFLINE = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
@@ -40,7 +40,7 @@ _REMOVE_NOSCRIPT = "() => document.querySelectorAll('noscript').forEach(tag => t
 
 
 class RenderError(ConversionError):
-    """A page that JavaScript makes could not be made here; the message says what to do."""
+    """A page that needs JavaScript can't be rendered; the message says what to do."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Renderer:
                 await page.wait_for_load_state("networkidle", timeout=limit)
                 await page.evaluate(_SETTLED, QUIET)
         except (TimeoutError, Error):
-            pass  # a page that never rests, or goes on to another address, is taken as it is
+            pass  # a page that keeps changing or redirects is read as it is
         await page.evaluate(_REMOVE_NOSCRIPT)
         return str(await page.content())
 
@@ -129,7 +129,7 @@ def open_renderer(settings: Settings, fetcher: Fetcher) -> Renderer | None:
 
 
 async def _start(program: str) -> tuple[Any, Any]:
-    """(playwright, browser): a browser of this machine; none is ever downloaded."""
+    """(playwright, browser): an installed browser. Nothing is downloaded."""
     try:
         from playwright.async_api import Error, async_playwright
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Sitemaps of any form -> the addresses they list, with what they say of each."""
+"""Sitemaps of any form -> the pages they list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = 64 << 10
 
 @dataclass
 class _Reading:
-    """One site while its sitemaps are read; `listed` counts what they list, good or not."""
+    """The state of reading one site's sitemaps; `listed` counts all listed addresses, also invalid ones."""
 
     fetcher: Fetcher
     workers: Workers
@@ -92,7 +92,7 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
 
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
-    """Add what one sitemap lists, and what the sitemaps that it lists do."""
+    """Add the pages of a sitemap and of the sitemaps it lists."""
     try:
         if len(answer.body) <= SMALL and not answer.body.startswith(b"\x1f\x8b"):
             parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)

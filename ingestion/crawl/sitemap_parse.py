@@ -24,7 +24,7 @@ END = 2000
 """Bytes at the end of a sitemap in which its last tag is looked for."""
 
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
-# an entity of the sitemap's own is never put in: braces make its address none
+# entities that the sitemap defines are never expanded: braces make the address invalid
 _OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
 _BOM = b"\xef\xbb\xbf"
 
@@ -44,7 +44,7 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """What one sitemap lists: pages, further sitemaps, and (address, reason) of what is no address.
+    """What one sitemap lists: pages, further sitemaps, and (address, reason) of invalid addresses.
 
     `whole` is False when its end is missing, so that it may list more.
     """
@@ -84,7 +84,7 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
     if b"\x00" not in text[:64]:
         whole = _END.search(text[-END:]) is not None
         text = _BARE_AMPERSAND.sub(b"&amp;", _OWN_ENTITY.sub(rb"{\1}", _as_declared(text)))
-        if not whole:  # half an address is none
+        if not whole:  # drop a truncated address
             text = text[: text.rfind(b"</") + 2] if text.rfind(b"<loc") > text.rfind(b"</loc") else text
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_comments=True

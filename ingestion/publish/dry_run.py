@@ -1,4 +1,4 @@
-"""A draft that writes nothing: what a dry run does instead of making the next generation."""
+"""A draft that writes nothing, for dry runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DryRunDraft:
 
     @classmethod
     async def begin(cls, store: Store, recipe: Recipe) -> DryRunDraft:
-        """A trial of what `store.draft` would begin."""
+        """A dry run of what `store.draft` would begin."""
         try:
             live = await store.live()
         except NoIndex:

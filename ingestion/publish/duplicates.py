@@ -1,4 +1,4 @@
-"""Pages of one collection, language and said version with the same text: one of them is searched, the others lead to it."""
+"""Pages of one collection, language and version with the same text: one is the original, the others are copies without chunks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
 
 LEAST_WORDS = 20
-"""Shorter pages are stubs: that two of them say the same means nothing."""
+"""Shorter pages are stubs, whose equal texts mean nothing."""
 
 _Key = tuple[str, str, str, tuple[str, ...]]
 
@@ -24,7 +24,7 @@ def _key(page: Page) -> _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """The page that is searched for a text; `settled` when the index had it so before the run."""
+    """The page that is searched for a text; `settled` when it was already so before the run."""
 
     page: Page
     settled: bool = False
@@ -32,10 +32,10 @@ class _Original:
 
 @dataclass
 class Duplicates:
-    """Decides, page by page, which of those with the same text holds it.
+    """Decides, page by page, which of those with the same text is the original.
 
-    A page that holds it in the index already keeps it; else the one that the other names as canonical, else the one
-    listed first. So the result doesn't depend on which page was read first.
+    The original in the index stays the original. Otherwise it is the page that others name as canonical, then the
+    one listed first. So the result does not depend on the order in which pages arrive.
     """
 
     rank: Mapping[str, int]
@@ -46,7 +46,7 @@ class Duplicates:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Duplicates:
-        """With the pages that the index has; `entries` are in the order in which they count."""
+        """With the pages of the index; earlier `entries` are preferred."""
         made = cls({entry.url: number for number, entry in enumerate(entries)})
         for page in sorted(states, key=lambda page: page.url):
             if not page.same_as and _key(page) not in made._originals:
@@ -54,7 +54,7 @@ class Duplicates:
         return made
 
     def merged(self, change: PageChange) -> list[PageChange]:
-        """The changes to write for this one: the page may give up its chunks, or another one may for it."""
+        """The changes to write for this one: it or another page may become a copy."""
         if change.remove:
             self.forget(change.remove)
         page = change.page
@@ -76,14 +76,14 @@ class Duplicates:
         return [change, *self._replacement(original.page, change.put.page)]
 
     def forget(self, url: str) -> None:
-        """The page left the index, or has another text."""
+        """Forget a page that was removed or has another text now."""
         key = self._keys.pop(url, None)
         if key is not None:
             del self._originals[key]
         self._copies.pop(url, None)
 
     def orphans(self) -> list[tuple[Entry, str]]:
-        """Pages whose text the page that they led to holds no longer, to be read once more, and their addresses."""
+        """Copies whose original has another text now, to be read again, with their addresses."""
         left: list[tuple[Entry, str]] = []
         for page, entry in self._copies.values():
             original = self._originals.get(_key(page))
@@ -92,7 +92,7 @@ class Duplicates:
         return sorted(left, key=lambda one: self.rank.get(one[0].url, 0))
 
     def reported(self, report: PageReport) -> PageReport:
-        """The line of a page, also where another took the text from it after the line was written."""
+        """The final report of a page, also when it became a copy after its report was made."""
         original = self._replaced_by.get(report.url, report.same_as)
         while original in self._replaced_by:
             original = self._replaced_by[original]
@@ -105,7 +105,7 @@ class Duplicates:
         self._replaced_by.pop(page.url, None)
 
     def _only_one(self, change: PageChange, page: Page) -> PageChange:
-        """Nobody else has the text. A page that led to one that had it is read again at the end."""
+        """No other page has the text. A former copy is read again at the end."""
         if page.same_as:
             self._copies[page.url] = (page, change.entry)
         elif page.url not in self._keys:
@@ -113,7 +113,7 @@ class Duplicates:
         return change
 
     def _is_preferred(self, original: _Original, page: Page) -> bool:
-        """True when the page is to hold the text instead of the original."""
+        """True when the page should replace the original."""
         other = original.page
         if original.settled:
             return False
@@ -133,7 +133,7 @@ class Duplicates:
         return replace(change, report=report, put=Prepared(put, ()), touch=None)
 
     def _replacement(self, original: Page, page: Page) -> Iterator[PageChange]:
-        """The changes of the page that held the text, and of those that led to it: all lead to the new one."""
+        """The changes that make the former original and its copies copies of the page."""
         self._replaced_by[original.url] = page.url
         self._keys.pop(original.url, None)
         key = _key(original)

@@ -14,9 +14,9 @@ from ingestion.report import PageReport
 
 @dataclass
 class Writer:
-    """Writes changes to a draft; those with new texts wait until a round of embedding calls is full.
+    """Writes changes to a draft. Those with new texts wait until a full round of embedding calls is possible.
 
-    `written` is told what became of each address, `put` each page with its Markdown.
+    `written` is called with the report of each address, `put` with each page and its Markdown.
     """
 
     draft: Draft
@@ -27,7 +27,7 @@ class Writer:
     _missing: list[Chunk] = field(default_factory=list)
 
     async def write(self, change: PageChange) -> None:
-        """Take one change; later ones may be written before it."""
+        """Write one change. Changes without new texts may be written earlier than others before them."""
         if change.put is None:
             await self._record(change)
             return

@@ -1,4 +1,4 @@
-"""A page's Markdown as a flat list of pieces: the smallest parts that a chunk may be made of."""
+"""A page's Markdown as a flat list of pieces, the smallest parts of chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
 
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 
-# what it costs to end a chunk before a piece, as a share of a whole chunk's worth
+# the cost of ending a chunk before a piece; a missing chunk would cost 1
 BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
 BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, STACKED, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.5, 0.8, 1e6
 
@@ -107,12 +107,12 @@ def _children(block: Block, lines: list[str], start: int, end: int, gap: str, li
 
 
 def _glued(made: list[Piece]) -> list[Piece]:
-    """A heading, a line that announces what follows, and code that its author indented wrongly don't end a chunk."""
+    """Raise the cost of ending a chunk with a heading, with a line that introduces the next one, or in code."""
     result = list(made)
     code = False
     for number in range(1, len(result)):
         before, piece = result[number - 1], result[number]
-        # a fence that Markdown takes for none, as its block isn't indented like its list item, still opens code to a reader
+        # a fence with the wrong indentation is no fence to the parser, but its author meant code
         code = piece.heading is None and code != bool(len(_FENCE_LINE.findall(before.text)) % 2)
         if piece.heading is None and (before.heading is not None or code):
             result[number] = replace(piece, cost=NEVER)
@@ -124,5 +124,5 @@ def _glued(made: list[Piece]) -> list[Piece]:
 
 
 def _continues(before: str, text: str) -> bool:
-    """True when the text reads on from what stands before it."""
+    """True when the text continues the one before it."""
     return before.endswith(":") or text[:1].islower()

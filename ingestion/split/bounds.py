@@ -1,4 +1,4 @@
-"""Where chunks start and end: the way of cutting a page whose breaks cost least in sum."""
+"""The boundaries of chunks with the least total cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The smallest thing that isn't cut: its length, the limits before it in the same chunk, and what a break there costs."""
+    """A piece that is never cut: its length, the gap before it in the same chunk, and the cost of a break there."""
 
     length: int
     gap: int
@@ -19,7 +19,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths of chunks: none is above `size`, and one below `full` costs up to `shortness` more, the shorter the more."""
+    """Lengths of chunks: at most `size`; below `full`, a chunk costs up to `shortness` more."""
 
     size: int
     full: float
@@ -39,7 +39,7 @@ class _Cheapest:
         self._starts.append((cost, start))
 
     def since(self, first: int) -> list[tuple[float, int]]:
-        """(cost, start) of the cheapest from this start on; none where the window is empty."""
+        """(cost, start) of the cheapest from this start on; empty when the window is."""
         while self._starts and self._starts[0][1] < first:
             self._starts.popleft()
         return [self._starts[0]] if self._starts else []
@@ -54,7 +54,7 @@ def bounds(parts: Sequence[Part], limits: Limits) -> list[tuple[int, int]]:
     begins = [end + part.gap for end, part in zip(ends, parts, strict=False)]
     slope = limits.shortness / limits.full
     costs, start_of = [0.0], [0]
-    full, short = _Cheapest(), _Cheapest()  # what a start costs before a full chunk, and before a shorter one
+    full, short = _Cheapest(), _Cheapest()  # costs of starts of full chunks, and of shorter ones
     first = first_short = 0
     for end in range(1, len(parts) + 1):
         length = ends[end]

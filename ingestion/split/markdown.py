@@ -21,11 +21,11 @@ class MarkdownSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return f"markdown-2/{self.size}/{self.context}"
 
     def windows(self, page: Page) -> Sequence[str]:
-        """None: headings and sentences say enough."""
+        """None: the text alone decides."""
         del page
         return ()
 

@@ -1,4 +1,4 @@
-"""Cutting where the text turns to something else: where what stands before and after a point is least alike.
+"""Cuts where the topic changes: where the texts before and after a point are least similar.
 
 The windows are those of TextTiling (Hearst 1997), compared by embeddings with a percentile of the page as threshold,
 as LlamaIndex's SemanticSplitterNodeParser does; that one itself cuts through code and tables and knows no lengths.
@@ -38,7 +38,7 @@ class SemanticSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return f"semantic-1/{self.least}-{self.most}/{self.percentile}/{self.context}"
 
     def windows(self, page: Page) -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import contextlib
 import importlib.util
@@ -11,9 +10,8 @@ import re
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,7 +27,6 @@ from app.text.sentences import sentences
 from ingestion.convert import Document, SourceText, convert
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
-from ingestion.split.markdown import MarkdownSplitter
 from tests.fakes import FakeEmbedder
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -122,28 +119,6 @@ async def test_splitting_the_corpus_loses_and_breaks_nothing(kind: str) -> None:
     assert odd <= source_odd
     assert without_header == 0
     assert middle <= 1
-
-
-def test_chunks_of_the_corpus_are_well_filled() -> None:
-    """None is longer than the size, and at least 60 % are longer than half of it."""
-    pages = [Page("https://docs.example.org/a", "docs", "T", "en", markdown, "") for _, markdown in corpus()]
-    lengths = [len(chunk.text) for page in pages for chunk in MarkdownSplitter(SIZE).split(page)]
-    assert max(lengths) <= SIZE
-    assert sum(length >= SIZE / 2 for length in lengths) >= 0.6 * len(lengths)
-
-
-def test_an_edit_changes_few_chunks_of_the_corpus() -> None:
-    """A paragraph inserted in the middle of each page makes one or two new chunks, never more than eight."""
-    counts: list[int] = []
-    for name, markdown in corpus():
-        page = Page(f"https://docs.example.org/{name}", "docs", "T", "en", markdown, "")
-        paragraphs = markdown.split("\n\n")
-        half = len(paragraphs) // 2
-        edited = "\n\n".join([*paragraphs[:half], "A paragraph that wasn't here before.", *paragraphs[half:]])
-        before = {chunk.id for chunk in MarkdownSplitter(SIZE).split(page)}
-        counts.append(len({c.id for c in MarkdownSplitter(SIZE).split(replace(page, markdown=edited))} - before))
-    assert max(counts) <= 8
-    assert sum(counts) / len(counts) <= 2
 
 
 @dataclass
@@ -253,25 +228,3 @@ async def test_the_html_form_of_the_site(tmp_path: Path) -> None:
         assert {page.url for page in report.pages if page.outcome == "new"} == listed
         assert len(report.flagged) == 2
         await store.close()
-
-
-async def test_the_loop_stays_free_while_pages_are_converted(tmp_path: Path) -> None:
-    """A service in the same loop never waits long for an ingestion."""
-    module = load(SHARED / "eval/serve_fumadocs.py")
-    module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.monotonic() - before - 0.005)
-
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
-        store = EmbeddedStore(tmp_path / "data")
-        watching = asyncio.create_task(watch())
-        await ingest([f"{url}/en/sitemap"], store=store, embedder=FakeEmbedder(), settings=Settings.load(None))
-        watching.cancel()
-        await store.close()
-    assert longest < 1.0

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from app.core.errors import SettingsError
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.index.embedded.store import EmbeddedStore
@@ -330,11 +329,3 @@ def test_what_translating_needs(values: dict[str, str], said: str) -> None:
     """A language model, and readers of that language."""
     with pytest.raises(SettingsError, match=said):
         open_translator(Settings.load(None, **values))
-
-
-def test_the_prompt_names_language_and_terms() -> None:
-    """In both languages the holes are filled."""
-    for code in ("cs", "en"):
-        text = load_prompts((code,)).render(code, "translate", source="sk", terms="uzol = node")
-        assert "sk" in text
-        assert "uzol = node" in text

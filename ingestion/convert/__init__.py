@@ -1,4 +1,7 @@
-"""HTML or Markdown of a page -> clean Markdown. A new form of page is one more entry in `CONVERTERS`."""
+"""A download -> clean Markdown. A new form of page is one file and one entry in `CONVERTERS`.
+
+Called by `split`, `publish`, `page_reader` and `run`; imports `crawl`.
+"""
 
 from __future__ import annotations
 

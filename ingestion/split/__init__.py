@@ -1,4 +1,7 @@
-"""Pages -> chunks. A new way of cutting is one more file and one more entry in `SPLITTERS`."""
+"""Pages -> chunks. A new splitter is one file and one entry in `SPLITTERS`.
+
+Called by `publish`, `page_reader` and `run`; imports `convert` and `crawl`.
+"""
 
 from __future__ import annotations
 

@@ -10,15 +10,11 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
-from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
 from ingestion.split.translate import Translator, open_translator
 from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.fakes import FakeEmbedder
+from tests.ingestion.llm_index import ModelIndex
 from tests.ingestion.local_site import LocalSite
 
 SLOVAK = (
@@ -42,28 +38,15 @@ def translated(text: str) -> str:
     return text
 
 
-class Index:
-    """A store, a site with one Slovak page, and a language model that translates it."""
+class Index(ModelIndex):
+    """With one Slovak page, which the model translates."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        self.site, self.llm, self.directory = site, llm, directory
-        self.store = EmbeddedStore(directory / "data")
-        self.embedder = FakeEmbedder()
+        folder = str(directory / "translations")
+        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=2)
         self.paths = ["/sk.md"]
         site.put("/sk.md", PAGE, "text/markdown")
         llm.reply = lambda body: Reply(translated(body["messages"][-1]["content"]))
-
-    def settings(self, **more: Any) -> Settings:
-        values = {
-            "translate": "en", "translations": str(self.directory / "translations"), "chunk_size": 500,
-            "llm_url": self.llm.url, "llm_model": "m", "llm_timeout": 2, "anchors": "none",
-        }  # fmt: skip
-        return Settings.load(None, **(values | more))
-
-    async def run(self, **more: Any) -> Report:
-        settings, sitemap = self.settings(**more), self.site.sitemap(*self.paths)
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            return await ingest([sitemap], store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher)
 
     async def chunks(self, language: str, path: str = "/sk") -> list[Chunk]:
         live = await self.store.live()
@@ -131,10 +114,7 @@ async def test_a_rebuilt_index_uses_the_translations_that_were_made(index: Index
     assert len(await index.chunks("en")) > 0
     index.paths = ["/other"]
     index.site.page("/other", "Other", "Words.")
-    settings = index.settings(chunk_size=900)
-    async with Fetcher(settings, retry_wait=0.01) as fetcher:
-        sitemap = index.site.sitemap("/other", at="/other.xml")
-        await ingest([sitemap], store=index.store, embedder=index.embedder, settings=settings, fetcher=fetcher)
+    await index.run(at="/other.xml", chunk_size=900)
     assert len(await index.chunks("en")) > 0
     assert len(index.llm.calls) == asked
 

@@ -102,7 +102,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
         (re.compile(r"(?<!\w)gib(?!\w)"), "search"),
     ],
     "ingestion.crawl.directory.published_links": lambda: [(re.compile(r"(\]\(<?)/a/([^\s()#?<>]*)"), "finditer")],
-    "ingestion.convert.dates._times": partial(_words_of, "search", "updated", "published"),
-    "ingestion.convert.scripted.needs_script": partial(_words_of, "search", "javascript"),
+    "ingestion.convert.html_dates._times": partial(_words_of, "search", "updated", "published"),
+    "ingestion.convert.javascript.needs_script": partial(_words_of, "search", "javascript"),
     "ingestion.split.glossary._pattern": lambda: [(glossary._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
 from app.models.static import StaticEmbedder
-from ingestion.convert import Source, convert
+from ingestion.convert import SourceText, convert
 from ingestion.split import SPLITTERS, Splitter, open_splitter
 
 INSERTED = "This paragraph was inserted later. It says something about storage, and that is all it says."
@@ -34,7 +34,7 @@ def corpus(folder: Path) -> list[Page]:
 def _page(file: Path) -> Page:
     media_type = "text/mdx" if file.suffix == ".mdx" else "text/markdown"
     url = f"https://docs.example.org/{file.stem}"
-    made = convert(Source(url, file.read_text("utf-8"), media_type))
+    made = convert(SourceText(url, file.read_text("utf-8"), media_type))
     return Page(url, "docs", made.title, "en", made.markdown, "")
 
 

@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, plain lines in a log."""
+"""The progress of a run: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ EVERY = 5.0
 
 
 class Progress(Protocol):
-    """Is told how far a run is."""
+    """Shows the progress of a run."""
 
     def stage(self, name: str, total: int) -> None:
-        """The next part of the run begins; a total of 0 is an unknown one."""
+        """Start the next part of the run; a total of 0 means unknown."""
         ...
 
     def advance(self, n: int = 1, note: str = "") -> None:
-        """So many more are done; `note` names the last."""
+        """Count `n` more as done; `note` names the last one."""
         ...
 
     def close(self) -> None:
-        """The run is over, in whatever way."""
+        """End the display, whether or not the run succeeded."""
         ...
 
 
-class Silent:
-    """Says nothing."""
+class NoProgress:
+    """Shows nothing."""
 
     def stage(self, name: str, total: int) -> None:
         """Nothing."""
@@ -38,27 +38,27 @@ class Silent:
         """Nothing."""
 
 
-class Lines:
+class LogProgress:
     """A plain line at the start and end of each stage and every few seconds between."""
 
     def __init__(self, stream: TextIO, every: float = EVERY) -> None:
         self._stream = stream
         self._every = every
         self._name, self._total, self._done = "", 0, 0
-        self._began = self._told = time.monotonic()
+        self._began = self._written_at = time.monotonic()
 
     def stage(self, name: str, total: int) -> None:
-        """Ends the stage before and names the new one."""
+        """End the previous stage and name the new one."""
         self.close()
         self._name, self._total, self._done = name, total, 0
-        self._began = self._told = time.monotonic()
+        self._began = self._written_at = time.monotonic()
         self._write(f"{name} ..." if not total else f"{name}: {total} ...")
 
     def advance(self, n: int = 1, note: str = "") -> None:
-        """Counts, and writes when it's time to."""
+        """Count, and write a line when the interval is over."""
         self._done += n
-        if time.monotonic() - self._told >= self._every:
-            self._told = time.monotonic()
+        if time.monotonic() - self._written_at >= self._every:
+            self._written_at = time.monotonic()
             self._write(f"{self._name}: {self._figures()}{f', {note}' if note else ''}")
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Lines:
         self._stream.flush()
 
 
-class Bar:
+class BarProgress:
     """A bar with the rate and the time left."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -125,4 +125,4 @@ class Bar:
 
 def open_progress(stream: TextIO) -> Progress:
     """A bar where the stream is a terminal, else lines."""
-    return Bar(stream) if stream.isatty() else Lines(stream)
+    return BarProgress(stream) if stream.isatty() else LogProgress(stream)

@@ -1,4 +1,4 @@
-"""What a run did with every page, as text and as JSON, and the exit code it ends with."""
+"""The result of a run: every page as text and JSON, and the exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_LIST = 20
 
 @dataclass(frozen=True, slots=True)
 class PageReport:
-    """What became of one address.
+    """The result for one address.
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
     older state of it stays in the index, unread since `stale_since`; `same_as` which page with the same text is searched instead of it;
@@ -47,16 +47,16 @@ class PageReport:
 
     @property
     def read(self) -> bool:
-        """True when the site gave the page in this run, be it as a copy of another one."""
+        """True when the site returned the page in this run, also as a copy of another one."""
         return self.outcome in READ or bool(self.same_as)
 
 
 @dataclass
 class Report:
-    """What a run did; `published` is the live generation after it, `seconds` the whole time.
+    """The result of a run; `published` is the live generation after it, `seconds` the total time.
 
-    `warnings` are what the operator should know of whole sites, `refused` why it was not published. `changed` is False
-    when the live generation stayed the same. A `dry_run` wrote nothing: all else is what a real run would have done.
+    `warnings` are about whole sites, `refused` has the reasons for not publishing. `changed` is False
+    when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do.
     """
 
     sites: tuple[str, ...]
@@ -79,7 +79,7 @@ class Report:
 
     @property
     def flagged(self) -> tuple[PageReport, ...]:
-        """Pages whose language isn't what one would expect."""
+        """Pages with a note about their language."""
         return tuple(page for page in self.pages if page.note)
 
     @property
@@ -101,7 +101,7 @@ class Report:
 
     @property
     def state(self) -> str:
-        """What became of the index, in a sentence."""
+        """The state of the index, in a sentence."""
         if self.refused:
             return (
                 f"{'Dry run: a real one would not be' if self.dry_run else 'Not'} published: {'; '.join(self.refused)}."
@@ -118,7 +118,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """A short summary, then what needs a look."""
+        """A short summary, then the problems."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no pages"
         embedded = "to embed" if self.dry_run else "embedded"
         lines = [
@@ -165,8 +165,8 @@ class Report:
 
     def _translated(self) -> list[str]:
         counted = Counter(language for page in self.pages for language in page.translated)
-        told = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
-        return [f"Translated pages: {told}."] if told else []
+        listed = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
+        return [f"Translated pages: {listed}."] if listed else []
 
 
 def _kept(page: PageReport) -> str:

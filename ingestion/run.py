@@ -1,4 +1,4 @@
-"""The whole flow: sources -> fetch -> convert -> language -> split -> embed -> draft -> publish, with its report."""
+"""A whole run: from sources to a published index and a report."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ from app.models.protocols import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.convert.page_dates import without_build_dates
-from ingestion.convert.workers import Workers
+from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
-from ingestion.crawl.sitemap import Entry, Sitemaps
-from ingestion.flow import Flow
-from ingestion.progress import Progress, Silent
-from ingestion.publish.base import Base
-from ingestion.publish.dry_run import TrialDraft
-from ingestion.publish.duplicates import Twins
-from ingestion.publish.embed import Counting, Embedding
-from ingestion.publish.losses import Losses
+from ingestion.embedding import BatchEmbedder, CountingEmbedder
+from ingestion.entry import Entry, Listing
+from ingestion.page_reader import PageReader
+from ingestion.processing import PageProcessor
+from ingestion.progress import NoProgress, Progress
+from ingestion.publish.baseline import Baseline
+from ingestion.publish.dry_run import DryRunDraft
+from ingestion.publish.duplicates import Duplicates
+from ingestion.publish.losses import LossCheck
 from ingestion.publish.write import Writer
-from ingestion.read import Reader
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
+from ingestion.split.chunker import open_chunker
 from ingestion.split.summaries import summaries_name
+from ingestion.workers import Workers
 
-TRY_AGAIN = 5.0
+RETRY_INTERVAL = 5.0
 """Seconds between two tries to become the one that writes."""
 
 
@@ -65,7 +67,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     rebuild: bool = False,
     wait: float = 0.0,
 ) -> Report:
-    """Bring the index in line with what the sources list, in one atomic step, and say what was done.
+    """Update the index to what the sources list, in one atomic step.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
     stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
@@ -76,7 +78,9 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    request = _Request(sites, store, embedder, settings, progress or Silent(), fetcher, only, force, dry_run, rebuild)
+    request = _Request(
+        sites, store, embedder, settings, progress or NoProgress(), fetcher, only, force, dry_run, rebuild
+    )
     until, ask = time.monotonic() + wait, force
     try:
         while True:
@@ -88,14 +92,14 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
                 ask = True  # the embedder's name is the same, its vectors aren't: a rebuild, then
             except StoreBusy:
                 if time.monotonic() >= until:
-                    raise  # else another run wrote while this one read: what it read is compared anew
+                    raise  # another run has written meanwhile: compare with its result
     finally:
         request.progress.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a run is asked to do; see `ingest`."""
+    """The arguments of `ingest`."""
 
     sites: Sequence[str | Source]
     store: Store
@@ -109,7 +113,7 @@ class _Request:
     rebuild: bool
 
     async def run(self, *, ask: bool, until: float) -> Report:
-        """One try, begun until then. With `ask` the embedder tells how long its vectors are, else the live index does."""
+        """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
@@ -122,28 +126,31 @@ class _Request:
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
-            base = await Base.read(draft, self.store)
+            baseline = await Baseline.read(draft, self.store)
             entries = without_build_dates(listed.entries)
-            kind = Counting if self.dry_run else Embedding
-            embedding = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            kind = CountingEmbedder if self.dry_run else BatchEmbedder
+            embedder = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            documents = DocumentReader(client, workers, settings)
+            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+            addresses = frozenset(entry.address for entry in entries)
             reader = await stack.enter_async_context(
-                base.reader(client, workers, embedding, entries, settings, dry=self.dry_run)
+                PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
             )
-            losses = Losses(_covered(base, sources, listed, settings), settings)
-            writer = Writer(draft, embedding, partial(_written, report, self.progress), losses.put)
-            flow = Flow(reader, writer, Twins.of(entries, base.states.values()))
-            run = _Run(draft, base, flow, losses, report, self.progress)
-            gone = partial(_gone, _known(base, sources, settings), listed, only=self.only)
+            losses = LossCheck(_covered(baseline, sources, listed, settings), settings)
+            writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
+            processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
+            run = _Run(draft, baseline, processor, losses, report, self.progress)
+            gone = partial(_gone, _known(baseline, sources, settings), listed, only=self.only)
             try:
                 await run.over(entries, gone, force=self.force)
             finally:
-                _complete(report, flow, client)
+                _complete(report, processor, client)
                 report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
                 report.seconds = time.monotonic() - began
         return report
 
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
-        """A draft, and what can't be read of the live index: then the draft begins with nothing."""
+        """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await _damage(self.store)
         if self.rebuild or damage:
             return await self._draft(ask=True, rebuild=True, until=until), damage
@@ -159,16 +166,16 @@ class _Request:
         while True:
             try:
                 if self.dry_run:
-                    return TrialDraft(None, {}) if rebuild else await TrialDraft.begin(self.store, recipe)
+                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe)
                 return await self.store.draft(recipe, rebuild=rebuild)
             except StoreBusy:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise
-                await asyncio.sleep(min(left, TRY_AGAIN))
+                await asyncio.sleep(min(left, RETRY_INTERVAL))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Sitemaps:
+async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Listing:
     """What the sources list; their passwords stay with the client."""
     for source in given:
         client.sign_in(source.url)
@@ -180,16 +187,16 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
     progress.advance(note=masked(page.url))
 
 
-def _complete(report: Report, flow: Flow, client: Fetcher) -> None:
-    """What is known of a run as soon as it ends, also by an error."""
-    embedding = flow.writer.embedding
-    report.pages = [flow.twins.told(page) for page in report.pages]
-    report.warnings, report.summary_calls = _warnings(client, flow.reader), flow.reader.summary_calls
-    report.embedding_calls, report.embedded_texts = embedding.calls, embedding.texts
+def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None:
+    """Complete the report at the end of a run, also after an error."""
+    reader, embedder = processor.reader, processor.writer.embedder
+    report.pages = [processor.duplicates.reported(page) for page in report.pages]
+    report.warnings, report.summary_calls = _warnings(client, reader.documents.notes), reader.chunker.summary_calls
+    report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
 
 
 async def _damage(store: Store) -> str:
-    """What can't be read of the live index; empty where there is none. Raises `StoreUnavailable`."""
+    """The damage of the live index; empty without any. Raises `StoreUnavailable`."""
     try:
         await check_readable(await store.live())
     except NoIndex:
@@ -208,15 +215,15 @@ async def _live_recipe(store: Store) -> Recipe | None:
         return None
 
 
-def _known(base: Base, sources: Sequence[Source], settings: Settings) -> list[Page]:
+def _known(baseline: Baseline, sources: Sequence[Source], settings: Settings) -> list[Page]:
     """Pages of the collections that these sources fill."""
     collections = {source.within(settings).collection for source in sources}
-    return [page for page in base.states.values() if page.collection in collections]
+    return [page for page in baseline.states.values() if page.collection in collections]
 
 
-def _covered(base: Base, sources: Sequence[Source], listed: Sitemaps, settings: Settings) -> list[Page]:
-    """Pages that these sources brought: whose loss would be this run's doing."""
-    return [page for page in _known(base, sources, settings) if page.source in listed.sources]
+def _covered(baseline: Baseline, sources: Sequence[Source], listed: Listing, settings: Settings) -> list[Page]:
+    """Pages that earlier runs read from these sources, so that this run can lose them."""
+    return [page for page in _known(baseline, sources, settings) if page.source in listed.sources]
 
 
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
@@ -236,64 +243,63 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """All that one run works with."""
+    """The parts of one run."""
 
     draft: Draft
-    base: Base
-    flow: Flow
-    losses: Losses
+    baseline: Baseline
+    processor: PageProcessor
+    losses: LossCheck
     report: Report
     progress: Progress
 
     async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
-        """Read the entries, remove what `gone` then names, and publish. Raises `NotPublished`."""
+        """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
-        await self.flow.run(entries)
-        _refuse_nothing(self.report)
+        await self.processor.run(entries)
+        _require_pages(self.report)
         for page in gone(self.report):
-            await self.draft.remove(page.url)
-            self.flow.twins.forget(page.url)
+            await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
-        await self.flow.read_again(self.draft, self.report)
-        await self.base.carry_over(self.flow.writer, self.report, self.flow.reader)
+        await self.processor.read_again(self.draft, self.report)
+        await self.processor.carry_over(self.baseline, self.report)
         if not force:
             await self._refuse_losses()
         await self._publish()
 
     async def _refuse_losses(self) -> None:
         async def read_old(url: str) -> Page | None:
-            return await self.base.page(url)
+            return await self.baseline.page(url)
 
         self.report.refused = await self.losses.reasons(self.report.pages, read_old)
         if self.report.refused:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
                 + "".join(f"  {reason}\n" for reason in self.report.refused)
-                + "Look at the site. If it is at fault, index again when it is well. If this is right, use --force.",
+                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use --force.",
                 report=self.report,
             )
 
     async def _publish(self) -> None:
-        if isinstance(self.draft, TrialDraft):
+        if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
         published = self.report.published = await self.draft.publish()
-        before = self.base.live
+        before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 
 
-def _refuse_nothing(report: Report) -> None:
+def _require_pages(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    told = "; ".join(f"{reason} ({count})" for reason, count in reasons)
+    described = "; ".join(f"{reason} ({count})" for reason, count in reasons)
     raise NotPublished(
-        f"None of the {len(report.pages)} pages could be read: {told}. The index is as it was.", report=report
+        f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )
 
 
-def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bool) -> list[PageReport]:
+def _gone(known: Sequence[Page], sitemaps: Listing, report: Report, *, only: bool) -> list[PageReport]:
     """Pages that their own sitemap, read as a whole, no longer lists, that moved, or (`only`) of other sitemaps."""
     seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
     moved = {passed: page.url for page in report.pages for passed in page.redirects}
@@ -309,10 +315,10 @@ def _gone(known: Sequence[Page], sitemaps: Sitemaps, report: Report, *, only: bo
     return gone
 
 
-def _warnings(fetcher: Fetcher, reader: Reader) -> list[str]:
-    """What the operator should know of whole sites."""
+def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:
+    """Messages for the operator about whole sites."""
     refusing = [
         f"{site} asks that its pages aren't used for AI answers (Content-Signal: ai-input=no); they were indexed all the same"
         for site in sorted(fetcher.refusing)
     ]
-    return refusing + [f"{note} on {count} pages" for note, count in sorted(reader.notes.items())]
+    return refusing + [f"{note} on {count} pages" for note, count in sorted(notes.items())]

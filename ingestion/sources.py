@@ -1,4 +1,4 @@
-"""What is to be indexed: sites and directories, each with settings of its own, from addresses or a TOML file."""
+"""The sites and directories to index, each with its own settings, from addresses or a TOML file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Selector = Annotated[str, AfterValidator(_selector)]
 
 
 class Source(BaseModel):
-    """A site or a directory of Markdown, and how it is read; what is empty is as in the settings.
+    """A site or a directory of Markdown, and how to read it. Empty fields take their value from the settings.
 
     `url` is the address of a sitemap or of a site. With `directory` it is the address at which the directory's files
     are published, each with `ending` after its name.
@@ -96,18 +96,18 @@ class Source(BaseModel):
 
     @property
     def reading(self) -> str:
-        """What a page's text depends on besides the page: another value means reading it anew."""
-        told = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
-        told += (" ".join(self.languages),) if self.languages else ()
-        return "" if told == _AS_USUAL else "\n".join(told)
+        """The settings that a page's text depends on; when they change, the page is read again."""
+        parts = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
+        parts += (" ".join(self.languages),) if self.languages else ()
+        return "" if parts == _DEFAULTS else "\n".join(parts)
 
     @property
     def suffix(self) -> str:
-        """What leads from a page's address to its Markdown, where the operator says so."""
+        """The suffix that turns a page's address into that of its Markdown, if configured."""
         return self.markdown.partition(":")[2]
 
     def within(self, settings: Settings) -> Settings:
-        """The settings, with those that the source has of its own."""
+        """The settings, overridden by those of the source."""
         default = self.language
         if self.languages and not default and settings.default_language not in self.languages:
             default = self.languages[0]
@@ -115,13 +115,13 @@ class Source(BaseModel):
         return settings.model_copy(update={key: value for key, value in own.items() if value})
 
     def without_password(self) -> Source:
-        """The same, with an address that can be shown, stored and linked to."""
+        """The same source without the password in its address."""
         parts = urlsplit(self.url)
         clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else self.url
         return self.model_copy(update={"url": clean})
 
     def left_out(self, url: str) -> str:
-        """Why the source's patterns keep the address out; empty when they don't."""
+        """Why the source's patterns exclude the address; empty when they don't."""
         path = unquote(urlsplit(url).path) or "/"
         for pattern in self.exclude:
             if fnmatchcase(url if "://" in pattern else path, pattern):
@@ -131,11 +131,11 @@ class Source(BaseModel):
         return ""
 
 
-_AS_USUAL = ("auto", "", "auto", "", "")
+_DEFAULTS = ("auto", "", "auto", "", "")
 
 
 def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
-    """Sources of addresses, of names of TOML files, and of sources. Raises `SettingsError` naming what is wrong."""
+    """The sources of these addresses and TOML files. Raises `SettingsError` that names the mistake."""
     found: list[Source] = []
     for item in given:
         if isinstance(item, Source):
@@ -153,7 +153,7 @@ def configured(settings: Settings) -> Sequence[str]:
 
 
 def of_collections(sources: Iterable[Source], wanted: Sequence[str], settings: Settings) -> tuple[Source, ...]:
-    """Those sources whose pages are kept under one of these names. Raises `SettingsError` for a name that none has."""
+    """The sources of these collections. Raises `SettingsError` for an unknown collection."""
     by_name: dict[str, list[Source]] = defaultdict(list)
     for source in sources:
         by_name[source.within(settings).collection].append(source)
@@ -188,9 +188,9 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     try:
         source = Source(**table)
     except ValidationError as error:
-        told = "; ".join(_told(problem) for problem in error.errors())
+        problems = "; ".join(_described(problem) for problem in error.errors())
         shown = masked(str(table.get("url", "no url")))
-        raise SettingsError(f"{file}, source {number} ({shown}): {told}.") from error
+        raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
     if not source.directory:
         return source
     directory = (file.parent / source.directory).resolve()
@@ -199,8 +199,8 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     return source.model_copy(update={"directory": str(directory)})
 
 
-def _told(problem: Any) -> str:
-    """One mistake in words: the key, what it has, what is wrong."""
+def _described(problem: Any) -> str:
+    """One validation error: the key, its value, and what is wrong."""
     message = problem["msg"].removeprefix("Value error, ")
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":

@@ -10,11 +10,11 @@ from app.index.protocols import Generation
 from app.models import open_embedder
 from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared
-from ingestion.convert.workers import Workers
-from ingestion.publish.embed import Embedding
+from ingestion.embedding import BatchEmbedder
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
-from ingestion.split.chunking import Chunking
+from ingestion.split.chunker import Chunker
+from ingestion.workers import Workers
 
 INDEX_SETTINGS = frozenset(
     {
@@ -30,16 +30,16 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     # without summaries and translations: texts by another model would blur the effect of the settings
     settings = settings.model_copy(update={"summaries": False})
     store, embedder = open_store(settings), open_embedder(settings)
-    embedding = Embedding(embedder, settings.embedding_batch, settings.embedding_parallel)
+    embedding = BatchEmbedder(embedder, settings.embedding_batch, settings.embedding_parallel)
     workers = Workers()
-    chunking = Chunking(open_splitter(settings), embedding, workers)
+    chunker = Chunker(open_splitter(settings), embedding, workers)
     try:
         async with workers, await store.draft(await recipe_for(embedder, settings)) as draft:
             for listed in await source.pages():
                 page = await source.page(listed.url)
                 if page is None:
                     continue
-                made = Prepared(page) if page.same_as else await chunking.finished(Prepared(page))
+                made = Prepared(page) if page.same_as else await chunker.finished(Prepared(page))
                 missing = await draft.missing(made.chunks)
                 await draft.put(made.page, made.chunks, await embedding.embed(missing))
             return await draft.publish()

@@ -1,14 +1,18 @@
-"""HTML or Markdown of a page -> clean Markdown. A new form of page is one more entry in `CONVERTERS`."""
+"""A download -> clean Markdown. A new form of page is one file and one entry in `CONVERTERS`.
+
+Called by `split`, `publish`, `page_reader` and `run`; imports `crawl`.
+"""
 
 from __future__ import annotations
 
 import re
 
 from app.text.fences import blocks
-from ingestion.convert.base import ConversionError, Converter, Document, Source, well_formed
+from ingestion.convert.document import Converter, Document, SourceText, well_formed
 from ingestion.convert.html import HtmlConverter
+from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.markdown import MarkdownConverter
-from ingestion.convert.scripted import MadeByScript
+from ingestion.errors import ConversionError
 
 VERSION = "convert-2"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
@@ -22,7 +26,7 @@ MOST_HEADINGS = 5_000
 _HEADING = re.compile(r"(?m)^(?: {0,3}#{1,6}(?=\s)|(?:=++|-++)[ \t]*+$)")
 
 
-def convert(source: Source) -> Document:
+def convert(source: SourceText) -> Document:
     """The source as a document. Raises `ConversionError` when nothing can read it, or it is no text for readers."""
     for converter in CONVERTERS:
         if converter.matches(source):
@@ -43,4 +47,13 @@ def _for_readers(document: Document, url: str) -> Document:
     return document
 
 
-__all__ = ["CONVERTERS", "VERSION", "ConversionError", "Converter", "Document", "MadeByScript", "Source", "convert"]
+__all__ = [
+    "CONVERTERS",
+    "VERSION",
+    "ConversionError",
+    "Converter",
+    "Document",
+    "NeedsJavaScript",
+    "SourceText",
+    "convert",
+]

@@ -1,4 +1,4 @@
-"""Which address readers are sent to for a page: its own, where it moved, or the one that it names as canonical."""
+"""The address of a page for readers: its own, the target of a redirect, or its canonical one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
 from ingestion.convert import Document
-from ingestion.convert.links import public_url
-from ingestion.crawl.fetch import Fetched, host
-from ingestion.crawl.sitemap import Entry
-
-
-def own_address(entry: Entry) -> str:
-    """Where readers find a listed page that has not moved."""
-    return entry.public or public_url(entry.url)
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry
+from ingestion.urls import host, public_url
 
 
 @dataclass
@@ -25,10 +20,10 @@ class _Claim:
 
 @dataclass
 class Addresses:
-    """The addresses given out in a run. `listed` are those of all entries, `states` the pages of the index.
+    """The addresses that a run assigns. `listed` are those of all entries, `states` the pages of the index.
 
-    A canonical address counts when it is on the page's host, isn't listed itself, and is named by one text only: a
-    site that names its home page everywhere must not lose all other pages.
+    A canonical address is used when it is on the page's host, is not listed itself, and only one text names it:
+    a site that names its home page everywhere must not lose all other pages.
     """
 
     listed: frozenset[str]
@@ -37,11 +32,11 @@ class Addresses:
     _claims: dict[str, _Claim] = field(default_factory=dict)
     _disputed: set[str] = field(default_factory=set)
 
-    def claimed(self, entry: Entry, fetched: Fetched, collection: str) -> str:
-        """Why a page that moved, or whose address is another collection's, isn't indexed under it."""
+    def conflict(self, entry: Entry, fetched: Fetched, collection: str) -> str:
+        """Why the page can't be indexed under its address: another page or collection has it. Empty when it can."""
         url = _arrived(entry, fetched)
         if fetched.redirects:
-            if url != own_address(entry) and url in self.listed:
+            if url != entry.address and url in self.listed:
                 return f"redirects to {url}, which is listed too"
             if self._moved.setdefault(url, entry.url) != entry.url:
                 return f"redirects to {url}, as {self._moved[url]} does"
@@ -51,7 +46,7 @@ class Addresses:
         return ""
 
     def addressed(self, entry: Entry, fetched: Fetched, read: Document) -> Fetched:
-        """The download as if it came from the address that readers are sent to."""
+        """The download as if it came from the address for readers."""
         url = _arrived(entry, fetched)
         url = self._canonical(entry, url, read) or url
         if url == public_url(fetched.url if fetched.redirects else entry.url):
@@ -85,4 +80,4 @@ class Addresses:
 
 
 def _arrived(entry: Entry, fetched: Fetched) -> str:
-    return public_url(fetched.url) if fetched.redirects else own_address(entry)
+    return public_url(fetched.url) if fetched.redirects else entry.address

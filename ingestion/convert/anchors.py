@@ -1,4 +1,4 @@
-"""Anchors of raw Markdown: learnt once per site, by comparing a page's HTML with the rules that generators follow."""
+"""Anchors of raw Markdown. The rule of a site is found once, by comparing a page's HTML with the rules of generators."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Literal
 from ingestion.convert import Document
 from ingestion.convert.raw import with_anchors
 from ingestion.convert.slugs import RULES
-from ingestion.convert.workers import Workers
-from ingestion.split.blocks import Heading, headings_of
+from ingestion.convert.structure import Heading, headings_in
+from ingestion.workers import Workers
 
-Way = Literal["auto", "github", "mkdocs", "none"]
+AnchorMode = Literal["auto", "github", "mkdocs", "none"]
 FEWEST = 2
-"""Headings that an HTML page must have in common with its Markdown to teach anything."""
+"""Headings that an HTML page and its Markdown must share for a comparison."""
 
 PROBES = 3
-"""HTML pages asked for per site at most: the first one may have no headings on which the rules differ."""
+"""HTML pages fetched per site at most: on the first one, all rules may agree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """Rules that all ids seen so far follow, and levels of headings whose ids were seen to follow them or to be missing."""
+class SiteRules:
+    """The rules that fit all ids seen so far, and the levels of headings with and without ids."""
 
     rules: tuple[str, ...]
     levels: frozenset[int] = frozenset()
-    bare: frozenset[int] = frozenset()
+    without_ids: frozenset[int] = frozenset()
 
     def anchors(self, headings: Sequence[Heading]) -> list[str]:
         """An anchor for each heading, empty where it isn't certain."""
@@ -41,34 +41,34 @@ class Learnt:
         ]
 
     def unsure(self, headings: Sequence[Heading]) -> bool:
-        """True when another page's HTML could tell more of these headings."""
+        """True when the rules differ on these headings, so that another HTML page could decide."""
         return len({tuple(made) for made in self.slugs(headings).values()}) > 1
 
     def slugs(self, headings: Sequence[Heading]) -> Mapping[str, list[str]]:
-        """What each rule makes of the headings; a title without an id doesn't count among equal ones."""
+        """The slugs of the headings by rule."""
         return _by_rule(self.rules, headings, titled=1 in self.levels)
 
     def _has_ids(self, level: int) -> bool:
         if level == 1:  # many themes put the title elsewhere
             return level in self.levels
-        return level not in self.bare
+        return level not in self.without_ids
 
 
-def learn(learnt: Learnt, raw: Sequence[Heading], html: Sequence[Heading]) -> Learnt | None:
-    """What is known after comparing one page's two forms; None when they have too little in common to tell."""
+def learn(known: SiteRules, raw: Sequence[Heading], html: Sequence[Heading]) -> SiteRules | None:
+    """The rules after comparing both forms of a page; None when they share too few headings."""
     pairs = _paired(raw, html)
     seen = [at for at, other in pairs.items() if other.anchor]
     if len(seen) < FEWEST:
         return None
-    made = _by_rule(learnt.rules, raw, titled=any(raw[at].level == 1 for at in seen))
-    rules = tuple(rule for rule in learnt.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
+    made = _by_rule(known.rules, raw, titled=any(raw[at].level == 1 for at in seen))
+    rules = tuple(rule for rule in known.rules if all(made[rule][at] == pairs[at].anchor for at in seen))
     levels = frozenset(raw[at].level for at in seen)
-    bare = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
-    return Learnt(rules, (learnt.levels | levels) - bare, learnt.bare | bare)
+    without_ids = frozenset(raw[at].level for at, other in pairs.items() if not other.anchor)
+    return SiteRules(rules, (known.levels | levels) - without_ids, known.without_ids | without_ids)
 
 
 def _by_rule(rules: Sequence[str], headings: Sequence[Heading], *, titled: bool) -> Mapping[str, list[str]]:
-    """Slugs of the headings; one that says its own id takes no part, and unless `titled` neither does the title."""
+    """Slugs of the headings, except of those with ids of their own and, unless `titled`, of the title."""
     open_ = [at for at, heading in enumerate(headings) if not heading.anchor and (titled or heading.level > 1)]
     made: dict[str, list[str]] = {}
     for rule in rules:
@@ -101,53 +101,53 @@ def _alike(headings: Sequence[Heading]) -> defaultdict[tuple[int, str], list[int
 
 @dataclass
 class Anchors:
-    """Gives anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, None where there is none."""
+    """Adds anchors to raw Markdown, site by site. `html` fetches the HTML form of an address, or None."""
 
-    way: Way
+    mode: AnchorMode
     html: Callable[[str], Awaitable[Document | None]]
     workers: Workers
-    _learnt: dict[str, Learnt] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
+    _rules: dict[str, SiteRules] = field(default_factory=dict)
+    _probed: dict[str, int] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def anchored(self, read: Document, site: str, url: str) -> Document:
         """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
-        if self.way == "none":
+        if self.mode == "none":
             return read
-        headings = await self.workers.run(headings_of, read.markdown)
+        headings = await self.workers.run(headings_in, read.markdown)
         if all(heading.anchor for heading in headings):
             return read
-        if self.way == "auto":
+        if self.mode == "auto":
             async with self._locks.setdefault(site, asyncio.Lock()):
-                learnt = await self._ask(headings, site, url)
+                rules = await self._ask(headings, site, url)
         else:
-            learnt = Learnt((self.way,), levels=frozenset({1}))
-        if not learnt.rules:
+            rules = SiteRules((self.mode,), levels=frozenset({1}))
+        if not rules.rules:
             return read
-        return await self.workers.run(_marked, read, headings, learnt)
+        return await self.workers.run(_marked, read, headings, rules)
 
-    async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> Learnt:
-        """What is known of the site, after reading this page's HTML where that can tell more."""
-        known = self._learnt.get(site)
-        asked = self._asked.get(site, 0)
-        worth = len([heading for heading in headings if not heading.anchor]) >= FEWEST
-        if worth and asked < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
-            self._asked[site] = asked + 1
+    async def _ask(self, headings: Sequence[Heading], site: str, url: str) -> SiteRules:
+        """The rules of the site, after reading this page's HTML where that can decide between them."""
+        known = self._rules.get(site)
+        probed = self._probed.get(site, 0)
+        teachable = len([heading for heading in headings if not heading.anchor]) >= FEWEST
+        if teachable and probed < PROBES and (known is None or await self.workers.run(known.unsure, headings)):
+            self._probed[site] = probed + 1
             document = await self.html(url)
             if document is not None:
                 known = await self.workers.run(_learn, known, headings, document.markdown) or known
             if known is not None:
-                self._learnt[site] = known
-        return known or Learnt(())
+                self._rules[site] = known
+        return known or SiteRules(())
 
 
-def _learn(known: Learnt | None, headings: Sequence[Heading], html: str) -> Learnt | None:
-    return learn(known or Learnt(tuple(RULES)), headings, headings_of(html))
+def _learn(known: SiteRules | None, headings: Sequence[Heading], html: str) -> SiteRules | None:
+    return learn(known or SiteRules(tuple(RULES)), headings, headings_in(html))
 
 
-def _marked(read: Document, headings: Sequence[Heading], learnt: Learnt) -> Document:
+def _marked(read: Document, headings: Sequence[Heading], rules: SiteRules) -> Document:
     lines = [
         f"{'#' * heading.level} {heading.text} {{#{anchor}}}" if anchor else f"{'#' * heading.level} {heading.text}"
-        for heading, anchor in zip(headings, learnt.anchors(headings), strict=True)
+        for heading, anchor in zip(headings, rules.anchors(headings), strict=True)
     ]
     return replace(read, markdown=with_anchors(read.markdown, "\n\n".join(lines)))

@@ -131,7 +131,7 @@ def _absolute_links(root: HtmlElement, base: str) -> None:
                 continue
             try:
                 element.set(name, urljoin(base, target))
-            except ValueError:  # an address that can't be parsed is none
+            except ValueError:  # not a valid address
                 element.attrib.pop(name)
 
 

@@ -53,7 +53,7 @@ def text_of(element: HtmlElement) -> str:
 
 
 def drop(element: HtmlElement) -> None:
-    """Remove the element and what is in it; the text after it stays."""
+    """Remove the element with its content; the text after it stays."""
     if element.getparent() is not None:
         element.drop_tree()
 

@@ -1,4 +1,4 @@
-"""A page's HTML -> Markdown of its main content, with what its head says of it."""
+"""A page's HTML -> the Markdown of its main content, and the metadata of its head."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import lxml.html
 from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
-from ingestion.convert.base import HTML_TYPES, ConversionError, Document, Source
 from ingestion.convert.clean import clean_root, find_root, text_of
-from ingestion.convert.dates import html_dates
+from ingestion.convert.document import HTML_TYPES, Document, SourceText
 from ingestion.convert.dom import drop
-from ingestion.convert.links import joined
-from ingestion.convert.scripted import MadeByScript, needs_script
+from ingestion.convert.html_dates import html_dates
+from ingestion.convert.javascript import NeedsJavaScript, needs_script
+from ingestion.errors import ConversionError
+from ingestion.urls import joined
 
 _OPTIONS = html_to_markdown.ConversionOptions(
     extract_metadata=False,
@@ -27,10 +28,10 @@ _OPTIONS = html_to_markdown.ConversionOptions(
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
 )
 SHELL_WORDS = 20
-"""A page with fewer words of its own may be a shell; one with more has content, whatever its scripts add."""
+"""A page with fewer words may be an empty shell that JavaScript fills."""
 
 _VERSION = ("docsearch:version", "docusaurus_version", "readthedocs-version-slug", "version")
-"""Meta tags with the version of the documentation; the plain one may be of something else, so it comes last."""
+"""Meta tags with the version of the documentation. `version` may mean something else, so it is the last."""
 
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -39,11 +40,11 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 class HtmlConverter:
     """Cleans the main content with lxml, then html-to-markdown turns it into Markdown."""
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: SourceText) -> bool:
         """True for HTML, and for anything that looks like it."""
         return source.media_type in HTML_TYPES or source.text.lstrip("\ufeff \t\r\n").startswith("<")
 
-    def convert(self, source: Source) -> Document:
+    def convert(self, source: SourceText) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
         page = _parse(source)
         meta = _meta(page)
@@ -60,7 +61,7 @@ class HtmlConverter:
         if words < SHELL_WORDS and needs_script(
             _parse(source), source.words.javascript
         ):  # anew: cleaning took the scripts away
-            raise MadeByScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
+            raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
             raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _title(page, root)
@@ -96,7 +97,7 @@ def _base(page: lxml.html.HtmlElement, url: str) -> str:
     return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
 
 
-def _parse(source: Source) -> lxml.html.HtmlElement:
+def _parse(source: SourceText) -> lxml.html.HtmlElement:
     text = _NOT_XML.sub("", _XML_DECLARATION.sub("", source.text.lstrip("\ufeff")))
     try:
         # a parser of its own per call: pages are converted in threads

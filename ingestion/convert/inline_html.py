@@ -1,4 +1,4 @@
-"""HTML inside Markdown: tables become Markdown tables, links become links, entities letters, dressing goes."""
+"""HTML in Markdown: tables, links and entities become Markdown, purely visual tags are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language that a page is written in: confident text beats what is declared, and disagreements are told."""
+"""The language of a page: its text decides when it is clear, else what is declared. Contradictions are reported."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from langdetect.detector import Detector
 from langdetect.lang_detect_exception import LangDetectException
 
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.fences import blocks
 from app.text.language import letter_statistics, profiles_of
-from ingestion.convert.ngrams import QuickDetector
+from ingestion.language_tags import primary_language
 
 MIN_WORDS = 40
 SURE = 0.95
-SAMPLE = 500
-"""Characters of each third of a long text that are looked at: enough to be sure, and a preface decides nothing alone."""
+SAMPLE = 250
+"""Characters of each third of a long text that are examined: a foreign preface alone decides nothing."""
 
 FEWEST_FUNCTION_WORDS = 0.15
-"""Share of a text, least of all that another language of the same words would reach."""
+"""The least share of function words in a text of the language."""
 
 _MARKUP = (
     re.compile(r"`[^`\n]*`"),
@@ -38,7 +39,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """What a page is written in. `note` says, for the report, where that isn't what one would expect."""
+    """The language of a page. `note` is for the report: a contradiction, or a language that isn't configured."""
 
     code: str
     note: str = ""
@@ -46,7 +47,7 @@ class PageLanguage:
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """The languages that pages may be in: those configured, and by `words` those that are only told from them."""
+    """The languages to detect: the configured ones, and those of `words`, which must not be mistaken for them."""
 
     configured: Sequence[str]
     default: str
@@ -59,24 +60,24 @@ class Languages:
 
 
 def page_language(markdown: str, url: str, declared: Mapping[str, str], languages: Languages) -> PageLanguage:
-    """The language of a page, by its text when that is clear, else by what is declared.
+    """The language of a page, by its text when that is clear, else by the first declaration.
 
-    Of what is declared, the first counts: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared` in its own order.
+    Declarations in order: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared`.
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
-    told = _declared(url, declared, languages)
+    declaration = _declared(url, declared, languages)
     found = detect(prose(markdown), languages.known, languages.words)
-    code = found or (told[1] if told else languages.default)
+    code = found or (declaration[1] if declaration else languages.default)
     notes: list[str] = []
-    if found and told and found != told[1]:
-        notes.append(f"the text is {found}, {told[0]} says {told[1]}")
+    if found and declaration and found != declaration[1]:
+        notes.append(f"the text is {found}, {declaration[0]} says {declaration[1]}")
     if unknown := not_configured(code, languages.configured):
         notes.append(unknown)
     return PageLanguage(code, "; ".join(notes))
 
 
 def not_configured(code: str, configured: Sequence[str]) -> str:
-    """What to say of a page in a language that isn't configured; empty for the others."""
+    """A note about a language that isn't configured; empty for the others."""
     return "" if code in configured else f"{code} is none of the configured languages ({', '.join(configured)})"
 
 
@@ -96,7 +97,7 @@ def detect(text: str, languages: Iterable[str], words: Vocabulary | None = None)
     codes, sample = tuple(sorted(set(languages))), _sample(text)
     if by_words := _without_statistics(sample, codes, words):
         return by_words
-    detector = QuickDetector(_factory(codes))
+    detector = Detector(_factory(codes))
     detector.append(sample)
     try:
         likely = {guess.lang: guess.prob for guess in detector.get_probabilities()}
@@ -112,7 +113,7 @@ def detect(text: str, languages: Iterable[str], words: Vocabulary | None = None)
 
 
 def _without_statistics(text: str, codes: Sequence[str], words: Vocabulary) -> str:
-    """The language, of those that langdetect has no profile of, whose function words a text has; empty for others."""
+    """The language by function words, among those that langdetect doesn't know; empty for other languages."""
     unknown = [code for code in codes if code in words.function_words and not profiles_of([code])]
     if not unknown:
         return ""
@@ -135,14 +136,8 @@ def _sample(text: str) -> str:
     return " ".join(piece.partition(" ")[2] or piece for piece in pieces)
 
 
-def normal(code: str, words: Vocabulary | None = None) -> str:
-    """The primary part of a language tag in lower case; an alias such as cz is read as cs."""
-    primary = re.split(r"[-_]", code.strip().lower())[0]
-    return (words or vocabulary()).aliases.get(primary, primary)
-
-
 def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tuple[str, str] | None:
-    """(where it is said, language) of the first place that says one."""
+    """(place, language) of the first declaration."""
     places = dict(declared)
     known = {*languages.known, *languages.words.aliases}
     path = unquote(urlsplit(url).path)
@@ -154,7 +149,7 @@ def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tu
     ordered.extend(places.items())
     for place, code in ordered:
         if code and re.fullmatch(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*", code.strip()):
-            return place, normal(code, languages.words)
+            return place, primary_language(code, languages.words)
     return None
 
 

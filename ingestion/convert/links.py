@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit
 
 from app.text.fences import outside_code
+from ingestion.urls import public_url
 
 _INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)(?=[\s)])")
 _DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")
 _TAG = re.compile(r"(?i)<(?:a|img|video|source)\b[^<>]*+")
 _ATTRIBUTE = re.compile(r"""(?i)(\b(?:href|src)\s*+=\s*+["'])([^"']*+)""")
 _SCHEME = re.compile(r"(?i)\A[a-z][a-z0-9+.-]*:")
-RAW_SUFFIXES = (".md", ".mdx")
-
-
-def joined(base: str, href: str) -> str:
-    """The address absolute; nothing for what can't be parsed as one."""
-    try:
-        url = urljoin(base, href.strip())
-        urlsplit(url)
-    except ValueError:
-        return ""
-    return str(url)
-
-
-def public_url(url: str) -> str:
-    """The address for readers: without .md or .mdx, which give raw text, and without fragment."""
-    parts = urlsplit(url)
-    path = parts.path
-    for suffix in RAW_SUFFIXES:
-        path = path.removesuffix(suffix)
-    return urlunsplit(parts._replace(path=path, fragment=""))
 
 
 def absolute_links(text: str, base: str) -> str:
-    """The text with every relative link joined to `base`; those to raw Markdown of the same site lead to the page instead."""
+    """The text with absolute links. Links to raw Markdown of the same site point to the page instead."""
     host = urlsplit(base).netloc
 
     @lru_cache(maxsize=1024)  # most pages repeat their links

@@ -10,10 +10,11 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from app.text.fences import blocks
-from ingestion.convert.base import MARKDOWN_TYPES, ConversionError, Document, Source
+from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
 from ingestion.convert.inline_html import clean_html
 from ingestion.convert.links import absolute_links
 from ingestion.convert.mdx import clean_mdx
+from ingestion.errors import ConversionError
 
 _LARGEST = 10**18
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -36,9 +37,9 @@ _ANCHOR = re.compile(r"(?:\{#[^{}\s]+\}|\[#[^\[\]\s]+\])\s*+$")
 
 
 class MarkdownConverter:
-    """Takes Markdown as it is and removes what only its site's generator understands."""
+    """Keeps Markdown and removes the syntax of site generators."""
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: SourceText) -> bool:
         """True for Markdown, and for plain text or an .md address that isn't HTML in truth."""
         if source.media_type in MARKDOWN_TYPES:
             return True
@@ -46,7 +47,7 @@ class MarkdownConverter:
         plain = source.media_type == "text/plain" or (named and source.media_type in ("", "application/octet-stream"))
         return plain and not source.text.lstrip("\ufeff \t\r\n").startswith("<")
 
-    def convert(self, source: Source) -> Document:
+    def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` when there is no text in it."""
         text = re.sub(r"\r\n?", "\n", source.text.lstrip("\ufeff")).replace("\x00", "")
         facts, body = _front_matter(text)
@@ -103,7 +104,7 @@ def _is_small(front: str) -> bool:
 
 
 def _banner(body: str) -> tuple[str, str]:
-    """(title, rest) without what some generators put above each page; the title is empty where none was given."""
+    """(title, rest) without the banner that some generators add; the title may be empty."""
     body = body.lstrip("\n")
     for banner in _BANNERS:
         body = banner.sub("", body).lstrip("\n")

@@ -1,4 +1,4 @@
-"""MDX -> Markdown: imports, exports, comments and JSX tags go, the text between them stays."""
+"""MDX -> Markdown: removes imports, exports, comments and JSX tags, and keeps the text between them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
 _LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
 _OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
 _CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
-_VAIN = 10
-"""How many times a text may be looked through for the ends of tags and statements that have none."""
+_MAX_PASSES = 10
+"""How many times a text may be scanned for the missing ends of tags and statements."""
 
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 # letter by letter, a long page would take ten times as long
@@ -29,7 +29,7 @@ def clean_mdx(text: str) -> str:
 
 
 def _dedent(text: str) -> str:
-    """Children of components come out of their indentation: MDX has no indented code, Markdown has."""
+    """Remove the indentation of components' children, which Markdown would read as code."""
     kept: list[str] = []
     levels: list[int | None] = []  # of each open component: how far its children stand to its right
     own: list[int] = []
@@ -63,18 +63,18 @@ def _clean(prose: str) -> str:
 def _drop_modules(prose: str) -> str:
     """Without import and export statements, each up to the line on which its brackets are closed."""
     kept, at = list[str](), 0
-    vain = _VAIN * len(prose)
-    while vain > 0 and (match := _ESM.search(prose, at)):
+    budget = _MAX_PASSES * len(prose)
+    while budget > 0 and (match := _ESM.search(prose, at)):
         kept.append(prose[at : match.start()])
         at = _statement_end(prose, match.start())
-        if at < 0:  # what never closes is taken as one line, so that a slip in a page can't swallow the rest of it
-            vain -= len(prose) - match.start()
+        if at < 0:  # a statement that never closes ends with its line, so that the rest of the page stays
+            budget -= len(prose) - match.start()
             at = _line_end(prose, match.start())
     return "".join([*kept, prose[at:]])
 
 
 def _statement_end(text: str, start: int) -> int:
-    """Where the line ends on which all brackets are closed; -1 when there is none."""
+    """The end of the line that closes all brackets; -1 when there is none."""
     open_brackets, quote = list[str](), ""
     for found in _STATEMENT_SIGN.finditer(text, start):
         char = found[0] if quote else found[0][-1]  # a backslash protects a sign only in a string
@@ -98,11 +98,11 @@ def _line_end(text: str, start: int) -> int:
 
 def _drop_tags(prose: str) -> str:
     kept, at = list[str](), 0
-    vain = _VAIN * len(prose)
-    while vain > 0 and (match := _TAG.search(prose, at)):
+    budget = _MAX_PASSES * len(prose)
+    while budget > 0 and (match := _TAG.search(prose, at)):
         end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
         if end < 0:  # no tag at all: a lone "<Name"
-            vain -= len(prose) - match.end()
+            budget -= len(prose) - match.end()
             kept.append(prose[at : match.end()])
             at = match.end()
             continue

@@ -1,4 +1,4 @@
-"""When a page was published and last changed: what the site says of it, the most trustworthy word first."""
+"""The dates of publication and last change of a page, from the most reliable source that has them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ingestion.convert import Document
-from ingestion.crawl.fetch import Fetched
-from ingestion.crawl.moment import moment
-from ingestion.crawl.sitemap import Entry
+from ingestion.crawl.exchange import Fetched
+from ingestion.crawl.http_date import parse_date
+from ingestion.entry import Entry
 
 EARLIEST = dt.datetime(1993, 1, 1, tzinfo=dt.UTC)
-"""No page is older than the web; what is, is a zero in some program."""
+"""No page is older than the web: earlier dates are zeros of some program."""
 
 CLOCKS = dt.timedelta(days=1)
-"""How far ahead a date may lie: clocks and time zones of sites differ from ours."""
+"""How far a date may be in the future, because clocks and time zones differ."""
 
 BUILD = dt.timedelta(days=1)
 FEWEST = 3
 
 
 def page_dates(entry: Entry, read: Document, fetched: Fetched) -> tuple[str, str]:
-    """(published, modified), each empty where nobody says; trusted are sitemap, front matter or meta tags, Last-Modified."""
+    """(published, modified), each may be empty; from the sitemap, then front matter or meta tags, then Last-Modified."""
     modified = (entry.lastmod, read.modified, fetched.last_modified)
     return iso_date(read.published), next((date for date in map(iso_date, modified) if date), "")
 
 
 def iso_date(value: str) -> str:
-    """An ISO or HTTP date as ISO 8601, a day or a time in UTC; empty for what is no date, in the future, or before the web."""
+    """An ISO or HTTP date as ISO 8601, a day or a time in UTC; empty when it is invalid, in the future, or before the web."""
     text = value.strip()
-    found = moment(text)
+    found = parse_date(text)
     if found is None or not EARLIEST <= found <= dt.datetime.now(dt.UTC) + CLOCKS:
         return ""
     return found.date().isoformat() if len(text) == 10 else found.isoformat(timespec="seconds")
 
 
 def without_build_dates(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries, without dates where a sitemap says the same day of all its pages: that is when the site was built."""
+    """The entries, without dates where all pages of a sitemap have the same day: then it is the day of the build."""
     dates: dict[str, list[dt.datetime | None]] = defaultdict(list)
     for entry in entries:
-        dates[entry.source].append(moment(entry.lastmod))
+        dates[entry.source].append(parse_date(entry.lastmod))
     built = {source for source, found in dates.items() if _is_build(found)}
     return [replace(entry, lastmod="") if entry.source in built else entry for entry in entries]
 

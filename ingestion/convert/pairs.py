@@ -1,4 +1,4 @@
-"""What stands between an opening and the closing that belongs to it, found in one pass however many never close."""
+"""Replaces text between openings and closings in linear time, also when many never close."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 Change = Callable[[re.Match[str], re.Match[str]], str | None]
-"""The opening and the closing -> what comes in the place of both and of all between; None leaves the opening."""
+"""Returns the replacement for the text from opening to closing, or None to keep it."""
 
 
 def replaced(text: str, opening: re.Pattern[str], closing: re.Pattern[str], change: Change) -> str:

@@ -1,4 +1,4 @@
-"""A downloaded page -> a Page. Only computing: runs in a thread, beside the event loop."""
+"""A converted page -> a Page: address, language, dates, hash. It runs in a worker process."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
-from ingestion.convert import Document, Source, convert
-from ingestion.convert.base import decode
+from ingestion.convert import Document, SourceText, convert
+from ingestion.convert.document import decode
 from ingestion.convert.language import Languages, page_language
-from ingestion.convert.links import public_url
 from ingestion.convert.page_dates import page_dates
-from ingestion.crawl.fetch import Fetched
-from ingestion.crawl.sitemap import Entry
-from ingestion.split import Splitter
-from ingestion.split.blocks import LONGEST_HEADING
+from ingestion.convert.structure import LONGEST_HEADING
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry
+from ingestion.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A page, with its chunks where it is to be written; `note` says what is odd about its language.
+    """A page, with its chunks where it has to be written; `note` is for the report.
 
-    `translated` are the languages that some of the chunks are translated into.
+    `translated` are the languages of its translations.
     """
 
     page: Page
@@ -38,7 +37,7 @@ class Prepared:
 def document(fetched: Fetched, words: Vocabulary) -> Document:
     """The document of a download. Raises `ConversionError`."""
     return convert(
-        Source(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
+        SourceText(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
     )
 
 
@@ -75,22 +74,13 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         fetched_at=now,
         last_ok=now,
         versions=said_versions(url, read.version),
+        reading=entry.site.reading,
     )
     return Prepared(page, note=found.note)
 
 
-def prepared_and_cut(  # one call to another process instead of two
-    read: Document, fetched: Fetched, entry: Entry, settings: Settings, splitter: Splitter, known_hash: str
-) -> Prepared:
-    """`prepare`, and the chunks where the text isn't the known one and the splitter needs no vectors to cut it."""
-    made = prepare(read, fetched, entry, settings)
-    if made.page.hash == known_hash or splitter.windows(made.page):
-        return made
-    return replace(made, chunks=splitter.split(made.page))
-
-
 def dated_as(page: Page, known: Page) -> Page:
-    """The page with the dates of a known one: what didn't change has no new date, whatever a deploy set."""
+    """The page with the dates of its known state: deploying an unchanged page doesn't change its date."""
     return replace(page, published=known.published, modified=known.modified)
 
 

@@ -7,17 +7,17 @@ from collections import Counter, defaultdict, deque
 from dataclasses import replace
 
 from app.text.fences import outside_fences
-from ingestion.convert.base import Document
+from ingestion.convert.document import Document
 
 SHARE = 0.5
-"""Raw Markdown with fewer of the HTML's words has lost what its components would have shown."""
+"""Raw Markdown with a smaller share of the HTML's words lacks the content of components."""
 
 _HEADING = re.compile(r"(?m)^(?P<marks>#{1,6})[ \t]++(?P<text>\S.*+)$")
 _ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])$")
 
 
 def prefer_raw(page: Document, raw: Document) -> Document | None:
-    """The raw document with what the page's HTML knows of anchors, languages, dates and versions; None where raw is poorer."""
+    """The raw document with anchors, languages, dates and version of the HTML; None when it has far fewer words."""
     if len(re.findall(r"\w+", raw.markdown)) < SHARE * len(re.findall(r"\w+", page.markdown)):
         return None
     return replace(
@@ -32,7 +32,7 @@ def prefer_raw(page: Document, raw: Document) -> Document | None:
 
 
 def with_anchors(markdown: str, other: str) -> str:
-    """The Markdown with the anchors of equal headings of `other`; none where it isn't clear which is which."""
+    """The Markdown with the anchors of equal headings of `other`, where the pairs are unambiguous."""
     anchors: dict[str, deque[str]] = defaultdict(deque)
     for key, anchor in _headings(other):
         anchors[key].append(anchor)

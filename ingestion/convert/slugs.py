@@ -28,7 +28,7 @@ def github(headings: Sequence[str]) -> list[str]:
 def mkdocs(headings: Sequence[str]) -> list[str]:
     """As Python-Markdown's toc does (MkDocs): diacritics are taken off, repeats get _1, _2."""
     made: list[str] = []
-    after: dict[str, str] = {}  # of each slug that is taken, the one to go on with
+    after: dict[str, str] = {}  # the next candidate for each used slug
     for heading in headings:
         text = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode("ascii")
         text = re.sub(r"[^\w\s-]", "", text).strip().lower()

@@ -1,1 +1,4 @@
-"""Which pages there are, and how they are fetched: sitemaps, directories, robots.txt, pace, the guard of addresses."""
+"""Sources -> listed entries and their downloads: sitemaps, directories, robots.txt, pace, checked addresses.
+
+Called by `convert` and `run`; imports no other stage.
+"""

@@ -1,4 +1,4 @@
-"""The bytes of an answer, unpacked here: httpx unpacks what arrives at once, and a few kilobytes may be gigabytes."""
+"""The body of a response, decompressed within a limit: httpx has none, and a few kilobytes can unpack to gigabytes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import zlib
 
 import httpx
 
-from ingestion.crawl.exchange import PageError, PageSkipped
+from ingestion.errors import PageError, PageSkipped
 
 ACCEPT_ENCODING = "gzip, deflate"
 _PIECE = 1 << 16
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:
-    """The whole body. Raises `PageSkipped` where it is larger than so many bytes, `PageError` where it can't be unpacked."""
+    """The whole body. Raises `PageSkipped` when it has more than `most` bytes, `PageError` when it can't be decompressed."""
     packed = response.headers.get("content-encoding", "").strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise PageError(f"can't be fetched (it is packed as {packed[:40]}, which wasn't asked for)")
@@ -34,7 +34,7 @@ class _Unpacked:
         self._began = False
 
     def more(self, part: bytes, most: int) -> bytes:
-        """So many bytes at most of what the part unpacks to; once there are as many, the rest is lost."""
+        """At most `most` bytes of the decompressed part; bytes beyond them are lost."""
         try:
             made = self._unpack.decompress(part, most)
         except zlib.error as error:

@@ -15,9 +15,10 @@ from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
-from ingestion.convert.language import normal
-from ingestion.crawl.exchange import Fetched, PageError, PageGone, PageSkipped
-from ingestion.crawl.sitemap import Entry, Sitemaps, Skipped
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry, Listing, Skipped
+from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.language_tags import primary_language
 from ingestion.sources import Source
 
 SUFFIXES = (".md", ".mdx", ".markdown")
@@ -25,7 +26,7 @@ _INDEX = ("index", "readme")
 _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
 
-def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
+def list_files(source: Source, languages: Iterable[str]) -> Listing:
     """The Markdown files below the source's directory as pages, in order of their paths. Raises `SitemapError`.
 
     Names that begin with a dot or an underscore and node_modules aren't looked at. README.md is the page of its
@@ -56,7 +57,7 @@ def list_files(source: Source, languages: Iterable[str]) -> Sitemaps:
         )
     if not entries:
         raise SitemapError(f"None of the files in {root} is to be read: {skipped[0].url}: {skipped[0].reason}")
-    return Sitemaps(tuple(entries), tuple(skipped), frozenset({source.url}), frozenset({source.url}))
+    return Listing(tuple(entries), tuple(skipped), frozenset({source.url}), frozenset({source.url}))
 
 
 def read_file(entry: Entry, etag: str, most: int) -> Fetched:
@@ -95,7 +96,7 @@ def published_links(markdown: str, source: Source) -> str:
 
 
 def _walk(root: Path) -> Iterator[PurePosixPath]:
-    """Paths below the root; links only to what lies in it too."""
+    """Paths below the root. Symbolic links that leave it are ignored."""
     real = root.resolve()
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
@@ -150,11 +151,11 @@ def _counterparts(
 
 
 def _key(path: PurePosixPath, languages: AbstractSet[str]) -> tuple[str, tuple[str, ...]]:
-    """(language, path without it); the language is empty where the path says none."""
+    """(language, path without it); the language is empty when the path has none."""
     stem, _, suffix = path.stem.rpartition(".")
-    if stem and normal(suffix) in languages:
-        return normal(suffix), (*path.parts[:-1], "", stem)
+    if stem and primary_language(suffix) in languages:
+        return primary_language(suffix), (*path.parts[:-1], "", stem)
     for at, part in enumerate(path.parts[:-1]):
-        if _CODE.fullmatch(part) and normal(part) in languages:
-            return normal(part), (*path.parts[:at], "", *path.parts[at + 1 : -1], path.stem)
+        if _CODE.fullmatch(part) and primary_language(part) in languages:
+            return primary_language(part), (*path.parts[:at], "", *path.parts[at + 1 : -1], path.stem)
     return "", path.parts

@@ -1,11 +1,9 @@
-"""What is asked of a site, what it answers, and what can be wrong with an answer."""
+"""A request for a page, and its response."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from app.core.errors import CrawlError
 
 ACCEPT_MARKDOWN = "text/markdown, text/html;q=0.8, */*;q=0.1"
 ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
@@ -15,22 +13,6 @@ PAGE_TYPES = frozenset(
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 _PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
-
-
-class PageError(CrawlError):
-    """A page could not be fetched; what is indexed of it stays. `status` is what the site answered, or 0."""
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class PageSkipped(PageError):
-    """A page that rules or limits keep from being fetched."""
-
-
-class PageGone(PageError):
-    """A page that its site says is no longer there (404, 410)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageRequest:
     """What to ask for. Validators of the known copy make the request conditional; types None takes any."""
 
     url: str
@@ -69,20 +51,23 @@ class Wanted:
     @property
     def headers(self) -> dict[str, str]:
         """Request headers."""
-        told = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        headers = {"Accept": self.accept, "If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         # a site may give a validator that no header can carry
-        return {name: value for name, value in told.items() if value and value.isascii()}
+        return {name: value for name, value in headers.items() if value and value.isascii()}
 
 
 def linked_markdown(header: str) -> str:
     """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty where there is none."""
     for target, written in _LINK.findall(header):
-        told = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
-        if "alternate" in told.get("rel", "").lower().split() and told.get("type", "").lower() == "text/markdown":
+        parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
+        if (
+            "alternate" in parameters.get("rel", "").lower().split()
+            and parameters.get("type", "").lower() == "text/markdown"
+        ):
             return str(target).strip()
     return ""
 
 
 def refuses_ai_input(signal: str) -> bool:
-    """True when a Content-Signal says that the content is not to be used as input of AI answers."""
+    """True when a Content-Signal forbids using the content as input of AI answers."""
     return re.search(r"(?:^|[,\s])ai-input\s*=\s*no\b", signal.lower()) is not None

@@ -18,20 +18,14 @@ import stamina
 
 from app.core.settings import Settings
 from ingestion.crawl.body import ACCEPT_ENCODING, read_body
-from ingestion.crawl.exchange import (
-    Fetched,
-    PageError,
-    PageGone,
-    PageSkipped,
-    Wanted,
-    linked_markdown,
-    refuses_ai_input,
-)
+from ingestion.crawl.exchange import Fetched, PageRequest, linked_markdown, refuses_ai_input
 from ingestion.crawl.guard import AddressRefused, Guard
-from ingestion.crawl.moment import moment
+from ingestion.crawl.http_date import parse_date
 from ingestion.crawl.pace import Pace
 from ingestion.crawl.robots import Robots, read_robots
 from ingestion.crawl.transport import CrawlTransport
+from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.urls import host, origin
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
@@ -46,19 +40,6 @@ class _TryAgainError(Exception):
         super().__init__(reason)
         self.status = status
         self.wait = wait
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port of an address: what robots.txt and pace are kept for."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower()
-
-
-def host(url: str) -> str:
-    """Host and port of an address, without the ports that go without saying."""
-    parts = urlsplit(url)
-    name = parts.netloc.rpartition("@")[2].lower()
-    return name.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, "\x00"))
 
 
 @dataclass
@@ -99,7 +80,7 @@ class Fetcher:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._client.aclose()
 
     def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
@@ -125,13 +106,13 @@ class Fetcher:
         """True for a web address on an allowed host."""
         try:
             name = host(url)
-            told = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
-            return urlsplit(url).scheme in ("http", "https") and told
+            allowed = name in self._hosts or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+            return urlsplit(url).scheme in ("http", "https") and allowed
         except ValueError:  # no address at all
             return False
 
-    def slow_down(self, url: str, parallel: int | None, delay: float | None) -> None:
-        """Ask the address's host at another pace than the settings say; None leaves it as it is."""
+    def set_pace(self, url: str, parallel: int | None, delay: float | None) -> None:
+        """Set the limits of requests for the address's host; None keeps the value of the settings."""
         if origin(url) not in self._paces:
             settings = self.settings
             parallel = settings.crawl_parallel if parallel is None else parallel
@@ -145,7 +126,7 @@ class Fetcher:
                 self._robots[key] = await self._read_robots(key)
         return self._robots[key]
 
-    async def get(self, wanted: Wanted) -> Fetched:
+    async def get(self, wanted: PageRequest) -> Fetched:
         """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
         at, passed = wanted.url, list[str]()
         while True:
@@ -158,14 +139,14 @@ class Fetcher:
             if len(passed) > MAX_REDIRECTS or at in passed:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
 
-    async def part(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
-        """What a browser asks for to make a page, of any status and type, after redirects. Raises `PageError`."""
+    async def subresource(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
+        """The response, of any status and type, to a browser's request while it renders a page. Raises `PageError`."""
         for _ in range(MAX_REDIRECTS):
             if not self.allows(url):
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
-            told = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
+            stream = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
             try:
-                async with asyncio.timeout(self.settings.crawl_timeout), told as response:
+                async with asyncio.timeout(self.settings.crawl_timeout), stream as response:
                     if response.status_code not in MOVED:
                         return response, await read_body(response, self.settings.crawl_max_bytes)
                 url = urljoin(url, response.headers.get("location", ""))
@@ -180,7 +161,7 @@ class Fetcher:
                 raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
         raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
 
-    async def _check(self, url: str, wanted: Wanted) -> None:
+    async def _check(self, url: str, wanted: PageRequest) -> None:
         if not self.allows(url):
             raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
         if self._silent[origin(url)] >= SILENT_PAGES:
@@ -193,7 +174,7 @@ class Fetcher:
         if not rules.allows(url):
             raise PageSkipped("robots.txt forbids it")
 
-    async def _with_retries(self, url: str, wanted: Wanted) -> Fetched | str:
+    async def _with_retries(self, url: str, wanted: PageRequest) -> Fetched | str:
         def again(error: Exception) -> bool | float:
             if not isinstance(error, _TryAgainError):
                 return False
@@ -217,7 +198,7 @@ class Fetcher:
             raise PageError(f"{error}, {ATTEMPTS} times", error.status) from error
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
-    async def _once(self, url: str, wanted: Wanted) -> Fetched | str:
+    async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
         """One request: the answer, or the address it sends us to."""
         limit = self.settings.crawl_timeout
         try:
@@ -236,7 +217,7 @@ class Fetcher:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 
-    async def _read(self, response: httpx.Response, url: str, wanted: Wanted) -> Fetched | str:
+    async def _read(self, response: httpx.Response, url: str, wanted: PageRequest) -> Fetched | str:
         status, headers = response.status_code, response.headers
         if status in MOVED and headers.get("location"):
             return urljoin(url, headers["location"]).partition("#")[0]
@@ -270,10 +251,10 @@ class Fetcher:
         )
 
     async def _read_robots(self, site: str) -> Robots:
-        wanted = Wanted(f"{site}/robots.txt", types=None, robots=False)
+        wanted = PageRequest(f"{site}/robots.txt", types=None, robots=False)
         try:
             answer = await self.get(wanted)
-        except PageSkipped:  # too big, or moved to a host that isn't ours: none of its own
+        except PageSkipped:  # too large, or on another host: the site has no rules of its own
             return Robots()
         except PageError as error:
             return read_robots(error.status, b"", "") if error.status else Robots(refusal=f"robots.txt: {error}")
@@ -285,16 +266,13 @@ class Fetcher:
         return rules
 
     def _pace(self, url: str) -> Pace:
-        self.slow_down(url, None, None)
+        self.set_pace(url, None, None)
         return self._paces[origin(url)]
 
 
 def retry_after(value: str) -> float | None:
-    """Seconds that a Retry-After header asks for, from its number or its date; None when it says nothing."""
+    """The seconds of a Retry-After header, from its number or its date; None when it can't be read."""
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
         return float(value)
-    until = moment(value)
+    until = parse_date(value)
     return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
-
-
-__all__ = ["Fetched", "Fetcher", "PageError", "PageGone", "PageSkipped", "Wanted", "host", "origin", "retry_after"]

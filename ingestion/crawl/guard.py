@@ -21,7 +21,7 @@ _ISATAP = 0x00005EFE
 
 
 class AddressRefused(CrawlError):
-    """A host leads to an address inside a network that the crawler must not reach."""
+    """A host resolves to an address that the crawler must not reach."""
 
 
 async def resolve(name: str, port: int) -> Sequence[str]:
@@ -32,7 +32,7 @@ async def resolve(name: str, port: int) -> Sequence[str]:
 
 @dataclass
 class Guard:
-    """Tells the addresses of a host that may be connected to.
+    """Resolves hosts to the addresses that the crawler may connect to.
 
     A host that the operator named may be anywhere but on link-local and unspecified addresses; one that was
     public at first must stay so. Every other host must be public. `allow` (`hosts` like `*.example.org`, networks)
@@ -56,7 +56,7 @@ class Guard:
         self._named.add(f"{name.lower()}:{port}")
 
     async def addresses(self, name: str, port: int) -> list[str]:
-        """The addresses to connect to, checked. Raises `AddressRefused` when none may be, OSError for an unknown name."""
+        """The permitted addresses of the host. Raises `AddressRefused` when there are none, OSError for an unknown name."""
         literal = literal_address(name)
         found = [literal] if literal else [_address(text) for text in await self.resolve(name, port)]
         good = [address for address in found if self._permits(name, port, address)]
@@ -71,7 +71,7 @@ class Guard:
         return [str(address) for address in good]
 
     def check_unresolved(self, name: str, port: int) -> None:
-        """Check what can be checked where a proxy resolves the name. Raises `AddressRefused`."""
+        """Check a numeric address when a proxy resolves names. Raises `AddressRefused`."""
         literal = literal_address(name)
         if literal is not None and not self._permits(name, port, literal):
             raise AddressRefused(

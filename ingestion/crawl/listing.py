@@ -1,4 +1,4 @@
-"""Sources -> all pages to read, each once, and all that is left out, with the reason."""
+"""Sources -> the pages to read, each once, and the skipped ones with their reasons."""
 
 from __future__ import annotations
 
@@ -6,42 +6,43 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
-from ingestion.convert.links import public_url
-from ingestion.convert.workers import Workers
 from ingestion.crawl.directory import list_files
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap import Entry, Sitemaps, Skipped, read_sitemaps
+from ingestion.crawl.sitemap import read_sitemaps
+from ingestion.entry import Entry, Listing, Skipped
 from ingestion.sources import Source
+from ingestion.urls import public_url
+from ingestion.workers import Workers
 
 
-async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Workers) -> Sitemaps:
+async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Workers) -> Listing:
     """What the sources list. Raises `SitemapError` when one of them can't be read or brings no page."""
     for source in sources:
         if not source.directory:
             fetcher.allow([source.url], source.hosts)
-            fetcher.slow_down(source.url, source.parallel, source.delay)
+            fetcher.set_pace(source.url, source.parallel, source.delay)
     read = [await _one(source, fetcher, workers) for source in sources]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}
-    # what one source leaves out another may bring
+    # another source may list what this one skips
     skipped += [skip for one in read for skip in one.skipped if skip.url not in kept]
     found = frozenset(root for one in read for root in one.sources)
     partly = frozenset(root for one in read for root in one.sources - one.complete)
-    return Sitemaps(tuple(entries), tuple(skipped), found, found - partly)
+    return Listing(tuple(entries), tuple(skipped), found, found - partly)
 
 
-async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
+async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Listing:
     if source.directory:
         return await asyncio.to_thread(list_files, source, fetcher.settings.languages)
     return await read_sitemaps(source, fetcher, workers)
 
 
 def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
-    """Each page once, as raw Markdown where it is listed in both forms, and what is left out for that."""
+    """Each page once, as raw Markdown where both forms are listed, and the entries skipped for that."""
     chosen: dict[str, Entry] = {}
     skipped: list[Skipped] = []
     for entry in listed:
-        key = unquote(entry.public or public_url(entry.url))
+        key = unquote(entry.address)
         other = chosen.setdefault(key, entry)
         if unquote(other.url) == unquote(entry.url):
             if other.site.collection != entry.site.collection:

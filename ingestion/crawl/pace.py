@@ -1,4 +1,4 @@
-"""How fast one host is asked: so many requests at once, so much time between two."""
+"""Limits of requests to one host: how many at once, and the time between two."""
 
 from __future__ import annotations
 

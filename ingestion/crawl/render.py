@@ -11,13 +11,13 @@ from typing import Any
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.convert import ConversionError
-from ingestion.crawl.fetch import Fetcher, PageError
+from ingestion.crawl.fetch import Fetcher
+from ingestion.errors import ConversionError, PageError
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PAGES = 2
 QUIET = 500
-"""Milliseconds without a change of the page after which it counts as made."""
+"""Milliseconds without a change after which a page is complete."""
 
 _OFFLINE = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
@@ -36,11 +36,11 @@ _SETTLED = """quiet => new Promise(done => {
 })"""
 
 
-_READ = "() => document.querySelectorAll('noscript').forEach(told => told.remove())"
+_REMOVE_NOSCRIPT = "() => document.querySelectorAll('noscript').forEach(tag => tag.remove())"
 
 
-class Unrendered(ConversionError):
-    """A page that JavaScript makes could not be made here; the message says what to do."""
+class RenderError(ConversionError):
+    """A page that needs JavaScript can't be rendered; the message says what to do."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Renderer:
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PAGES))
 
     async def html(self, url: str) -> str:
-        """The page's HTML once it stops changing, or as it is when the time is over. Raises `Unrendered`."""
+        """The page's HTML once it stops changing, or as it is when the time is over. Raises `RenderError`."""
         browser = await self._started()
         from playwright.async_api import Error
 
@@ -66,14 +66,14 @@ class Renderer:
             async with self._slots, asyncio.timeout(self.settings.crawl_timeout + 5):
                 context = await browser.new_context(user_agent=self.settings.user_agent, service_workers="block")
                 await context.route_web_socket("**", _refused)
-                await context.route("**/*", self._decide)
+                await context.route("**/*", self._answer)
                 try:
-                    return await self._made(context, url)
+                    return await self._rendered(context, url)
                 finally:
                     await context.close()
         except (Error, TimeoutError) as error:
             reason = str(error).partition("\n")[0] or f"no page within {self.settings.crawl_timeout:g} s"
-            raise Unrendered(f"{url} is made by JavaScript, and the browser failed: {reason}") from error
+            raise RenderError(f"{url} is made by JavaScript, and the browser failed: {reason}") from error
 
     async def close(self) -> None:
         """End the browser, if it was started."""
@@ -82,7 +82,7 @@ class Renderer:
             await self._playwright.stop()
             self._browser = None
 
-    async def _made(self, context: Any, url: str) -> str:
+    async def _rendered(self, context: Any, url: str) -> str:
         from playwright.async_api import Error
 
         limit = self.settings.crawl_timeout * 1000
@@ -93,11 +93,11 @@ class Renderer:
                 await page.wait_for_load_state("networkidle", timeout=limit)
                 await page.evaluate(_SETTLED, QUIET)
         except (TimeoutError, Error):
-            pass  # a page that never rests, or goes on to another address, is taken as it is
-        await page.evaluate(_READ)
+            pass  # a page that keeps changing or redirects is read as it is
+        await page.evaluate(_REMOVE_NOSCRIPT)
         return str(await page.content())
 
-    async def _decide(self, route: Any) -> None:
+    async def _answer(self, route: Any) -> None:
         from playwright.async_api import Error
 
         request = route.request
@@ -105,7 +105,7 @@ class Renderer:
             if request.method != "GET" or request.resource_type not in _LOADED:
                 await route.abort()
                 return
-            answer, body = await self.fetcher.part(request.url, request.headers.get("accept", "*/*"))
+            answer, body = await self.fetcher.subresource(request.url, request.headers.get("accept", "*/*"))
             headers = {name: value for name, value in answer.headers.items() if name not in _NOT_PASSED_ON}
             await route.fulfill(status=answer.status_code, headers=headers, body=body)
         except (Error, PageError):  # the host doesn't answer or isn't allowed, or the page is closed already
@@ -129,11 +129,11 @@ def open_renderer(settings: Settings, fetcher: Fetcher) -> Renderer | None:
 
 
 async def _start(program: str) -> tuple[Any, Any]:
-    """(playwright, browser): a browser of this machine; none is ever downloaded."""
+    """(playwright, browser): an installed browser. Nothing is downloaded."""
     try:
         from playwright.async_api import Error, async_playwright
     except ImportError as error:
-        raise Unrendered(
+        raise RenderError(
             "It is made by JavaScript, and DOCS_RENDER=auto needs playwright, which isn't installed: "
             "install docs-assistant[browser]."
         ) from error
@@ -141,7 +141,7 @@ async def _start(program: str) -> tuple[Any, Any]:
     if program and not shutil.which(program):
         raise SettingsError(f"DOCS_BROWSER={program} is no program that can be run.")
     if not path:
-        raise Unrendered(
+        raise RenderError(
             "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_BROWSER."
         )
     playwright = await async_playwright().start()
@@ -151,4 +151,4 @@ async def _start(program: str) -> tuple[Any, Any]:
         return playwright, await launched
     except Error as error:
         await playwright.stop()
-        raise Unrendered(f"The browser {path} can't be started: {str(error).partition(chr(10))[0]}") from error
+        raise RenderError(f"The browser {path} can't be started: {str(error).partition(chr(10))[0]}") from error

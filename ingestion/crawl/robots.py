@@ -30,9 +30,9 @@ class Robots:
 
     @property
     def delay(self) -> float:
-        """Seconds between two requests that the host asks for, capped; 0 when it asks for none."""
-        told = self.rules.crawl_delay(self.agent) if self.rules is not None else None
-        return min(max(0.0, float(told or 0.0)), LONGEST_DELAY)  # in this order NaN is none
+        """The host's Crawl-delay in seconds, limited to `LONGEST_DELAY`; 0 without one."""
+        delay = self.rules.crawl_delay(self.agent) if self.rules is not None else None
+        return min(max(0.0, float(delay or 0.0)), LONGEST_DELAY)  # in this order, NaN becomes 0
 
     @property
     def sitemaps(self) -> tuple[str, ...]:

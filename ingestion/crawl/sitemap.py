@@ -1,61 +1,23 @@
-"""Sitemaps of any form -> the addresses they list, with what they say of each."""
+"""Sitemaps of any form -> the pages they list."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
-from ingestion.convert.base import ConversionError
-from ingestion.convert.links import joined
-from ingestion.convert.workers import Workers
-from ingestion.crawl.fetch import Fetched, Fetcher, PageError, Wanted
-from ingestion.crawl.sitemap_parse import MAX_BYTES, NoSitemap, ParsedSitemap, parse_sitemap
+from ingestion.crawl.exchange import Fetched, PageRequest
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.sitemap_parse import MAX_BYTES, NotASitemap, ParsedSitemap, parse_sitemap
+from ingestion.entry import Entry, Listing, Skipped
+from ingestion.errors import ConversionError, PageError
 from ingestion.sources import Source
+from ingestion.urls import joined
+from ingestion.workers import Workers
 
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A page that a sitemap or a directory lists.
-
-    `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, and readers are sent to `public`.
-    """
-
-    url: str
-    source: str
-    site: Source
-    lastmod: str = ""
-    alternates: Mapping[str, str] = field(default_factory=dict)
-    file: str = ""
-    public: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """An address that is not read, and why."""
-
-    url: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sitemaps:
-    """What the sitemaps list, each page once, in their order.
-
-    `sources` are the addresses that the reading began with, `complete` those of which every part was read:
-    only there does a page's absence mean that it is gone.
-    """
-
-    entries: tuple[Entry, ...]
-    skipped: tuple[Skipped, ...]
-    sources: frozenset[str]
-    complete: frozenset[str]
 
 
 SMALL = 64 << 10
@@ -64,7 +26,7 @@ SMALL = 64 << 10
 
 @dataclass
 class _Reading:
-    """One site while its sitemaps are read; `listed` counts what they list, good or not."""
+    """The state of reading one site's sitemaps; `listed` counts all listed addresses, also invalid ones."""
 
     fetcher: Fetcher
     workers: Workers
@@ -77,7 +39,7 @@ class _Reading:
     listed: int = 0
 
 
-async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sitemaps:
+async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Listing:
     """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
 
     Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
@@ -94,7 +56,7 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Sit
     if not reading.entries:
         raise SitemapError(f"None of the pages that {url} lists is to be read: {_first_reason(reading)}")
     sources = frozenset(roots)
-    return Sitemaps(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
+    return Listing(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
 
 
 def _is_site(url: str) -> bool:
@@ -113,7 +75,7 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
         return found
     for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
         try:
-            await fetcher.get(Wanted(guess, types=None, max_bytes=MAX_BYTES, robots=False))
+            await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
         except PageError:
             continue
         return [guess]
@@ -124,19 +86,19 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
 
 async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
     try:
-        return await fetcher.get(Wanted(url, types=None, max_bytes=MAX_BYTES, robots=False))
+        return await fetcher.get(PageRequest(url, types=None, max_bytes=MAX_BYTES, robots=False))
     except PageError as error:
         raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
 
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
-    """Add what one sitemap lists, and what the sitemaps that it lists do."""
+    """Add the pages of a sitemap and of the sitemaps it lists."""
     try:
         if len(answer.body) <= SMALL and not answer.body.startswith(b"\x1f\x8b"):
             parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
         else:
             parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
-    except (NoSitemap, ConversionError) as error:
+    except (NotASitemap, ConversionError) as error:
         raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
     if not parsed.whole:

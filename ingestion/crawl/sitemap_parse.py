@@ -24,12 +24,12 @@ END = 2000
 """Bytes at the end of a sitemap in which its last tag is looked for."""
 
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
-# an entity of the sitemap's own is never put in: braces make its address none
+# entities that the sitemap defines are never expanded: braces make the address invalid
 _OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
 _BOM = b"\xef\xbb\xbf"
 
 
-class NoSitemap(Exception):
+class NotASitemap(Exception):
     """The body isn't a sitemap; the message continues a sentence that starts with its address."""
 
 
@@ -44,7 +44,7 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """What one sitemap lists: pages, further sitemaps, and (address, reason) of what is no address.
+    """What one sitemap lists: pages, further sitemaps, and (address, reason) of invalid addresses.
 
     `whole` is False when its end is missing, so that it may list more.
     """
@@ -56,10 +56,10 @@ class ParsedSitemap:
 
 
 def parse_sitemap(body: bytes, url: str) -> ParsedSitemap:
-    """What the body lists; relative addresses start from `url`. Raises `NoSitemap`."""
+    """What the body lists; relative addresses start from `url`. Raises `NotASitemap`."""
     text = _unzipped(body).removeprefix(_BOM).lstrip()
     if not text:
-        raise NoSitemap("is empty, not a sitemap")
+        raise NotASitemap("is empty, not a sitemap")
     if text.startswith(b"<") or text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return _xml(text, url)
     return _plain(text, url)
@@ -73,9 +73,9 @@ def _unzipped(body: bytes) -> bytes:
         try:
             body = unpacking.decompress(body, MAX_BYTES + 1)
         except zlib.error as error:
-            raise NoSitemap(f"is no readable gzip ({error})") from error
+            raise NotASitemap(f"is no readable gzip ({error})") from error
         if len(body) > MAX_BYTES:
-            raise NoSitemap(f"is larger than {MAX_BYTES // 2**20} MB unpacked")
+            raise NotASitemap(f"is larger than {MAX_BYTES // 2**20} MB unpacked")
     return body
 
 
@@ -84,7 +84,7 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
     if b"\x00" not in text[:64]:
         whole = _END.search(text[-END:]) is not None
         text = _BARE_AMPERSAND.sub(b"&amp;", _OWN_ENTITY.sub(rb"{\1}", _as_declared(text)))
-        if not whole:  # half an address is none
+        if not whole:  # drop a truncated address
             text = text[: text.rfind(b"</") + 2] if text.rfind(b"<loc") > text.rfind(b"</loc") else text
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_comments=True
@@ -92,7 +92,7 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
     try:
         root = etree.fromstring(text, parser)
     except (etree.LxmlError, ValueError) as error:
-        raise NoSitemap(f"is no readable XML ({error})") from error
+        raise NotASitemap(f"is no readable XML ({error})") from error
     kind = _name(root) if root is not None else ""
     if kind == "sitemapindex":
         found = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
@@ -100,7 +100,7 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         return ParsedSitemap(children=children, wrong=_wrong(found), whole=whole)
     if kind != "urlset":
         what = "an HTML page" if kind == "html" or b"<html" in text[:2000].lower() else f"XML of another kind ({kind})"
-        raise NoSitemap(f"is {what}, not a sitemap")
+        raise NotASitemap(f"is {what}, not a sitemap")
     listed = [element for element in root if _name(element) == "url"]
     addresses = [_address(_child(element, "loc"), url) for element in listed]
     pages = tuple(
@@ -127,7 +127,7 @@ def _plain(text: bytes, url: str) -> ParsedSitemap:
     found = [_address(line, url) for line in lines if line and not line.startswith("#")]
     pages = tuple(ListedPage(good) for good, _ in found if good)
     if not pages and found:
-        raise NoSitemap("is text, but no list of addresses")
+        raise NotASitemap("is text, but no list of addresses")
     return ParsedSitemap(pages, wrong=_wrong(found))
 
 

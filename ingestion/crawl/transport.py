@@ -18,8 +18,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A connection that knows its socket: the pool asks each idle one twice a request whether the other side closed it,
-    and anyio looks up both its addresses to say so.
+    """A connection that knows its socket. For each request, the pool checks twice whether idle connections are closed,
+    and anyio's own check looks up both addresses each time.
     """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, socket: Any) -> None:
@@ -58,7 +58,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Resolves a name once, has the guard check what came out, and connects to just that.
+    """Resolves a name once, lets the guard check the addresses, and connects to one of them.
 
     TLS and the Host header go on with the name, because they come from the request and not from here.
     """
@@ -99,11 +99,11 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         raise httpcore.ConnectError(f"{path} is a file")
 
     async def sleep(self, seconds: float) -> None:
-        """As it says."""
+        """See httpcore."""
         await self._backend.sleep(seconds)
 
 
-class _Straight(httpx.AsyncHTTPTransport):
+class _DirectTransport(httpx.AsyncHTTPTransport):
     """httpx's own transport, with its errors and its streams, on connections of ours."""
 
     def __init__(self, guard: Guard) -> None:
@@ -132,7 +132,7 @@ class CrawlTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._straight = _Straight(guard)
+        self._direct = _DirectTransport(guard)
         self._proxies = {
             scheme: _proxied(address)
             for scheme, address in urllib.request.getproxies().items()
@@ -140,15 +140,15 @@ class CrawlTransport(httpx.AsyncBaseTransport):
         }
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer. Raises `AddressRefused` and what httpx raises."""
+        """The response. Raises `AddressRefused` and httpx's errors."""
         url = request.url
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
         if proxy is None or urllib.request.proxy_bypass(url.host):
-            return await self._straight.handle_async_request(request)
+            return await self._direct.handle_async_request(request)
         self._guard.check_unresolved(url.host, url.port or _PORTS.get(url.scheme, 0))
         return await proxy.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
-        for transport in (self._straight, *self._proxies.values()):
+        """Close all connections."""
+        for transport in (self._direct, *self._proxies.values()):
             await transport.aclose()

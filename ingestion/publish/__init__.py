@@ -1,1 +1,4 @@
-"""From read pages to the next generation: duplicates, embedding, writing, the guard against losses, the dry run."""
+"""Read pages -> the next generation: changes, duplicates, writing, the check against losses, the dry run.
+
+Called by `page_reader`, `processing` and `run`; imports `split`, `convert` and `crawl`.
+"""

@@ -1,20 +1,27 @@
-"""What reading an address came to; what writes the index goes by it."""
+"""The change of the index that results from reading one listed page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime as dt
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from app.core.types import Page
+from ingestion.convert.language import not_configured
 from ingestion.convert.prepare import Prepared
-from ingestion.crawl.sitemap import Entry
+from ingestion.entry import Entry
 from ingestion.report import PageReport
+
+STALE = dt.timedelta(days=14)
+"""How long an unreadable page stays in the index."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What one address means for the index: pages to put or touch, and an address to remove. `report` tells people.
+class PageChange:
+    """What to write for one entry: a page to `put` with its chunks or to `touch` without, and an address to `remove`.
 
-    `page` is what the index will have at the listed `entry`, where that is known for certain.
+    `page` is the state that the index will have for the listed `entry`, where it is certain. A change without `report`
+    follows from another entry's.
     """
 
     report: PageReport | None
@@ -23,3 +30,44 @@ class Change:
     remove: str = ""
     page: Page | None = None
     entry: Entry | None = None
+
+
+def unchanged(entry: Entry, known: Page, languages: Sequence[str]) -> PageChange:
+    """The page is as the index has it. `languages` are those that are configured."""
+    page = replace(known, status=200, stale_since="", source=entry.source)
+    note = not_configured(known.language, languages)
+    report = PageReport(known.url, "unchanged", language=known.language, note=note, chunks=len(known.chunk_ids))
+    return PageChange(report, touch=page if page != known else None, page=page)
+
+
+def removed(entry: Entry, known: Page | None, listed: Collection[str], reason: str) -> PageChange:
+    """The page is no longer at its address."""
+    address = removed_address(entry, known, listed)
+    report = PageReport(address or entry.url, "removed" if address else "skipped", reason)
+    return PageChange(report, remove=address)
+
+
+def removed_address(entry: Entry, known: Page | None, listed: Collection[str]) -> str:
+    """The address that leaves the index with a page; empty when another listed entry now has it."""
+    if known is None or (known.url in listed and known.url != entry.address):
+        return ""
+    return known.url
+
+
+def kept(entry: Entry, known: Page | None, report: PageReport, status: int) -> PageChange:
+    """The page can't be read, as the report says. Its indexed state stays and becomes stale."""
+    if known is None:
+        return PageChange(report)
+    since = known.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    page = replace(known, stale_since=since, status=status, source=entry.source)
+    report = replace(
+        report, url=known.url, language=known.language, kept=True, stale_since=since, chunks=len(known.chunk_ids)
+    )
+    return PageChange(report, touch=page if page != known else None, page=page)
+
+
+def stale_too_long(known: Page) -> bool:
+    """True when the page could not be read for longer than `STALE`."""
+    if not known.stale_since:
+        return False
+    return dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(known.stale_since) > STALE

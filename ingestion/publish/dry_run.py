@@ -1,4 +1,4 @@
-"""A draft that writes nothing: what a dry run does instead of making the next generation."""
+"""A draft that writes nothing, for dry runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.protocols import Generation, Store
 
 
-class TrialDraft:
+class DryRunDraft:
     """See `app.index.protocols.Draft`. It takes no lock, so it also runs beside a real one."""
 
     def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
@@ -22,8 +22,8 @@ class TrialDraft:
         """True when a real draft would become a generation."""
 
     @classmethod
-    async def begin(cls, store: Store, recipe: Recipe) -> TrialDraft:
-        """A trial of what `store.draft` would begin."""
+    async def begin(cls, store: Store, recipe: Recipe) -> DryRunDraft:
+        """A dry run of what `store.draft` would begin."""
         try:
             live = await store.live()
         except NoIndex:

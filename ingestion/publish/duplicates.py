@@ -1,4 +1,4 @@
-"""Pages of one collection, language and said version with the same text: one of them is searched, the others lead to it."""
+"""Pages of one collection, language and version with the same text: one is the original, the others are copies without chunks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
 from ingestion.convert.prepare import Prepared
-from ingestion.crawl.sitemap import Entry
-from ingestion.publish.change import Change
+from ingestion.entry import Entry
+from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
 
 LEAST_WORDS = 20
-"""Shorter pages are stubs: that two of them say the same means nothing."""
+"""Shorter pages are stubs, whose equal texts mean nothing."""
 
 _Key = tuple[str, str, str, tuple[str, ...]]
 
@@ -23,132 +23,130 @@ def _key(page: Page) -> _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
-    """The page that is searched for a text; `settled` when the index had it so before the run."""
+class _Original:
+    """The page that is searched for a text; `settled` when it was already so before the run."""
 
     page: Page
     settled: bool = False
 
 
 @dataclass
-class Twins:
-    """Decides, page by page, which of those with the same text holds it.
+class Duplicates:
+    """Decides, page by page, which of those with the same text is the original.
 
-    A page that holds it in the index already keeps it; else the one that the other names as canonical, else the one
-    listed first. So the result doesn't depend on which page was read first.
+    The original in the index stays the original. Otherwise it is the page that others name as canonical, then the
+    one listed first. So the result does not depend on the order in which pages arrive.
     """
 
     rank: Mapping[str, int]
-    _holders: dict[_Key, _Holder] = field(default_factory=dict)
-    _held: dict[str, _Key] = field(default_factory=dict)
-    _followers: dict[str, tuple[Page, Entry | None]] = field(default_factory=dict)
-    _demoted: dict[str, str] = field(default_factory=dict)
+    _originals: dict[_Key, _Original] = field(default_factory=dict)
+    _keys: dict[str, _Key] = field(default_factory=dict)
+    _copies: dict[str, tuple[Page, Entry | None]] = field(default_factory=dict)
+    _replaced_by: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Twins:
-        """With the pages that the index has; `entries` are in the order in which they count."""
+    def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Duplicates:
+        """With the pages of the index; earlier `entries` are preferred."""
         made = cls({entry.url: number for number, entry in enumerate(entries)})
         for page in sorted(states, key=lambda page: page.url):
-            if not page.same_as and _key(page) not in made._holders:
+            if not page.same_as and _key(page) not in made._originals:
                 made._hold(page, settled=True)
         return made
 
-    def merged(self, change: Change) -> list[Change]:
-        """The changes to write for this one: the page may give up its chunks, or another one may for it."""
+    def merged(self, change: PageChange) -> list[PageChange]:
+        """The changes to write for this one: it or another page may become a copy."""
         if change.remove:
             self.forget(change.remove)
         page = change.page
         if page is None:
             return [change]
         key = _key(page)
-        if self._held.get(page.url, key) != key:
+        if self._keys.get(page.url, key) != key:
             self.forget(page.url)
-        holder = self._holders.get(key)
-        if holder is None or holder.page.url == page.url:
-            return [self._alone(change, page)]
+        original = self._originals.get(key)
+        if original is None or original.page.url == page.url:
+            return [self._only_one(change, page)]
         if page.same_as and change.put is None:
-            return [self._following(change, page, holder.page)]
+            return [self._as_copy(change, page, original.page)]
         if change.put is None or _words(change.put.page.markdown) < LEAST_WORDS:
             return [change]
-        if not self._gives_way(holder, page):
-            return [self._following(change, page, holder.page)]
+        if not self._is_preferred(original, page):
+            return [self._as_copy(change, page, original.page)]
         self._hold(page)
-        return [change, *self._demotion(holder.page, change.put.page)]
+        return [change, *self._replacement(original.page, change.put.page)]
 
     def forget(self, url: str) -> None:
-        """The page left the index, or has another text."""
-        key = self._held.pop(url, None)
+        """Forget a page that was removed or has another text now."""
+        key = self._keys.pop(url, None)
         if key is not None:
-            del self._holders[key]
-        self._followers.pop(url, None)
+            del self._originals[key]
+        self._copies.pop(url, None)
 
     def orphans(self) -> list[tuple[Entry, str]]:
-        """Pages whose text the page that they led to holds no longer, to be read once more, and their addresses."""
+        """Copies whose original has another text now, to be read again, with their addresses."""
         left: list[tuple[Entry, str]] = []
-        for page, entry in self._followers.values():
-            holder = self._holders.get(_key(page))
-            if entry is not None and (holder is None or holder.page.url != page.same_as):
+        for page, entry in self._copies.values():
+            original = self._originals.get(_key(page))
+            if entry is not None and (original is None or original.page.url != page.same_as):
                 left.append((entry, page.url))
         return sorted(left, key=lambda one: self.rank.get(one[0].url, 0))
 
-    def told(self, report: PageReport) -> PageReport:
-        """The line of a page, also where another took the text from it after the line was written."""
-        holder = self._demoted.get(report.url, report.same_as)
-        while holder in self._demoted:
-            holder = self._demoted[holder]
-        return _same(report, holder) if holder != report.same_as else report
+    def reported(self, report: PageReport) -> PageReport:
+        """The final report of a page, also when it became a copy after its report was made."""
+        original = self._replaced_by.get(report.url, report.same_as)
+        while original in self._replaced_by:
+            original = self._replaced_by[original]
+        return _same(report, original) if original != report.same_as else report
 
     def _hold(self, page: Page, *, settled: bool = False) -> None:
-        self._holders[_key(page)] = _Holder(replace(page, markdown="", same_as=""), settled)
-        self._held[page.url] = _key(page)
-        self._followers.pop(page.url, None)
-        self._demoted.pop(page.url, None)
+        self._originals[_key(page)] = _Original(replace(page, markdown="", same_as=""), settled)
+        self._keys[page.url] = _key(page)
+        self._copies.pop(page.url, None)
+        self._replaced_by.pop(page.url, None)
 
-    def _alone(self, change: Change, page: Page) -> Change:
-        """Nobody else has the text. A page that led to one that had it is read again at the end."""
+    def _only_one(self, change: PageChange, page: Page) -> PageChange:
+        """No other page has the text. A former copy is read again at the end."""
         if page.same_as:
-            self._followers[page.url] = (page, change.entry)
-        elif page.url not in self._held:
+            self._copies[page.url] = (page, change.entry)
+        elif page.url not in self._keys:
             self._hold(page)
         return change
 
-    def _gives_way(self, holder: _Holder, page: Page) -> bool:
-        """True when the page is to hold the text instead of the holder."""
-        other = holder.page
-        if holder.settled:
+    def _is_preferred(self, original: _Original, page: Page) -> bool:
+        """True when the page should replace the original."""
+        other = original.page
+        if original.settled:
             return False
         if (other.canonical == page.url) != (page.canonical == other.url):
             return other.canonical == page.url
         last = len(self.rank)
         return self.rank.get(page.fetched_url, last) < self.rank.get(other.fetched_url, last)
 
-    def _following(self, change: Change, page: Page, holder: Page) -> Change:
-        """The change of a page that has no chunks, because the holder has its text."""
-        follower = replace(page, same_as=holder.url)
-        self._followers[page.url] = (replace(follower, markdown=""), change.entry)
-        report = _same(change.report, holder.url) if change.report else None
+    def _as_copy(self, change: PageChange, page: Page, original: Page) -> PageChange:
+        """The change of a page that has no chunks, because the original has its text."""
+        copy = replace(page, same_as=original.url)
+        self._copies[page.url] = (replace(copy, markdown=""), change.entry)
+        report = _same(change.report, original.url) if change.report else None
         if change.put is None:
-            return replace(change, report=report, touch=follower if follower != page else change.touch)
-        put = replace(follower, markdown=change.put.page.markdown)
+            return replace(change, report=report, touch=copy if copy != page else change.touch)
+        put = replace(copy, markdown=change.put.page.markdown)
         return replace(change, report=report, put=Prepared(put, ()), touch=None)
 
-    def _demotion(self, holder: Page, page: Page) -> Iterator[Change]:
-        """The changes of the page that held the text, and of those that led to it: all lead to the new one."""
-        self._demoted[holder.url] = page.url
-        self._held.pop(holder.url, None)
-        key = _key(holder)
-        led = [
-            (one, entry) for one, entry in self._followers.values() if one.same_as == holder.url and _key(one) == key
-        ]
-        for one, entry in [(holder, None), *led]:
-            follower = replace(one, same_as=page.url)
-            self._followers[one.url] = (follower, entry)
-            yield Change(None, put=Prepared(replace(follower, markdown=page.markdown), ()))
+    def _replacement(self, original: Page, page: Page) -> Iterator[PageChange]:
+        """The changes that make the former original and its copies copies of the page."""
+        self._replaced_by[original.url] = page.url
+        self._keys.pop(original.url, None)
+        key = _key(original)
+        led = [(one, entry) for one, entry in self._copies.values() if one.same_as == original.url and _key(one) == key]
+        for one, entry in [(original, None), *led]:
+            copy = replace(one, same_as=page.url)
+            self._copies[one.url] = (copy, entry)
+            yield PageChange(None, put=Prepared(replace(copy, markdown=page.markdown), ()))
 
 
-def _same(report: PageReport, holder: str) -> PageReport:
+def _same(report: PageReport, original: str) -> PageReport:
     return replace(
-        report, outcome="skipped", reason=f"has the same text as {holder}", same_as=holder, chunks=0, translated=()
+        report, outcome="skipped", reason=f"has the same text as {original}", same_as=original, chunks=0, translated=()
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether what a run found may be published: an outage, a login wall or half a sitemap must not empty the index."""
+"""The check before publishing: an outage, a login page or half a sitemap must not empty the index."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.core.types import Page
 from ingestion.report import PageReport
 
 COLLAPSED = 4
-"""A page that has less than this part of its text left has lost it ..."""
+"""A page whose text is now shorter than one part in this many has lost it ..."""
 
 LEAST_LENGTH = 400
 """... unless there were fewer characters."""
 
 ONE_TEXT = 5
-"""So many pages with one text, being most of those read, are a login or error page."""
+"""This many pages with one text, if they are most of those read, are a login or error page."""
 
 MAX_FAILED = 50
 """Percentage of the pages that may fail in a published run."""
@@ -33,24 +33,26 @@ ReadOld = Callable[[str], Awaitable[Page | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What is remembered of a text; its gist are the words without addresses and numbers, where it may be asked for."""
+    """The facts of a text that are kept; `fingerprint` is a hash of its words without addresses and numbers."""
 
     hash: str
     length: int
     begin: str
-    gist: int = 0
+    fingerprint: int = 0
 
     @classmethod
-    def of(cls, page: Page, *, with_gist: bool = True) -> _Text:
-        gist = hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_gist else 0
-        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], gist)
+    def of(cls, page: Page, *, with_fingerprint: bool = True) -> _Text:
+        fingerprint = (
+            hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_fingerprint else 0
+        )
+        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], fingerprint)
 
 
 @dataclass
-class Losses:
-    """What a run takes from the pages `known` before it that its sites had brought.
+class LossCheck:
+    """Finds what a run would lose of the pages `known` before it.
 
-    Pages that went to another address, by a redirect or because their text is found there, are no loss.
+    Pages that moved, by a redirect or with the same text, are not lost.
     """
 
     known: Sequence[Page]
@@ -62,12 +64,12 @@ class Losses:
         self._urls = frozenset(page.url for page in self.known)
 
     def put(self, page: Page) -> None:
-        """The draft has this page with its Markdown."""
-        # only a page that is known can have lost its text, and finding the gist takes as long as fetching
-        self._texts[page.url] = _Text.of(page, with_gist=page.url in self._urls)
+        """Record a page, with its Markdown, that was written to the draft."""
+        # only known pages can lose their text, and a fingerprint costs as much as a fetch
+        self._texts[page.url] = _Text.of(page, with_fingerprint=page.url in self._urls)
 
     async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld) -> list[str]:
-        """Why a run with these pages should not be published; empty when it may be.
+        """The reasons against publishing a run with these pages; empty when it may be published.
 
         `read_old` gives a page as the live index has it.
         """
@@ -76,7 +78,7 @@ class Losses:
         return [*self._too_many(lost), *self._unreadable(pages), *self._one_text(pages)]
 
     def _gone(self, pages: Sequence[PageReport]) -> dict[str, str]:
-        """By address, why pages leave whose text isn't found elsewhere."""
+        """By address, the reasons why pages are removed whose text is not found elsewhere."""
         removed = {page.url: page.reason for page in pages if page.outcome == "removed"}
         texts = {page.hash for page in self.known if page.url not in removed and page.url not in self._texts}
         texts |= {text.hash for url, text in self._texts.items() if url not in removed}
@@ -88,26 +90,26 @@ class Losses:
                 continue
             target = leads_to.get(page.fetched_url, "")
             if target and target not in followed:
-                followed.add(target)  # of one page only: a site whose pages are gone often leads all of them to one
+                followed.add(target)  # once only: a site often redirects all its removed pages to one
                 continue
             lost[page.url] = _ADDRESS.sub("another page", removed[page.url])
         return lost
 
     async def _collapsed(self, gone: Collection[str], read_old: ReadOld) -> dict[str, str]:
-        """By address, how pages lost their text though they are there: hardly any is left, or all say the same now."""
+        """By address, how pages that still exist lost their text: it is nearly empty, or now equal to that of others."""
         changed = {p.url for p in self.known if p.url in self._texts and self._texts[p.url].hash != p.hash}
         if not self._too_many(dict.fromkeys([*gone, *changed], "")):
-            return {}  # reading the old texts is for the rare run in which they can matter
+            return {}  # read the old texts only when they can matter
         before = {page.url: _Text.of(page) for page in [await read_old(url) for url in sorted(changed)] if page}
         said: dict[int, set[int]] = defaultdict(set)
         for url, old in before.items():
-            said[self._texts[url].gist].add(old.gist)
+            said[self._texts[url].fingerprint].add(old.fingerprint)
         lost: dict[str, str] = {}
         for url, old in before.items():
             now = self._texts[url]
             if old.length >= LEAST_LENGTH and now.length * COLLAPSED < old.length:
                 lost[url] = f"hardly a text left ({now.begin!r})"
-            elif len(said[now.gist]) > 1:
+            elif len(said[now.fingerprint]) > 1:
                 lost[url] = f"the same text as others now ({now.begin!r})"
         return lost
 
@@ -129,7 +131,7 @@ class Losses:
         missing = [page.url for page in pages if page.url in lost]
         if len(missing) <= 1 or 100 * len(missing) <= self.settings.max_lost * len(pages):
             return ""
-        why = "; ".join(_told(Counter(lost[url] for url in missing)))
+        why = "; ".join(_most_common(Counter(lost[url] for url in missing)))
         return (
             f"{len(missing)} of {len(pages)} pages of {name} would be lost: {why} "
             f"(the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
@@ -140,11 +142,11 @@ class Losses:
         asked = len(failed) + sum(1 for page in pages if page.read)
         if len(failed) <= 1 or 100 * len(failed) <= MAX_FAILED * asked:
             return []
-        why = "; ".join(_told(Counter(failed)))
+        why = "; ".join(_most_common(Counter(failed)))
         return [f"{len(failed)} of {asked} pages could not be read: {why} (the limit is {MAX_FAILED} %)"]
 
     def _one_text(self, pages: Sequence[PageReport]) -> list[str]:
-        """New pages count too: the very first run may meet a login page."""
+        """Include new pages: the first run may already find a login page."""
         hashes = {page.url: page.hash for page in self.known}
         new = [text for url, text in self._texts.items() if hashes.get(url) != text.hash]
         read = sum(1 for page in pages if page.read)
@@ -155,7 +157,7 @@ class Losses:
         return []
 
 
-def _told(reasons: Counter[str]) -> Iterator[str]:
+def _most_common(reasons: Counter[str]) -> Iterator[str]:
     for reason, count in reasons.most_common(SHOWN):
         yield f"{reason} ({count})"
     if len(reasons) > SHOWN:

@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 
 from app.core.types import Chunk, Page
 from app.index.protocols import Draft
-from ingestion.publish.change import Change
-from ingestion.publish.embed import Embedding
+from ingestion.embedding import BatchEmbedder
+from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
 
 
 @dataclass
 class Writer:
-    """Writes changes to a draft; those with new texts wait until a round of embedding calls is full.
+    """Writes changes to a draft. Those with new texts wait until a full round of embedding calls is possible.
 
-    `written` is told what became of each address, `put` each page with its Markdown.
+    `written` is called with the report of each address, `put` with each page and its Markdown.
     """
 
     draft: Draft
-    embedding: Embedding
+    embedder: BatchEmbedder
     written: Callable[[PageReport], None]
     put: Callable[[Page], None]
-    _waiting: list[Change] = field(default_factory=list)
+    _waiting: list[PageChange] = field(default_factory=list)
     _missing: list[Chunk] = field(default_factory=list)
 
-    async def write(self, change: Change) -> None:
-        """Take one change; later ones may be written before it."""
+    async def write(self, change: PageChange) -> None:
+        """Write one change. Changes without new texts may be written earlier than others before them."""
         if change.put is None:
             await self._record(change)
             return
@@ -35,7 +35,7 @@ class Writer:
         self._waiting.append(change)
         self._missing += missing
         summaries = sum(1 for waiting in self._waiting if waiting.put and waiting.put.page.summary_text)
-        if len(self._missing) + summaries >= self.embedding.batch * self.embedding.parallel:
+        if len(self._missing) + summaries >= self.embedder.batch * self.embedder.parallel:
             await self.flush()
 
     async def flush(self) -> None:
@@ -43,7 +43,7 @@ class Writer:
         waiting, missing = self._waiting, self._missing
         self._waiting, self._missing = [], []
         pages = [change.put.page for change in waiting if change.put is not None]
-        vectors = await self.embedding.embed(list({chunk.id: chunk for chunk in missing}.values()), pages)
+        vectors = await self.embedder.embed(list({chunk.id: chunk for chunk in missing}.values()), pages)
         for change in waiting:
             if change.put is not None:
                 ids = {change.put.page.url, *(chunk.id for chunk in change.put.chunks)}
@@ -52,7 +52,7 @@ class Writer:
                 self.put(change.put.page)
             await self._record(change)
 
-    async def _record(self, change: Change) -> None:
+    async def _record(self, change: PageChange) -> None:
         if change.touch is not None:
             await self.draft.touch((change.touch,))
         if change.remove:

@@ -1,4 +1,7 @@
-"""Pages -> chunks. A new way of cutting is one more file and one more entry in `SPLITTERS`."""
+"""Pages -> chunks. A new splitter is one file and one entry in `SPLITTERS`.
+
+Called by `publish`, `page_reader` and `run`; imports `convert` and `crawl`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from types import MappingProxyType
 from app.core.errors import SettingsError
 from app.core.language import vocabulary
 from app.core.settings import Settings
-from ingestion.split.base import Splitter
 from ingestion.split.fixed import FixedSplitter
 from ingestion.split.markdown import MarkdownSplitter
 from ingestion.split.semantic import SemanticSplitter
+from ingestion.split.splitter import Splitter
 from ingestion.split.whole import PageSplitter
 
 __all__ = ["SPLITTERS", "Splitter", "open_splitter"]

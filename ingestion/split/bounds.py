@@ -1,4 +1,4 @@
-"""Where chunks start and end: the way of cutting a page whose breaks cost least in sum."""
+"""The boundaries of chunks with the least total cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The smallest thing that isn't cut: its length, the room before it in the same chunk, and what a break there costs."""
+    """A piece that is never cut: its length, the gap before it in the same chunk, and the cost of a break there."""
 
     length: int
     gap: int
@@ -18,8 +18,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Lengths of chunks: none is above `size`, and one below `full` costs up to `shortness` more, the shorter the more."""
+class Limits:
+    """Lengths of chunks: at most `size`; below `full`, a chunk costs up to `shortness` more."""
 
     size: int
     full: float
@@ -39,37 +39,37 @@ class _Cheapest:
         self._starts.append((cost, start))
 
     def since(self, first: int) -> list[tuple[float, int]]:
-        """(cost, start) of the cheapest from this start on; none where the window is empty."""
+        """(cost, start) of the cheapest from this start on; empty when the window is."""
         while self._starts and self._starts[0][1] < first:
             self._starts.popleft()
         return [self._starts[0]] if self._starts else []
 
 
-def bounds(parts: Sequence[Part], room: Room) -> list[tuple[int, int]]:
+def bounds(parts: Sequence[Part], limits: Limits) -> list[tuple[int, int]]:
     """(first, last + 1) of each chunk, in order, in time that grows with the number of parts alone.
 
-    No chunk is longer than the room, but for single parts that are.
+    No chunk is longer than the limits, but for single parts that are.
     """
     ends = [0, *accumulate(part.gap + part.length for part in parts)]
     begins = [end + part.gap for end, part in zip(ends, parts, strict=False)]
-    slope = room.shortness / room.full
+    slope = limits.shortness / limits.full
     costs, start_of = [0.0], [0]
-    full, short = _Cheapest(), _Cheapest()  # what a start costs before a full chunk, and before a shorter one
+    full, short = _Cheapest(), _Cheapest()  # costs of starts of full chunks, and of shorter ones
     first = first_short = 0
     for end in range(1, len(parts) + 1):
         length = ends[end]
         short.add(costs[-1] + slope * begins[end - 1], end - 1)
-        while first < end - 1 and length - begins[first] > room.size:
+        while first < end - 1 and length - begins[first] > limits.size:
             first += 1
-        while first_short < end and length - begins[first_short] >= room.full:
+        while first_short < end and length - begins[first_short] >= limits.full:
             full.add(costs[first_short], first_short)
             first_short += 1
         ways = full.since(first)
         ways += [
-            (cost + room.shortness - slope * length, start) for cost, start in short.since(max(first, first_short))
+            (cost + limits.shortness - slope * length, start) for cost, start in short.since(max(first, first_short))
         ]
         cost, start = min(ways, key=lambda way: (way[0], -way[1]))
-        costs.append(cost + room.chunk + (parts[end].cost if end < len(parts) else 0.0))
+        costs.append(cost + limits.chunk + (parts[end].cost if end < len(parts) else 0.0))
         start_of.append(start)
     found, end = list[tuple[int, int]](), len(parts)
     while end:

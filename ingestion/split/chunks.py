@@ -1,4 +1,4 @@
-"""Groups of pieces -> chunks: their text, sections, ids, and what their neighbours say next to them."""
+"""Groups of pieces -> chunks with text, sections, ids, and the neighbouring text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from app.core.types import Chunk, Page, Section
-from ingestion.split.blocks import Heading, Piece
+from ingestion.convert.structure import Heading
+from ingestion.split.blocks import Piece
 
 _Trail = tuple[Heading, ...]
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:[-*+][ \t]++|\d++[.)][ \t]++)*+(?:`{3,}|~{3,}).*\n?")
@@ -58,7 +59,7 @@ def _joined(group: Sequence[Piece], trail: _Trail) -> tuple[str, tuple[Section, 
 
 
 def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:
-    """The chunk with its id; equal texts on one page are told apart by their count."""
+    """The chunk with its id, which includes a count for equal texts on one page."""
     embedded = chunk.embedded_text
     seen[embedded] += 1
     key = "\x00".join((chunk.collection, chunk.url, embedded, str(seen[embedded])))
@@ -66,10 +67,9 @@ def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:
 
 
 def with_neighbours(chunks: Sequence[Chunk], characters: int, *, across_headings: bool) -> tuple[Chunk, ...]:
-    """The chunks with up to so many characters of the one before and the one after.
+    """The chunks with up to `characters` characters of the one before and the one after.
 
-    Unless `across_headings`, a chunk that begins with a heading and the one before it share nothing: the author
-    ended one matter there and began another.
+    Unless `across_headings`, a chunk that begins with a heading and the one before it share nothing: a new topic begins.
     """
     if not characters:
         return tuple(chunks)

@@ -1,4 +1,4 @@
-"""Cutting one block that is too long for a chunk: (part, what stood before it) pairs, none longer than the size."""
+"""Cuts a block that is too long for a chunk into (part, gap before it), none longer than the size."""
 
 from __future__ import annotations
 

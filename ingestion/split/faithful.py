@@ -1,4 +1,4 @@
-"""What a translation must have of its original: code, addresses, numbers, ids, and the shape of its Markdown."""
+"""Checks that a translation keeps code, addresses, numbers, ids, and the structure of the Markdown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _HEADING = re.compile(r"(?m)^(#{1,6})[ \t]+\S")
 _ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
 
 
-def lost(original: str, translation: str, names: Sequence[str] = ()) -> list[str]:
-    """What the translation lacks, in the words of the original, most telling first; nothing when it is faithful.
+def missing_parts(original: str, translation: str, names: Sequence[str] = ()) -> list[str]:
+    """What the translation lacks, as written in the original; empty when it is complete.
 
-    `names` are terms that must be in it as they are. Both texts are prose: fenced code isn't translated at all.
+    `names` are terms that must not be translated. Both texts are prose: fenced code isn't translated at all.
     """
-    missing = list((Counter(_kept(original)) - Counter(_kept(translation))).elements())
+    missing = list((Counter(_invariants(original)) - Counter(_invariants(translation))).elements())
     missing += [name for name in names if name not in translation]
     if _HEADING.findall(original) != _HEADING.findall(translation):
         missing.append("headings")
@@ -29,7 +29,7 @@ def lost(original: str, translation: str, names: Sequence[str] = ()) -> list[str
     return list(dict.fromkeys(missing))
 
 
-def _kept(text: str) -> list[str]:
+def _invariants(text: str) -> list[str]:
     """Everything that is the same in every language."""
     code = [text[start:end].strip("`").strip() for start, end in code_spans(text)]
     rest = _without_code(text)

@@ -1,4 +1,4 @@
-"""Cutting by length alone: so many tokens a chunk, the last ones repeated in the next."""
+"""Cuts by length alone: chunks of a number of tokens, which repeat the end of the one before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ingestion.split.tokens import small_pieces
 class FixedSplitter:
     """Chunks of at most `tokens`, each beginning with whole sentences, up to `overlap` tokens, of the one before.
 
-    Nothing is repeated across a heading, where it would be told under the wrong one.
+    Nothing is repeated across a heading, where it would be in the wrong section.
     """
 
     tokens: int
@@ -24,11 +24,11 @@ class FixedSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return f"fixed-1/{self.tokens}/{self.overlap}"
 
     def windows(self, page: Page) -> Sequence[str]:
-        """None: only lengths count."""
+        """None: the text alone decides."""
         del page
         return ()
 

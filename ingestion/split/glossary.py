@@ -49,7 +49,7 @@ class Glossary:
 
 
 def load_glossary(path: str) -> Glossary:
-    """The glossary in the file; the empty one for no path. Raises `SettingsError` for a file that is none."""
+    """The glossary in the file; an empty one without a path. Raises `SettingsError` for an invalid file."""
     if not path:
         return Glossary()
     try:

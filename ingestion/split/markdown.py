@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import pieces
-from ingestion.split.bounds import Part, Room, bounds
+from ingestion.split.bounds import Limits, Part, bounds
 from ingestion.split.chunks import make_chunks, with_neighbours
 
 
@@ -21,11 +21,11 @@ class MarkdownSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return f"markdown-2/{self.size}/{self.context}"
 
     def windows(self, page: Page) -> Sequence[str]:
-        """None: headings and sentences say enough."""
+        """None: the text alone decides."""
         del page
         return ()
 
@@ -34,10 +34,10 @@ class MarkdownSplitter:
         del vectors
         found = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
         parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
-        groups = [found[first:last] for first, last in bounds(parts, self._room)]
+        groups = [found[first:last] for first, last in bounds(parts, self._limits)]
         return with_neighbours(make_chunks(page, groups), self.context, across_headings=False)
 
     @property
-    def _room(self) -> Room:
+    def _limits(self) -> Limits:
         """Above half of the size the length doesn't matter, so that breaks fall where sections end."""
-        return Room(self.size, self.size / 2, shortness=1.0)
+        return Limits(self.size, self.size / 2, shortness=1.0)

@@ -1,4 +1,4 @@
-"""Cutting where the text turns to something else: where what stands before and after a point is least alike.
+"""Cuts where the topic changes: where the texts before and after a point are least similar.
 
 The windows are those of TextTiling (Hearst 1997), compared by embeddings with a percentile of the page as threshold,
 as LlamaIndex's SemanticSplitterNodeParser does; that one itself cuts through code and tables and knows no lengths.
@@ -13,7 +13,7 @@ import numpy as np
 
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import STACKED, Piece
-from ingestion.split.bounds import Part, Room, bounds
+from ingestion.split.bounds import Limits, Part, bounds
 from ingestion.split.chunks import make_chunks, with_neighbours
 from ingestion.split.tokens import small_pieces
 
@@ -38,7 +38,7 @@ class SemanticSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return f"semantic-1/{self.least}-{self.most}/{self.percentile}/{self.context}"
 
     def windows(self, page: Page) -> Sequence[str]:
@@ -51,7 +51,7 @@ class SemanticSplitter:
         found, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
         costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
         parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
-        groups = [found[first:last] for first, last in bounds(parts, Room(self.most, self.least, shortness=3.0))]
+        groups = [found[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))]
         return with_neighbours(make_chunks(page, groups), self.context, across_headings=True)
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:

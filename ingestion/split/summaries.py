@@ -1,4 +1,4 @@
-"""Pages -> what they are about in a few sentences, by the language model: one more vector to find each page by."""
+"""Summaries of pages by the language model. Their vectors help to find the pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CUT = "\n\n…\n\n"
 
 @dataclass
 class Summariser:
-    """Summarises each page once: `known` are the summaries that the index has, by what they were made of."""
+    """Summarises each page once; `known` are the summaries in the index by the hash of their input."""
 
     settings: Settings
     model: Model
@@ -38,11 +38,11 @@ class Summariser:
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARALLEL))
 
     def wanted(self, page: Page) -> str:
-        """What the page's summary is to be made of: page and prompt. Known without the Markdown."""
+        """The hash of the input of the page's summary: page and prompt. It doesn't need the Markdown."""
         return hashlib.sha256(f"{page.hash}\x00{self._prompt(page)}".encode()).hexdigest()[:16]
 
     async def summarised(self, page: Page) -> Page:
-        """The page with its summary; an empty page has an empty one. Raises `ModelError` when the model gives none."""
+        """The page with its summary, which is empty for an empty page. Raises `ModelError` when the model fails."""
         wanted = self.wanted(page)
         if wanted not in self.known and self.dry:
             raise ModelError("a dry run summarises nothing")
@@ -51,7 +51,7 @@ class Summariser:
         return replace(page, summary=self.known[wanted], summary_of=wanted)
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the model's connections."""
         await self.model.close()
 
     async def _ask(self, page: Page) -> str:

@@ -17,7 +17,7 @@ def count(text: str) -> int:
     return len(_encoder()(text))
 
 
-@lru_cache(maxsize=32)  # a page is asked for twice: once for what to embed, once with the vectors
+@lru_cache(maxsize=32)  # each page is needed twice: for the texts to embed, and with their vectors
 def small_pieces(
     markdown: str, most: int, abbreviations: frozenset[str] | None = None
 ) -> tuple[Sequence[Piece], Sequence[int]]:

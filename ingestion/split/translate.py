@@ -1,4 +1,4 @@
-"""Pages in a language that readers lack -> the same pages in theirs, by the language model, checked, and only once."""
+"""Translates pages into the languages of readers with the language model, checks the result, and caches it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from app.core.types import Page
 from app.models import Model, open_model
 from app.models.protocols import CallOptions
 from app.text.fences import blocks
-from ingestion.convert.language import detect, normal, prose
-from ingestion.split.faithful import lost
+from ingestion.convert.language import detect, prose
+from ingestion.language_tags import primary_language
+from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
 
 PART = 2000
@@ -34,12 +35,12 @@ _ANCHOR = re.compile(r"\{#[^{}]*\}$")
 
 
 class NotFaithful(ModelError):
-    """A translation lacks something that its original says, so that it can't be used."""
+    """A translation lacks something of its original, so it can't be used."""
 
 
 @dataclass
 class Translator:
-    """Translates what DOCS_TRANSLATE asks for. Translations are kept in `folder` too, so that none is paid for twice.
+    """Translates pages into the languages of DOCS_TRANSLATE. Translations are cached in `folder`.
 
     A `dry` one uses those that are kept and makes no other.
     """
@@ -58,7 +59,7 @@ class Translator:
         foreign = page.language in self.settings.translate_from or (
             not self.settings.translate_from and page.language not in self.settings.languages
         )
-        there = {page.language, *(normal(code) for code, url in page.alternates.items() if url != page.url)}
+        there = {page.language, *(primary_language(code) for code, url in page.alternates.items() if url != page.url)}
         key = hashlib.sha256(f"{page.hash}\x00{page.language}\x00{self.glossary.digest}".encode()).hexdigest()[:16]
         return {code: f"{code}:{key}" for code in self.settings.translate if foreign and code not in there}
 
@@ -68,7 +69,9 @@ class Translator:
         Raises `NotFaithful` when the model leaves out what must be there, and other `ModelError`s when it fails.
         """
         file = self._file(page, target)
-        async with self._at_work.setdefault(file, asyncio.Lock()):  # copies of a page are read side by side
+        async with self._at_work.setdefault(
+            file, asyncio.Lock()
+        ):  # copies of a page may be translated at the same time
             markdown = await asyncio.to_thread(_read, file)
             if not markdown and self.dry:
                 raise ModelError("a dry run translates nothing")
@@ -85,7 +88,7 @@ class Translator:
         )
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the model's connections."""
         await self.model.close()
 
     async def _part(self, part: tuple[bool, str], source: str, target: str) -> str:
@@ -96,9 +99,9 @@ class Translator:
         terms, names = self.glossary.pairs(inner, source, target), self.glossary.names(inner)
         missing: list[str] = []
         for _ in range(TRIES):
-            # what was left out is told as a term that stays as it is
+            # on the second try, missing parts are given as terms to keep
             translated = await self._ask(inner, source, target, [*terms, *((word, word) for word in missing)])
-            missing = lost(inner, translated, names)
+            missing = missing_parts(inner, translated, names)
             if not missing:
                 start = text.index(inner)
                 return text[:start] + translated + text[start + len(inner) :]
@@ -169,7 +172,7 @@ def _parts(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def _unwrapped(answer: str) -> str:
-    """Without the code fence that models like to put around Markdown; our parts have none of their own."""
+    """The answer without a code fence around it. Parts that are sent contain no fences."""
     match = re.fullmatch(r"```(?:markdown|md)?[ \t]*\n(.*?)\n?```", answer, re.DOTALL)
     return match[1].strip("\n") if match else answer
 

@@ -16,11 +16,11 @@ class PageSplitter:
 
     @property
     def name(self) -> str:
-        """What the index remembers."""
+        """See `Splitter`."""
         return "page-1"
 
     def windows(self, page: Page) -> Sequence[str]:
-        """None: nothing is decided."""
+        """None: the text alone decides."""
         del page
         return ()
 

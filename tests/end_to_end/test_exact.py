@@ -15,7 +15,7 @@ from app.index.protocols import Generation, Store
 from app.models.static import StaticEmbedder
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import indexed_docs, own_set
-from ingestion.convert import Source, convert
+from ingestion.convert import SourceText, convert
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
@@ -62,7 +62,7 @@ async def test_the_first_five_of_another_site_are_the_same(store: Store, shared:
     splitter = open_splitter(settings)
     async with await store.draft(await recipe_for(embedder, settings)) as draft:
         for file in sorted((shared / "eval/corpus").rglob("*.mdx")):
-            made = convert(Source(f"https://docs.example.org/{file.stem}", file.read_text("utf-8"), "text/mdx"))
+            made = convert(SourceText(f"https://docs.example.org/{file.stem}", file.read_text("utf-8"), "text/mdx"))
             page = Page(
                 f"https://docs.example.org/{file.relative_to(shared)}", "docs", made.title, "en", made.markdown, ""
             )

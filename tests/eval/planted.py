@@ -13,8 +13,8 @@ import pytest
 from app.text import analysis
 from eval.measure.gate import baseline_of, judge
 from eval.measure.result import RetrievalResult
-from ingestion.convert.workers import Workers
 from ingestion.split.markdown import MarkdownSplitter
+from ingestion.workers import Workers
 
 HALVES = 20
 

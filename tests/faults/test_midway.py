@@ -118,7 +118,7 @@ async def test_two_runs_at_once(rig: Rig):
 @pytest.mark.parametrize("wait", [0.0, 60.0], ids=["leaves", "waits"])
 async def test_two_runs_that_begin_at_once(rig: Rig, wait: float, monkeypatch: pytest.MonkeyPatch):
     """Both read the site before either writes: one publishes, the other leaves with a message or does its part after."""
-    monkeypatch.setattr("ingestion.run.TRY_AGAIN", 0.1)
+    monkeypatch.setattr("ingestion.run.RETRY_INTERVAL", 0.1)
     rig.write_site("state1")
     await rig.run()
     rig.write_site("state2")

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ingestion.convert.workers import Workers
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
-from ingestion.crawl.sitemap import Sitemaps
+from ingestion.entry import Listing
 from ingestion.sources import Source
+from ingestion.workers import Workers
 
 
 @dataclass
@@ -71,7 +71,7 @@ class LocalSite:
         return [status for asked, status, _ in self.log if asked == path]
 
 
-async def list_sources(sources: Sequence[Source], fetcher: Fetcher) -> Sitemaps:
+async def list_sources(sources: Sequence[Source], fetcher: Fetcher) -> Listing:
     """What the sources list."""
     async with Workers() as workers:
         return await list_pages(sources, fetcher, workers)

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.errors import SitemapError
 from ingestion.crawl.directory import list_files
-from ingestion.crawl.sitemap import Sitemaps
+from ingestion.entry import Listing
 from ingestion.sources import Source
 from tests.ingestion.test_run import Index, index
 
@@ -23,7 +23,7 @@ def put(root: Path, **files: str) -> None:
         file.write_text(text, "utf-8")
 
 
-def listed(root: Path, **more: str | tuple[str, ...]) -> Sitemaps:
+def listed(root: Path, **more: str | tuple[str, ...]) -> Listing:
     return list_files(Source(url=URL, directory=str(root), **more), ("cs", "en"))
 
 

@@ -9,16 +9,19 @@ import httpx
 import pytest
 
 from app.core.settings import Settings
-from ingestion.crawl.fetch import Fetcher, PageError, PageGone, PageSkipped, Wanted, host, retry_after
+from ingestion.crawl.exchange import PageRequest
+from ingestion.crawl.fetch import Fetcher, retry_after
 from ingestion.crawl.guard import Guard
 from ingestion.crawl.transport import GuardedBackend
+from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.urls import host
 from tests.ingestion.local_site import Answer, LocalSite
 
 
 async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: LocalSite, fetcher: Fetcher) -> None:
     """Body, type and ETag come back; Accept prefers Markdown, and the User-Agent is the setting's."""
     site.put("/a", "<p>x", headers={"Content-Language": "cs"})
-    got = await fetcher.get(Wanted(f"{site.url}/a"))
+    got = await fetcher.get(PageRequest(f"{site.url}/a"))
     assert (got.status, got.body, got.media_type, got.charset, got.language) == (
         200,
         b"<p>x",
@@ -35,8 +38,8 @@ async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: L
 async def test_a_known_page_is_asked_for_conditionally(site: LocalSite, fetcher: Fetcher) -> None:
     """With its ETag the answer is 304 and has no body."""
     site.put("/a", "<p>x")
-    etag = (await fetcher.get(Wanted(f"{site.url}/a"))).etag
-    again = await fetcher.get(Wanted(f"{site.url}/a", etag=etag, last_modified="Sat, 01 Nov 2025 10:00:00 GMT"))
+    etag = (await fetcher.get(PageRequest(f"{site.url}/a"))).etag
+    again = await fetcher.get(PageRequest(f"{site.url}/a", etag=etag, last_modified="Sat, 01 Nov 2025 10:00:00 GMT"))
     assert (again.status, again.body) == (304, b"")
     assert site.log[-1][2]["If-Modified-Since"].startswith("Sat")
 
@@ -50,7 +53,7 @@ async def test_what_an_answer_means(
     """404 and 410 say gone, passing errors are tried four times, others once."""
     site.put("/a", "no", status=status)
     with pytest.raises(error, match=str(status)) as raised:
-        await fetcher.get(Wanted(f"{site.url}/a"))
+        await fetcher.get(PageRequest(f"{site.url}/a"))
     assert type(raised.value) is error
     assert site.statuses("/a") == [status] * tries
 
@@ -59,7 +62,7 @@ async def test_a_passing_error_passes(site: LocalSite, fetcher: Fetcher) -> None
     """A 429 with Retry-After 0 is followed by the page."""
     answers = iter([Answer(status=429, headers={"Retry-After": "0"}), Answer(b"<p>there")])
     site.answers["/a"] = lambda: next(answers)
-    assert (await fetcher.get(Wanted(f"{site.url}/a"))).body == b"<p>there"
+    assert (await fetcher.get(PageRequest(f"{site.url}/a"))).body == b"<p>there"
 
 
 def test_retry_after_is_read_in_both_forms() -> None:
@@ -77,7 +80,7 @@ async def test_redirects_are_followed_and_recorded(site: LocalSite, fetcher: Fet
     """The address of the page is where it came from; where it was sought is kept."""
     site.put("/old", "", status=301, headers={"Location": "/new#part"})
     site.put("/new", "<p>x")
-    got = await fetcher.get(Wanted(f"{site.url}/old"))
+    got = await fetcher.get(PageRequest(f"{site.url}/old"))
     assert got.url == f"{site.url}/new"
     assert got.redirects == (f"{site.url}/old",)
 
@@ -87,7 +90,7 @@ async def test_redirects_to_other_hosts_are_not_followed(site: LocalSite, fetche
     for number, target in enumerate(("http://169.254.169.254/meta", "http://127.0.0.1:1/x", "file:///etc/passwd")):
         site.put(f"/{number}", "", status=302, headers={"Location": target})
         with pytest.raises(PageSkipped, match="isn't one of the given sites"):
-            await fetcher.get(Wanted(f"{site.url}/{number}"))
+            await fetcher.get(PageRequest(f"{site.url}/{number}"))
 
 
 async def test_a_circle_of_redirects_ends(site: LocalSite, fetcher: Fetcher) -> None:
@@ -95,7 +98,7 @@ async def test_a_circle_of_redirects_ends(site: LocalSite, fetcher: Fetcher) -> 
     site.put("/a", "", status=302, headers={"Location": "/b"})
     site.put("/b", "", status=302, headers={"Location": "/a"})
     with pytest.raises(PageError, match="circle"):
-        await fetcher.get(Wanted(f"{site.url}/a"))
+        await fetcher.get(PageRequest(f"{site.url}/a"))
 
 
 async def test_large_pages_and_other_types_are_skipped(site: LocalSite, fetcher: Fetcher) -> None:
@@ -103,9 +106,9 @@ async def test_large_pages_and_other_types_are_skipped(site: LocalSite, fetcher:
     site.put("/big", b"x" * 20_001)
     site.put("/image", b"\x89PNG", "image/png")
     with pytest.raises(PageSkipped, match="larger than 20,000 bytes"):
-        await fetcher.get(Wanted(f"{site.url}/big"))
+        await fetcher.get(PageRequest(f"{site.url}/big"))
     with pytest.raises(PageSkipped, match="is image/png"):
-        await fetcher.get(Wanted(f"{site.url}/image"))
+        await fetcher.get(PageRequest(f"{site.url}/image"))
 
 
 async def test_slow_pages_end_at_the_time_limit(site: LocalSite) -> None:
@@ -114,16 +117,16 @@ async def test_slow_pages_end_at_the_time_limit(site: LocalSite) -> None:
     async with Fetcher(Settings.load(None, crawl_timeout=0.1), retry_wait=0.001) as fetcher:
         fetcher.allow([site.url])
         with pytest.raises(PageError, match=r"within 0\.1 s|ReadTimeout"):
-            await fetcher.get(Wanted(f"{site.url}/slow", robots=False))
+            await fetcher.get(PageRequest(f"{site.url}/slow", robots=False))
 
 
 async def test_robots_txt_is_obeyed(site: LocalSite, fetcher: Fetcher) -> None:
     """Rules behind a byte order mark count, the longest rule wins, and it is read once."""
     site.put("/robots.txt", b"\xef\xbb\xbfUser-agent: *\nDisallow: /private/\nAllow: /private/ok\n", "text/plain")
     site.put("/private/ok", "<p>x")
-    assert (await fetcher.get(Wanted(f"{site.url}/private/ok"))).status == 200
+    assert (await fetcher.get(PageRequest(f"{site.url}/private/ok"))).status == 200
     with pytest.raises(PageSkipped, match=r"robots\.txt forbids"):
-        await fetcher.get(Wanted(f"{site.url}/private/no"))
+        await fetcher.get(PageRequest(f"{site.url}/private/no"))
     assert len(site.statuses("/robots.txt")) == 1
     assert site.statuses("/private/no") == []
 
@@ -133,11 +136,11 @@ async def test_a_broken_robots_txt_stops_and_a_missing_one_allows(site: LocalSit
     site.put("/robots.txt", "", status=500)
     site.put("/a", "<p>x")
     with pytest.raises(PageError, match=r"robots\.txt answered 500"):
-        await fetcher.get(Wanted(f"{site.url}/a"))
+        await fetcher.get(PageRequest(f"{site.url}/a"))
     async with Fetcher(Settings.load(None)) as other:
         other.allow([site.url])
         del site.answers["/robots.txt"]
-        assert (await other.get(Wanted(f"{site.url}/a"))).status == 200
+        assert (await other.get(PageRequest(f"{site.url}/a"))).status == 200
 
 
 async def test_the_crawl_delay_lies_between_requests(site: LocalSite, fetcher: Fetcher) -> None:
@@ -146,7 +149,7 @@ async def test_the_crawl_delay_lies_between_requests(site: LocalSite, fetcher: F
     site.put("/a", "<p>x")
     await fetcher.robots(site.url)
     began = time.monotonic()
-    await asyncio.gather(*(fetcher.get(Wanted(f"{site.url}/a")) for _ in range(3)))
+    await asyncio.gather(*(fetcher.get(PageRequest(f"{site.url}/a")) for _ in range(3)))
     assert time.monotonic() - began >= 0.19
 
 
@@ -164,7 +167,9 @@ async def test_no_more_requests_at_once_than_set() -> None:
 
     async with Fetcher(Settings.load(None, crawl_parallel=2), transport=httpx.MockTransport(answer)) as fetcher:
         fetcher.allow(["http://docs.example.org"])
-        await asyncio.gather(*(fetcher.get(Wanted(f"http://docs.example.org/{n}", robots=False)) for n in range(10)))
+        await asyncio.gather(
+            *(fetcher.get(PageRequest(f"http://docs.example.org/{n}", robots=False)) for n in range(10))
+        )
     assert most == 2
 
 
@@ -182,7 +187,7 @@ async def test_a_dead_host_is_given_up() -> None:
         fetcher.allow(["http://docs.example.org"])
         for number in range(8):
             with pytest.raises(PageError):
-                await fetcher.get(Wanted(f"http://docs.example.org/{number}", robots=False))
+                await fetcher.get(PageRequest(f"http://docs.example.org/{number}", robots=False))
     assert asked == 5 * 4
 
 
@@ -192,7 +197,7 @@ async def test_a_dead_host_is_given_up() -> None:
 async def test_addresses_that_make_no_sense_are_errors_of_ours(fetcher: Fetcher, url: str) -> None:
     """Nothing of httpx or urllib comes out."""
     with pytest.raises(PageError):
-        await fetcher.get(Wanted(url))
+        await fetcher.get(PageRequest(url))
 
 
 def test_hosts_compare_without_the_usual_port() -> None:
@@ -242,6 +247,6 @@ async def test_unchanged_pages_share_a_connection() -> None:
         async with Fetcher(Settings.load(None, crawl_timeout=5)) as made:
             made.allow([url])
             for number in range(3):
-                assert (await made.get(Wanted(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+                assert (await made.get(PageRequest(f"{url}/{number}", etag='"1"', robots=False))).status == 304
         await ended.wait()  # a writer that outlives its loop fails a later test
     assert connections == 1

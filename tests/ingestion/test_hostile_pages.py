@@ -17,10 +17,13 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
-from ingestion.convert.workers import Workers
-from ingestion.crawl.fetch import Fetcher, PageError, Wanted
+from ingestion.crawl.exchange import PageRequest
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.robots import read_robots
+from ingestion.errors import PageError
 from ingestion.report import PageReport
 from ingestion.run import ingest
+from ingestion.workers import Workers
 from tests.fakes import FakeEmbedder
 from tests.ingestion import hostile
 from tests.ingestion.local_site import Answer, LocalSite, local_site
@@ -113,7 +116,7 @@ CASES = [
         more={"status": 302, "headers": {"Location": "http://169.254.169.254/latest/meta-data/"}},
     ),
     Case("moved-nowhere", "", "failed", "answered 301", more={"status": 301}),
-    Case("not-modified", "", "failed", "304 though nothing was known", more={"status": 304, "etag": False}),
+    Case("not-modified", "", "failed", "304 to a request without conditions", more={"status": 304, "etag": False}),
     Case("teapot", "no", "failed", "answered 418", more={"status": 418}),
     Case("forbidden", "no", "failed", "answered 403", more={"status": 403}),
     Case("script-shell", SHELL.format("<div id=root></div>"), "skipped", "needs JavaScript"),
@@ -283,7 +286,7 @@ async def test_servers_that_break_off_are_told(site: LocalSite) -> None:
         }
         for name, message in expected.items():
             with pytest.raises(PageError, match=message):
-                await fetcher.get(Wanted(f"{url}/{name}", robots=False))
+                await fetcher.get(PageRequest(f"{url}/{name}", robots=False))
     await asyncio.gather(*(task for task in handlers if task), return_exceptions=True)
 
 
@@ -304,14 +307,12 @@ ROBOTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-async def test_rules_of_robots_txt(site: LocalSite, fetcher: Fetcher, name: str) -> None:
+def test_rules_of_robots_txt() -> None:
     """What is forbidden isn't asked for, what isn't is."""
-    text, forbidden, allowed = ROBOTS[name]
-    site.put("/robots.txt", text, "text/plain")
-    rules = await fetcher.robots(site.url)
-    assert [path for path in forbidden if rules.allows(site.url + path)] == []
-    assert [path for path in allowed if not rules.allows(site.url + path)] == []
+    for name, (text, forbidden, allowed) in ROBOTS.items():
+        rules = read_robots(200, text.encode(), "docs-assistant/1.0")
+        paths = [*forbidden, *allowed]
+        assert [path for path in paths if rules.allows(f"https://docs.example.org{path}")] == allowed, name
 
 
 @pytest.mark.parametrize(
@@ -339,11 +340,13 @@ async def test_answers_to_robots_txt(site: LocalSite, answer: Answer, refused: b
         assert not rules.allows(f"{site.url}/secret")
 
 
-@pytest.mark.parametrize(("told", "delay"), [("0.5", 0.5), ("2", 2), ("9999", 30), ("-1", 0), ("soon", 0), ("", 0)])
-async def test_the_crawl_delay_is_capped(site: LocalSite, fetcher: Fetcher, told: str, delay: float) -> None:
+def test_the_crawl_delay_is_capped() -> None:
     """No site can stop a run by asking for a day between two pages."""
-    site.put("/robots.txt", f"User-agent: *\nCrawl-delay: {told}\n", "text/plain")
-    assert (await fetcher.robots(site.url)).delay == delay
+    delays = {"0.5": 0.5, "2": 2, "9999": 30, "-1": 0, "soon": 0, "": 0}
+    robots = {
+        text: read_robots(200, f"User-agent: *\nCrawl-delay: {text}\n".encode(), "docs-assistant") for text in delays
+    }
+    assert {text: rules.delay for text, rules in robots.items()} == delays
 
 
 async def test_waits_that_a_server_asks_for_are_capped(site: LocalSite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +357,7 @@ async def test_waits_that_a_server_asks_for_are_capped(site: LocalSite, monkeypa
         site.answers[f"/{number}"] = lambda answers=answers: next(answers)
         async with Fetcher(Settings.load(None, crawl_timeout=2), retry_wait=0.001) as fetcher:
             fetcher.allow([site.url])
-            got = await asyncio.wait_for(fetcher.get(Wanted(f"{site.url}/{number}", robots=False)), 5)
+            got = await asyncio.wait_for(fetcher.get(PageRequest(f"{site.url}/{number}", robots=False)), 5)
         assert got.body == b"<p>there"
 
 
@@ -370,11 +373,11 @@ async def test_a_source_has_its_own_pace(site: LocalSite) -> None:
 
     async with Fetcher(Settings.load(None, crawl_parallel=8, crawl_timeout=5)) as fetcher:
         fetcher.allow([site.url])
-        fetcher.slow_down(site.url, 2, None)
+        fetcher.set_pace(site.url, 2, None)
 
         async def get(n: int) -> None:
             nonlocal under_way
-            await fetcher.get(Wanted(f"{site.url}/{n}", robots=False))
+            await fetcher.get(PageRequest(f"{site.url}/{n}", robots=False))
             under_way -= 1
 
         for n in range(8):

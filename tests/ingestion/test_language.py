@@ -1,10 +1,8 @@
 """The language of a page: clear text beats what is declared, and disagreements are told."""
 
 import pytest
-from langdetect.detector import Detector
 
-from ingestion.convert.language import Languages, PageLanguage, _factory, page_language
-from ingestion.convert.ngrams import QuickDetector
+from ingestion.convert.language import Languages, PageLanguage, page_language
 
 CZECH = "Příkaz spustíte v terminálu a výsledek najdete v adresáři, který jste zvolili při zakládání projektu. " * 4
 ENGLISH = "Run the command in a terminal and find the result in the directory that you chose for the project. " * 4
@@ -65,28 +63,3 @@ def test_the_same_text_always_has_the_same_language() -> None:
     """The detector is seeded."""
     mixed = (CZECH[:150] + SLOVAK[:150]) * 2
     assert len({told(mixed).code for _ in range(10)}) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        CZECH,
-        SLOVAK,
-        ENGLISH,
-        "",
-        " ",
-        "a",
-        "I",
-        "  A bC DEF gH  IJK",
-        "x" * 50,
-        "čšř ﻿ 日本 Ω\u2003—“”",
-        "no space at the end.",
-    ],
-)
-def test_the_quick_way_to_letter_sequences_gives_the_same(text: str) -> None:
-    """The same sequences in the same order as langdetect's own, so the same guess."""
-    factory = _factory(("cs", "en", "sk"))
-    ours, theirs = QuickDetector(factory), Detector(factory)
-    for detector in (ours, theirs):
-        detector.append(text)
-    assert ours._extract_ngrams() == theirs._extract_ngrams()

@@ -2,7 +2,7 @@
 
 import io
 
-from ingestion.progress import Bar, Lines, Silent, open_progress
+from ingestion.progress import BarProgress, LogProgress, NoProgress, open_progress
 
 
 class Terminal(io.StringIO):
@@ -13,7 +13,7 @@ class Terminal(io.StringIO):
 def test_lines_are_written_at_both_ends_and_now_and_then() -> None:
     """A log gets no carriage returns; every stage ends with its rate."""
     stream = io.StringIO()
-    lines = Lines(stream, every=0)
+    lines = LogProgress(stream, every=0)
     lines.stage("Pages", 4)
     lines.advance(1, "https://docs.example.org/a")
     lines.advance(3)
@@ -30,7 +30,7 @@ def test_lines_are_written_at_both_ends_and_now_and_then() -> None:
 def test_few_lines_for_many_pages() -> None:
     """A thousand pages in a moment don't flood the log."""
     stream = io.StringIO()
-    lines = Lines(stream)
+    lines = LogProgress(stream)
     lines.stage("Pages", 1000)
     for _ in range(1000):
         lines.advance()
@@ -42,12 +42,12 @@ def test_a_terminal_gets_a_bar() -> None:
     """It shows how many of how many, and can be closed at any moment, twice too."""
     stream = Terminal()
     bar = open_progress(stream)
-    assert isinstance(bar, Bar)
+    assert isinstance(bar, BarProgress)
     bar.stage("Reading sitemaps", 0)
     bar.stage("Pages", 3)
     bar.advance(3, "x")
     bar.close()
     bar.close()
     assert "3/3" in stream.getvalue()
-    assert isinstance(open_progress(io.StringIO()), Lines)
-    Silent().advance()
+    assert isinstance(open_progress(io.StringIO()), LogProgress)
+    NoProgress().advance()

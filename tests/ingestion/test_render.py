@@ -12,9 +12,10 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
-from ingestion.convert import ConversionError, MadeByScript, Source, convert
+from ingestion.convert import NeedsJavaScript, SourceText, convert
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.render import PROGRAMS, Renderer, Unrendered
+from ingestion.crawl.render import PROGRAMS, Renderer, RenderError
+from ingestion.errors import ConversionError
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.fakes import FakeEmbedder
@@ -71,8 +72,8 @@ TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
 )
 def test_a_shell_is_told(html: str) -> None:
     """Empty places of applications, and pages that only ask for JavaScript."""
-    with pytest.raises(MadeByScript, match="made by JavaScript"):
-        convert(Source("https://docs.example.org/a", html))
+    with pytest.raises(NeedsJavaScript, match="made by JavaScript"):
+        convert(SourceText("https://docs.example.org/a", html))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +91,13 @@ def test_a_shell_is_told(html: str) -> None:
 )
 def test_a_page_with_words_is_none(html: str) -> None:
     """A stub, a page about JavaScript, or an application that the server filled is read as it is."""
-    assert convert(Source("https://docs.example.org/a", html)).markdown.strip()
+    assert convert(SourceText("https://docs.example.org/a", html)).markdown.strip()
 
 
 def test_an_empty_page_is_just_empty() -> None:
     """Without scripts nothing would come."""
     with pytest.raises(ConversionError, match="it is empty"):
-        convert(Source("https://docs.example.org/a", "<html><body><div id=root></div>"))
+        convert(SourceText("https://docs.example.org/a", "<html><body><div id=root></div>"))
 
 
 class Index:
@@ -225,7 +226,7 @@ class TestBrowser:
     async def test_a_browser_that_cannot_start_is_told(self, site: LocalSite) -> None:
         """A program that is no browser names itself; one that isn't there is a wrong setting."""
         async with Fetcher(Settings.load(None)) as fetcher:
-            with pytest.raises(Unrendered, match="can't be started"):
+            with pytest.raises(RenderError, match="can't be started"):
                 await Renderer(Settings.load(None, browser=shutil.which("false")), fetcher).html(site.url)
             with pytest.raises(SettingsError, match="DOCS_BROWSER"):
                 await Renderer(Settings.load(None, browser="/nowhere/chromium"), fetcher).html(site.url)

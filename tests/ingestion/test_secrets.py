@@ -14,7 +14,7 @@ from app.core.masking import masked
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
-from ingestion.progress import Lines
+from ingestion.progress import LogProgress
 from ingestion.report import PageReport, Report
 from ingestion.report_page import html
 from ingestion.run import ingest
@@ -53,7 +53,7 @@ async def run(site: str, directory: Path, stream: io.StringIO) -> Report:
                 embedder=FakeEmbedder(),
                 settings=settings,
                 fetcher=fetcher,
-                progress=Lines(stream, every=0),
+                progress=LogProgress(stream, every=0),
             )
     finally:
         await store.close()

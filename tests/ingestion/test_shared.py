@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import contextlib
 import importlib.util
@@ -11,9 +10,8 @@ import re
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,10 +24,9 @@ from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.text.fences import blocks
 from app.text.sentences import sentences
-from ingestion.convert import Document, Source, convert
+from ingestion.convert import Document, SourceText, convert
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
-from ingestion.split.markdown import MarkdownSplitter
 from tests.fakes import FakeEmbedder
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -69,7 +66,7 @@ def test_conversion_is_as_good_as_the_reference(generator: str, tmp_path: Path) 
     """Headings, code, languages, tables, words and anchors of eight real pages, by the shared scorer."""
     index = json.loads((SHARED / "convert/index.json").read_text("utf-8"))
     for key, info in index.items():
-        made = convert(Source(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
+        made = convert(SourceText(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
         (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"{key}.md").write_text(made.markdown, "utf-8")
     row = load(SHARED / "convert/score.py").score(tmp_path)[generator]
@@ -87,7 +84,7 @@ def corpus() -> list[tuple[str, str]]:
     return [
         (
             str(path.relative_to(root)),
-            convert(Source(f"https://docs.example.org/{path.name}", path.read_text("utf-8"), "text/mdx")).markdown,
+            convert(SourceText(f"https://docs.example.org/{path.name}", path.read_text("utf-8"), "text/mdx")).markdown,
         )
         for path in sorted(root.rglob("*.mdx"))
     ]
@@ -124,28 +121,6 @@ async def test_splitting_the_corpus_loses_and_breaks_nothing(kind: str) -> None:
     assert middle <= 1
 
 
-def test_chunks_of_the_corpus_are_well_filled() -> None:
-    """None is longer than the size, and at least 60 % are longer than half of it."""
-    pages = [Page("https://docs.example.org/a", "docs", "T", "en", markdown, "") for _, markdown in corpus()]
-    lengths = [len(chunk.text) for page in pages for chunk in MarkdownSplitter(SIZE).split(page)]
-    assert max(lengths) <= SIZE
-    assert sum(length >= SIZE / 2 for length in lengths) >= 0.6 * len(lengths)
-
-
-def test_an_edit_changes_few_chunks_of_the_corpus() -> None:
-    """A paragraph inserted in the middle of each page makes one or two new chunks, never more than eight."""
-    counts: list[int] = []
-    for name, markdown in corpus():
-        page = Page(f"https://docs.example.org/{name}", "docs", "T", "en", markdown, "")
-        paragraphs = markdown.split("\n\n")
-        half = len(paragraphs) // 2
-        edited = "\n\n".join([*paragraphs[:half], "A paragraph that wasn't here before.", *paragraphs[half:]])
-        before = {chunk.id for chunk in MarkdownSplitter(SIZE).split(page)}
-        counts.append(len({c.id for c in MarkdownSplitter(SIZE).split(replace(page, markdown=edited))} - before))
-    assert max(counts) <= 8
-    assert sum(counts) / len(counts) <= 2
-
-
 @dataclass
 class Told:
     """What a page tells: headings with their levels, code without indentation of the list it stands in, and words."""
@@ -177,8 +152,8 @@ def both_forms() -> Iterator[tuple[str, Document, Document]]:
         name = path.relative_to(SHARED / "eval/corpus").as_posix()
         language, _, page = name.removesuffix(".mdx").split("/", 2)
         built = SHARED / "eval/html_site" / ("cs" if language == "cs" else "") / page / "index.html"
-        raw = convert(Source(f"https://docs.example.org/{name}", path.read_text("utf-8"), "text/mdx"))
-        yield name, raw, convert(Source(f"https://docs.example.org/{page}/", built.read_text("utf-8")))
+        raw = convert(SourceText(f"https://docs.example.org/{name}", path.read_text("utf-8"), "text/mdx"))
+        yield name, raw, convert(SourceText(f"https://docs.example.org/{page}/", built.read_text("utf-8")))
 
 
 def test_both_forms_of_the_site_give_the_same_pages() -> None:
@@ -253,25 +228,3 @@ async def test_the_html_form_of_the_site(tmp_path: Path) -> None:
         assert {page.url for page in report.pages if page.outcome == "new"} == listed
         assert len(report.flagged) == 2
         await store.close()
-
-
-async def test_the_loop_stays_free_while_pages_are_converted(tmp_path: Path) -> None:
-    """A service in the same loop never waits long for an ingestion."""
-    module = load(SHARED / "eval/serve_fumadocs.py")
-    module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.monotonic() - before - 0.005)
-
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
-        store = EmbeddedStore(tmp_path / "data")
-        watching = asyncio.create_task(watch())
-        await ingest([f"{url}/en/sitemap"], store=store, embedder=FakeEmbedder(), settings=Settings.load(None))
-        watching.cancel()
-        await store.close()
-    assert longest < 1.0

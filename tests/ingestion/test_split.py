@@ -9,8 +9,9 @@ import pytest
 
 from app.core.types import Chunk, Page
 from app.text.sentences import sentences
+from ingestion.convert import structure
 from ingestion.split import blocks
-from ingestion.split.bounds import Part, Room, bounds
+from ingestion.split.bounds import Limits, Part, bounds
 from ingestion.split.markdown import MarkdownSplitter
 
 SENTENCE = "This sentence number {} has about sixty characters in all of it. "
@@ -208,17 +209,17 @@ def test_a_page_without_text(markdown: str) -> None:
 def test_a_page_is_cut_where_breaks_cost_least() -> None:
     """As trying every way finds it, also with parts that are longer than a chunk may be."""
     rng = random.Random(5)
-    room = Room(size=40, full=20, shortness=1.0)
+    limits = Limits(size=40, full=20, shortness=1.0)
 
     def price(found: Sequence[tuple[int, int]], parts: Sequence[Part]) -> float:
         lengths = [sum(p.length + p.gap for p in parts[a:b]) - parts[a].gap for a, b in found]
-        short = sum(room.chunk + max(0.0, 1 - length / room.full) * room.shortness for length in lengths)
-        too_long = any(length > room.size and b - a > 1 for (a, b), length in zip(found, lengths, strict=True))
+        short = sum(limits.chunk + max(0.0, 1 - length / limits.full) * limits.shortness for length in lengths)
+        too_long = any(length > limits.size and b - a > 1 for (a, b), length in zip(found, lengths, strict=True))
         return float("inf") if too_long else short + sum(parts[a].cost for a, _ in found[1:])
 
     for _ in range(60):
         parts = [Part(rng.randint(1, 60 if rng.random() < 0.1 else 15), 2, rng.random()) for _ in range(9)]
-        found = bounds(parts, room)
+        found = bounds(parts, limits)
         assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
         ways = ([0, *breaks, 9] for count in range(9) for breaks in itertools.combinations(range(1, 9), count))
         best = min(price(list(itertools.pairwise(way)), parts) for way in ways)
@@ -228,6 +229,6 @@ def test_a_page_is_cut_where_breaks_cost_least() -> None:
 def test_a_table_costs_no_more_than_its_lines() -> None:
     """Rows of one cell under a thousand columns were a thousand cells each."""
     table = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "|x|\n" * 50
-    assert len(blocks._BLOCKS.parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
+    assert len(structure._BLOCKS.parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
     found = blocks.pieces(f"Before:\n{table}\nText.\n\n> |a|\n> |-|\n> |x|\n\nEnd.", 10_000)
     assert [piece.text for piece in found[1:]] == [table.strip("\n"), "Text.", "> |a|\n> |-|\n> |x|", "End."]

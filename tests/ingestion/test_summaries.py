@@ -10,14 +10,10 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo, Hit, Page, Query
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
-from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.split.summaries import Summariser, open_summariser
 from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.fakes import FakeEmbedder
+from tests.ingestion.llm_index import ModelIndex
 from tests.ingestion.local_site import LocalSite
 
 DISKS = "Mount the NFS export with the command below and check the quota. " * 3
@@ -25,31 +21,18 @@ MAIL = "Set up the IMAP server in your program and log in with your name. " * 3
 SUMMARIES = {"Disks": "Shared folder for holiday pictures.", "Mail": "Letters from grandmother arrive here."}
 
 
-class Index:
-    """A store, a site with two pages, and a language model that says of them what their texts don't."""
+class Index(ModelIndex):
+    """With two pages, of which the model says what their texts don't."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        self.site, self.llm, self.directory = site, llm, directory
-        self.store = EmbeddedStore(directory / "data")
-        self.embedder = FakeEmbedder()
-        self.paths = ["/disks", "/mail"]
+        super().__init__(site, llm, directory, summaries=True, chunk_size=200, llm_timeout=10)
+        self.paths = ["/disks.md", "/mail.md"]
         site.put("/disks.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
         site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
         llm.reply = self.summary
 
     def summary(self, body: dict[str, Any]) -> Reply:
         return Reply(SUMMARIES[body["messages"][-1]["content"].partition("\n")[0]])
-
-    def settings(self, **more: Any) -> Settings:
-        values = {
-            "summaries": True, "chunk_size": 200, "llm_url": self.llm.url, "llm_model": "m", "llm_timeout": 10, "anchors": "none",
-        }  # fmt: skip
-        return Settings.load(None, **(values | more))
-
-    async def run(self, **more: Any) -> Report:
-        settings, sitemap = self.settings(**more), self.site.sitemap(*[f"{path}.md" for path in self.paths])
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            return await ingest([sitemap], store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher)
 
     async def page(self, path: str) -> Page:
         page = await (await self.store.live()).page(self.site.url + path)
@@ -125,16 +108,13 @@ async def test_a_rebuilt_index_uses_the_summaries_that_were_made(index: Index) -
     await index.run()
     await index.run(chunk_size=400)
     index.site.put("/post.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
-    index.paths = ["/disks", "/post"]
+    index.paths = ["/disks.md", "/post.md"]
     await index.run(chunk_size=400)
     assert (await index.found("grandmother letters"))[0][0] == "/post"
-    index.paths = ["/other"]
+    index.paths = ["/other.md"]
     index.site.put("/other.md", "# Other\n\nWords.", "text/markdown")
     index.llm.reply = lambda _: Reply("Something else.")
-    settings = index.settings(chunk_size=500)
-    async with Fetcher(settings, retry_wait=0.01) as fetcher:
-        sitemap = index.site.sitemap("/other.md", at="/other.xml")
-        await ingest([sitemap], store=index.store, embedder=index.embedder, settings=settings, fetcher=fetcher)
+    await index.run(at="/other.xml", chunk_size=500)
     assert (await index.found("grandmother letters"))[0][0] == "/post"
     assert len(index.llm.calls) == 3
 
@@ -202,7 +182,7 @@ async def test_an_outage_takes_no_summary_of_an_unchanged_page_away(index: Index
 
 async def test_pages_with_the_same_text_are_found_once(index: Index) -> None:
     """The copy leads to the original; its summary is no second way to it, and later runs ask nothing for it."""
-    index.paths = ["/disks", "/copy"]
+    index.paths = ["/disks.md", "/copy.md"]
     index.site.put("/copy.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
     await index.run()
     asked = len(index.llm.calls)

@@ -8,18 +8,13 @@ from typing import Any
 import pytest
 
 from app.core.errors import SettingsError
-from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
-from ingestion.report import Report
-from ingestion.run import ingest
-from ingestion.split.faithful import lost
+from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
 from ingestion.split.translate import Translator, open_translator
 from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.fakes import FakeEmbedder
+from tests.ingestion.llm_index import ModelIndex
 from tests.ingestion.local_site import LocalSite
 
 SLOVAK = (
@@ -43,28 +38,15 @@ def translated(text: str) -> str:
     return text
 
 
-class Index:
-    """A store, a site with one Slovak page, and a language model that translates it."""
+class Index(ModelIndex):
+    """With one Slovak page, which the model translates."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        self.site, self.llm, self.directory = site, llm, directory
-        self.store = EmbeddedStore(directory / "data")
-        self.embedder = FakeEmbedder()
+        folder = str(directory / "translations")
+        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=2)
         self.paths = ["/sk.md"]
         site.put("/sk.md", PAGE, "text/markdown")
         llm.reply = lambda body: Reply(translated(body["messages"][-1]["content"]))
-
-    def settings(self, **more: Any) -> Settings:
-        values = {
-            "translate": "en", "translations": str(self.directory / "translations"), "chunk_size": 500,
-            "llm_url": self.llm.url, "llm_model": "m", "llm_timeout": 2, "anchors": "none",
-        }  # fmt: skip
-        return Settings.load(None, **(values | more))
-
-    async def run(self, **more: Any) -> Report:
-        settings, sitemap = self.settings(**more), self.site.sitemap(*self.paths)
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            return await ingest([sitemap], store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher)
 
     async def chunks(self, language: str, path: str = "/sk") -> list[Chunk]:
         live = await self.store.live()
@@ -132,10 +114,7 @@ async def test_a_rebuilt_index_uses_the_translations_that_were_made(index: Index
     assert len(await index.chunks("en")) > 0
     index.paths = ["/other"]
     index.site.page("/other", "Other", "Words.")
-    settings = index.settings(chunk_size=900)
-    async with Fetcher(settings, retry_wait=0.01) as fetcher:
-        sitemap = index.site.sitemap("/other", at="/other.xml")
-        await ingest([sitemap], store=index.store, embedder=index.embedder, settings=settings, fetcher=fetcher)
+    await index.run(at="/other.xml", chunk_size=900)
     assert len(await index.chunks("en")) > 0
     assert len(index.llm.calls) == asked
 
@@ -277,7 +256,7 @@ async def test_a_fence_around_the_answer_is_taken_off(index: Index) -> None:
 )
 def test_what_a_translation_must_have(original: str, translation: str, missing: list[str]) -> None:
     """Code, addresses, numbers, cells, and names that stay as they are."""
-    assert lost(original, translation, ["MetaCentrum"] if "MetaCentrum" in original else []) == missing
+    assert missing_parts(original, translation, ["MetaCentrum"] if "MetaCentrum" in original else []) == missing
 
 
 @pytest.mark.parametrize(
@@ -330,11 +309,3 @@ def test_what_translating_needs(values: dict[str, str], said: str) -> None:
     """A language model, and readers of that language."""
     with pytest.raises(SettingsError, match=said):
         open_translator(Settings.load(None, **values))
-
-
-def test_the_prompt_names_language_and_terms() -> None:
-    """In both languages the holes are filled."""
-    for code in ("cs", "en"):
-        text = load_prompts((code,)).render(code, "translate", source="sk", terms="uzol = node")
-        assert "sk" in text
-        assert "uzol = node" in text

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
-from ingestion.convert import Source, convert
+from ingestion.convert import SourceText, convert
 from ingestion.convert.raw import prefer_raw
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import LONG, Index, index, outcomes
@@ -35,7 +35,7 @@ def html(version: str, text: str = LONG) -> str:
 )
 def test_meta_tags_say_the_version(head: str, version: str) -> None:
     """Those of documentation first, the plain one last; the version of a generator is none of the documentation."""
-    assert convert(Source(URL, f"<html><head>{head}</head><main><h1>A</h1><p>Text.</main>")).version == version
+    assert convert(SourceText(URL, f"<html><head>{head}</head><main><h1>A</h1><p>Text.</main>")).version == version
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_meta_tags_say_the_version(head: str, version: str) -> None:
 )
 def test_front_matter_says_the_version(front: str, version: str) -> None:
     """As it is written: 1.10 is not 1.1."""
-    assert convert(Source(f"{URL}.md", f"---\n{front}\n---\n# A\n\nText.\n", "text/markdown")).version == version
+    assert convert(SourceText(f"{URL}.md", f"---\n{front}\n---\n# A\n\nText.\n", "text/markdown")).version == version
 
 
 def test_the_html_of_raw_markdown_says_the_version_too() -> None:
     """What its generator says is surer than its front matter."""
-    raw = convert(Source(f"{URL}.md", f"---\nversion: 1.1\n---\n# A\n\n{LONG}\n", "text/markdown"))
-    assert prefer_raw(convert(Source(URL, html("1.2"))), raw).version == "1.2"
-    assert prefer_raw(convert(Source(URL, html(""))), raw).version == "1.1"
+    raw = convert(SourceText(f"{URL}.md", f"---\nversion: 1.1\n---\n# A\n\n{LONG}\n", "text/markdown"))
+    assert prefer_raw(convert(SourceText(URL, html("1.2"))), raw).version == "1.2"
+    assert prefer_raw(convert(SourceText(URL, html(""))), raw).version == "1.1"
 
 
 async def found(index: Index, version: str) -> set[str]:

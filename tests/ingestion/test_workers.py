@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.convert import ConversionError
-from ingestion.convert.workers import Workers, processes
+from ingestion.errors import ConversionError
+from ingestion.workers import Workers, processes
 
 
 def where() -> int:
@@ -89,7 +89,7 @@ async def test_what_a_page_does_to_its_process_costs_that_page_alone() -> None:
 
 async def test_a_page_is_not_blamed_for_what_others_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """What crashes in a process that did other calls is tried once more in a new one."""
-    monkeypatch.setattr("ingestion.convert.workers._MOST_PROCESSES", 1)
+    monkeypatch.setattr("ingestion.workers._MOST_PROCESSES", 1)
     async with Workers() as workers:
         first = await workers.run(crash_unless_first)
         assert await workers.run(crash_unless_first) != first
@@ -106,7 +106,7 @@ async def test_errors_come_out_as_they_are() -> None:
 
 KILLED = """
 import asyncio, os, time
-from ingestion.convert.workers import Workers
+from ingestion.workers import Workers
 
 async def main():
     async with Workers() as workers:

@@ -4,27 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.convert import ConversionError, Document, Source, convert
-from ingestion.convert.base import decode
+from ingestion.convert import Document, SourceText, convert
+from ingestion.convert.document import decode
+from ingestion.errors import ConversionError
 
 PAGES = Path(__file__).parents[1] / "pages"
 URL = "https://docs.example.org/guide/storage/"
 
 
 def html(body: str, head: str = "") -> Document:
-    return convert(Source(URL, f"<html><head>{head}</head><body>{body}</body></html>"))
+    return convert(SourceText(URL, f"<html><head>{head}</head><body>{body}</body></html>"))
 
 
 @pytest.mark.parametrize("name", ["material", "sphinx", "vitepress", "docusaurus"])
 def test_a_page_of_each_generator(name: str) -> None:
     """The Markdown is the one beside the page, read by a person: content whole, theme gone."""
-    made = convert(Source(URL, (PAGES / f"{name}.html").read_text("utf-8")))
+    made = convert(SourceText(URL, (PAGES / f"{name}.html").read_text("utf-8")))
     assert made.markdown == (PAGES / f"{name}.md").read_text("utf-8")
 
 
 def test_what_the_head_says_is_kept() -> None:
     """Canonical address, counterparts on the same host, date, language and title."""
-    made = convert(Source(URL, (PAGES / "material.html").read_text("utf-8")))
+    made = convert(SourceText(URL, (PAGES / "material.html").read_text("utf-8")))
     assert made.title == "Storage"
     assert made.languages == {"html lang": "en"}
     assert made.canonical == URL
@@ -72,7 +73,7 @@ def test_pages_without_text_say_why(body: str, reason: str) -> None:
 def test_broken_html_is_an_error_of_ours(text: str) -> None:
     """Nothing of lxml comes out."""
     with pytest.raises(ConversionError):
-        convert(Source(URL, text))
+        convert(SourceText(URL, text))
 
 
 def test_deep_and_odd_html_does_no_harm() -> None:
@@ -113,4 +114,4 @@ def test_the_encoding_is_found() -> None:
 def test_other_types_are_refused() -> None:
     """A type that no converter reads is named."""
     with pytest.raises(ConversionError, match="application/json"):
-        convert(Source(URL, "{}", "application/json"))
+        convert(SourceText(URL, "{}", "application/json"))

@@ -2,14 +2,15 @@
 
 import pytest
 
-from ingestion.convert import ConversionError, Document, Source, convert
+from ingestion.convert import Document, SourceText, convert
 from ingestion.convert.raw import prefer_raw, with_anchors
+from ingestion.errors import ConversionError
 
 URL = "https://docs.example.org/docs/a/page.mdx"
 
 
 def markdown(text: str, url: str = URL, media_type: str = "text/markdown") -> Document:
-    return convert(Source(url, text, media_type))
+    return convert(SourceText(url, text, media_type))
 
 
 def test_front_matter_gives_title_language_and_dates() -> None:
@@ -174,7 +175,7 @@ def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
 def test_plain_text_that_is_html_is_read_as_html() -> None:
     """Servers that call everything text/plain don't fool us."""
     assert (
-        convert(Source("https://docs.example.org/a.md", "<html><main><h1>T</h1></main>", "text/plain")).markdown
+        convert(SourceText("https://docs.example.org/a.md", "<html><main><h1>T</h1></main>", "text/plain")).markdown
         == "# T\n"
     )
 

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from app.core.language import Vocabulary
-from ingestion.convert import ConversionError, Document, Source, convert
-from ingestion.convert.base import HTML_TYPES, decode
-from ingestion.convert.links import RAW_SUFFIXES, joined
+from ingestion.convert import Document, SourceText, convert
+from ingestion.convert.document import HTML_TYPES, decode
 from ingestion.convert.raw import prefer_raw
-from ingestion.convert.workers import Workers
 from ingestion.crawl.directory import published_links
-from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageError, PageGone, PageSkipped, Wanted
-from ingestion.crawl.fetch import Fetcher, host, origin
-from ingestion.crawl.sitemap import Entry
+from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageRequest
+from ingestion.crawl.fetch import Fetcher
+from ingestion.entry import Entry
+from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped
+from ingestion.urls import RAW_SUFFIXES, host, joined, origin
+from ingestion.workers import Workers
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
@@ -28,7 +29,9 @@ def converted(fetched: Fetched, entry: Entry, words: Vocabulary) -> Document:
     if _is_binary(fetched.body):
         raise ConversionError(f"{entry.url} is binary, not text")
     text = decode(fetched.body, fetched.charset, words.encoding)
-    document = convert(Source(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors, words))
+    document = convert(
+        SourceText(fetched.url, text, fetched.media_type, site.content_selector, site.drop_selectors, words)
+    )
     if entry.file:
         return replace(document, markdown=published_links(document.markdown, site))
     return document
@@ -39,10 +42,10 @@ def _richer(page: Document, raw: Fetched, entry: Entry, words: Vocabulary) -> Do
 
 
 @dataclass
-class OwnMarkdown:
-    """Knows, by each source's `markdown`, what to ask for and where a page's raw Markdown may be.
+class RawMarkdown:
+    """Fetches pages and prefers their raw Markdown, as each source's `markdown` says.
 
-    A site that names none is asked once, on its first page of each form, whether it lies beside its pages.
+    A site that names none is probed once per form of address for Markdown next to its pages.
     """
 
     fetcher: Fetcher
@@ -55,11 +58,11 @@ class OwnMarkdown:
         """The page itself, conditionally where validators are given. Raises `PageError`."""
         mode, suffix = entry.site.markdown, entry.site.suffix
         accept = ACCEPT_HTML if mode == "off" else ACCEPT_MARKDOWN
-        wanted = Wanted(entry.url, etag=etag, last_modified=last_modified, accept=accept)
+        wanted = PageRequest(entry.url, etag=etag, last_modified=last_modified, accept=accept)
         if suffix and not _is_raw(entry.url):
             try:
                 return await self.fetcher.get(replace(wanted, url=_with_suffix(entry.url, suffix)))
-            except (PageGone, PageSkipped):  # this page has none: its HTML is there
+            except (PageGone, PageSkipped):  # without Markdown, read the HTML
                 pass
         return await self.fetcher.get(wanted)
 
@@ -76,8 +79,8 @@ class OwnMarkdown:
     async def _better(self, read: Document, url: str, entry: Entry) -> Document:
         """The Markdown at this address where it is as rich as the HTML, else the HTML."""
         try:
-            raw = await self.fetcher.get(Wanted(url))
-            if raw.media_type in HTML_TYPES:  # what a site answers to any address
+            raw = await self.fetcher.get(PageRequest(url))
+            if raw.media_type in HTML_TYPES:  # the site returns HTML for every address
                 return read
             return await self.workers.run(_richer, read, raw, entry, self.words) or read
         except (PageError, ConversionError):  # the HTML is there
@@ -118,6 +121,6 @@ def _is_raw(url: str) -> bool:
 
 
 def _is_binary(body: bytes) -> bool:
-    """True where many bytes are none that a text has."""
+    """True when many bytes are control characters."""
     start = body[:4096]
     return not start.startswith(_UTF16) and len(start.translate(None, _CONTROLS)) < 0.95 * len(start)

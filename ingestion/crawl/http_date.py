@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 _LONGEST = 100
 
 
-def moment(text: str) -> dt.datetime | None:
-    """An ISO or HTTP date as a time in UTC; None for what is no date, or one that no calendar has."""
+def parse_date(text: str) -> dt.datetime | None:
+    """An ISO or HTTP date as a time in UTC; None when it can't be parsed."""
     text = text.strip()
     if not text or len(text) > _LONGEST:
         return None

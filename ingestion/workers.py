@@ -1,4 +1,4 @@
-"""Where pages are converted: in processes with limits, so that a page can end nothing but its own conversion."""
+"""Processes with limits of time and memory, in which pages are parsed: a hostile page fails alone."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from ingestion.convert.base import ConversionError
+from ingestion.errors import ConversionError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 SECONDS = 10.0
 SECONDS_PER_MB = 10.0
-"""How long a call may compute: converting is linear, so a page may take longer only where there is more of it."""
+"""The CPU time of a call. Converting takes linear time, so the limit grows with the size of the page."""
 
-_PATIENCE = 15
-"""How many times as long it may take: the machine has other work too, and what waits doesn't compute."""
+_WALL_CLOCK_FACTOR = 15
+"""The limit of elapsed time, as a multiple of the limit of CPU time: other programs may use the CPU meanwhile."""
 
 MEMORY = 1 << 30
-"""Bytes that a process may have as its own data: 20 times what the largest page of most sites needs."""
+"""The limit of a process's own memory in bytes: 20 times the need of the largest page of most sites."""
 
 _START = 60.0
 _GARBAGE = 50_000
-"""Objects made before garbage is looked for: a call's own are gone soon anyway."""
+"""Allocated objects between two garbage collections; most are freed at the end of a call anyway."""
 
 _MOST_PROCESSES = 4
 _NICE = 5
-_PRELOADED = ["ingestion.convert.own_markdown", "ingestion.convert.prepare", "ingestion.crawl.sitemap_parse"]
+_PRELOADED = ["ingestion.convert.raw_markdown", "ingestion.crawl.sitemap_parse", "ingestion.split.cutting"]
 _READY = b"ready"
 _OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no room for it when it is needed
 _TIME_OVER = "SIGPROF"
 
 
 def processes() -> int:
-    """How many convert at most. They give way to other programs, so a service on the same machine keeps answering."""
+    """The number of worker processes. They run at low priority, so that a service on the same machine stays fast."""
     return min(_MOST_PROCESSES, os.cpu_count() or 1)
 
 
@@ -73,7 +73,7 @@ class Workers:
             self._idle.put_nowait(worker)
 
     async def __aenter__(self) -> Self:
-        """Nothing starts before the first call: a run in which no page changed needs no process."""
+        """Processes start with the first calls, because a run without changes needs none."""
         if "forkserver" in multiprocessing.get_all_start_methods():
             multiprocessing.forkserver.set_forkserver_preload(_PRELOADED)
         return self
@@ -125,7 +125,7 @@ class _Worker:
                 ) from None
             return self.call(task)
         if isinstance(result, MemoryError):
-            self._stop()  # what it holds by now is left to the system
+            self._stop()  # the system frees its memory
             if tried_before:
                 return self.call(task)
             raise ConversionError(f"needs more than {self.memory // 2**20:,} MB of memory to be converted")
@@ -134,9 +134,9 @@ class _Worker:
         raise result
 
     def end(self) -> None:
-        """Stop the process, whatever it does, and start none again."""
+        """Kill the process and never start another one."""
         self._ended = True
-        with contextlib.suppress(AttributeError, ValueError):  # none yet, or closed just now
+        with contextlib.suppress(AttributeError, ValueError):  # not started, or already closed
             self._process.kill()  # type: ignore[union-attr]
 
     def _once(self, task: bytes) -> tuple[bool, Any]:
@@ -145,7 +145,7 @@ class _Worker:
         self._calls += 1
         try:
             pipe.send_bytes(task)
-            if pipe.poll(_PATIENCE * seconds):
+            if pipe.poll(_WALL_CLOCK_FACTOR * seconds):
                 made: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
                 return made
         except (EOFError, OSError):
@@ -179,7 +179,7 @@ class _Worker:
         )
 
     def _stop(self, wait: float = 0.0) -> str:
-        """End the process, and say how it ended by itself within so many seconds."""
+        """Kill the process, after waiting for `wait` seconds, and return how it ended."""
         process, pipe, self._process, self._pipe, self._calls = self._process, self._pipe, None, None, 0
         if pipe is not None:
             pipe.close()
@@ -196,7 +196,7 @@ class _Worker:
 def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     """The work of a process: one call after the other until the other end is closed."""
     _limit(memory)
-    gc.freeze()  # what was imported stays, so it need not be searched for garbage again and again
+    gc.freeze()  # imported modules stay, so the garbage collector can ignore them
     gc.set_threshold(_GARBAGE)
     pipe.send_bytes(_READY)
     while True:
@@ -229,16 +229,16 @@ def _answer(task: bytes) -> bytes:
     except MemoryError:
         return _OUT_OF_MEMORY
     except Exception as error:  # noqa: BLE001  # whatever it is, it is of this call alone
-        return _told(error)
+        return _pickled_error(error)
 
 
-def _told(error: Exception) -> bytes:
+def _pickled_error(error: Exception) -> bytes:
     try:
-        told = pickle.dumps((False, error))
-        pickle.loads(told)  # noqa: S301  # an error with other arguments than its own can't be made again
+        pickled = pickle.dumps((False, error))
+        pickle.loads(pickled)  # noqa: S301  # an error with other arguments than its own can't be made again
     except Exception:  # noqa: BLE001
-        told = pickle.dumps((False, ConversionError(f"can't be converted ({type(error).__name__}: {error})")))
-    return told
+        pickled = pickle.dumps((False, ConversionError(f"can't be converted ({type(error).__name__}: {error})")))
+    return pickled
 
 
 def _limit(memory: int) -> None:
@@ -253,7 +253,7 @@ def _limit(memory: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A killed program can't stop its processes, and one of them may be in a call that never ends."""
+    """End this process with its parent, which can't stop it when it is killed itself."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

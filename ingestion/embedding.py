@@ -1,9 +1,9 @@
-"""Chunks and other texts -> vectors: batches, several calls under way at once."""
+"""Texts -> vectors, in batches and several calls at once."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
@@ -12,13 +12,12 @@ from app.models.protocols import Embedder
 
 
 @dataclass
-class Embedding:
-    """Embeds texts and counts what it took; `done` is told how many texts each finished call had."""
+class BatchEmbedder:
+    """Embeds texts in batches, several calls at once, and counts calls and texts."""
 
     embedder: Embedder
     batch: int
     parallel: int
-    done: Callable[[int], None] | None = None
     calls: int = 0
     texts: int = 0
     _slots: asyncio.Semaphore = field(init=False)
@@ -29,14 +28,14 @@ class Embedding:
     async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
         """A vector for each chunk by its id, and for the summary of each page that has one by the page's address.
 
-        The first failing call ends the others; its `ModelError` comes out.
+        The first failing call cancels the others and raises its `ModelError`.
         """
         texts = {chunk.id: chunk.embedded_text for chunk in chunks}
         texts |= {page.url: page.summary_text for page in pages if page.summary_text}
         return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, in their order. The first failing call ends the others; its `ModelError` comes out."""
+        """A vector for each text, in their order. The first failing call cancels the others and raises its `ModelError`."""
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:
@@ -54,14 +53,12 @@ class Embedding:
             )
         self.calls += 1
         self.texts += len(texts)
-        if self.done is not None:
-            self.done(len(texts))
         return vectors
 
 
 @dataclass
-class Counting(Embedding):
-    """Counts the chunks that would be embedded. Texts that show where to cut are embedded all the same."""
+class CountingEmbedder(BatchEmbedder):
+    """Counts the chunks that would be embedded. Texts that decide where to cut are embedded all the same."""
 
     async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
         """No vectors."""

@@ -13,11 +13,11 @@ class Splitter(Protocol):
 
     @property
     def name(self) -> str:
-        """What the index remembers: another name means other chunks from the same page."""
+        """The splitter's name in the recipe: it changes when the same page would get other chunks."""
         ...
 
     def windows(self, page: Page) -> Sequence[str]:
-        """Texts whose vectors `split` wants to see, in order; none where it cuts by the text alone."""
+        """Texts whose vectors `split` needs, in order; none when the text alone decides."""
         ...
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:

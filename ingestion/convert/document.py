@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
-from app.core.errors import CrawlError
 from app.core.language import Vocabulary, vocabulary
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
@@ -17,17 +16,13 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([\w.:-]++)""", re.IGNORECASE)
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
-"""Names that Python takes for encodings, and no browser does."""
+"""Encodings of Python that no browser knows."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class ConversionError(CrawlError):
-    """A downloaded body holds nothing that could be indexed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.
 
     The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content.
@@ -74,17 +69,17 @@ class Document:
 class Converter(Protocol):
     """One way to make a document of a body."""
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: SourceText) -> bool:
         """True when this converter can read the source."""
         ...
 
-    def convert(self, source: Source) -> Document:
+    def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` when the source holds no text."""
         ...
 
 
 def decode(body: bytes, charset: str = "", usual: str = "") -> str:
-    """The text of a body: by its byte order mark, else `charset`, else what its <meta> says, else UTF-8, else `usual`."""
+    """The text of a body, decoded by its byte order mark, else `charset`, its <meta> tag, UTF-8, or `usual`."""
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body.decode(name, "replace")

@@ -1,4 +1,4 @@
-"""The dates that a page's HTML tells of itself: meta tags, JSON-LD and <time>, as its author or generator wrote them."""
+"""The dates in a page's HTML: meta tags, JSON-LD and <time>."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ def _scripts(page: lxml.html.HtmlElement) -> list[str]:
 
 
 def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
-    """Of <time datetime>, those that say which of the two they are: a date in the text may be of anything."""
+    """Dates of <time datetime> with a name or words next to them; other dates may mean anything."""
     published = modified = ""
     for element in page.iter("time"):
         date = (element.get("datetime") or "").strip()
         if not date:
             continue
-        told = _told(element)
-        if re.search(words.updated, told, re.IGNORECASE):
+        context = _context(element)
+        if re.search(words.updated, context, re.IGNORECASE):
             modified = modified or date
-        elif re.search(words.published, told, re.IGNORECASE) or element.get("pubdate") is not None:
+        elif re.search(words.published, context, re.IGNORECASE) or element.get("pubdate") is not None:
             published = published or date
     return published, modified
 
 
-def _told(element: lxml.html.HtmlElement) -> str:
-    """What the element and a few around it are called, and the words next to it."""
-    told = [element.get("itemprop") or ""]
+def _context(element: lxml.html.HtmlElement) -> str:
+    """The names of the element and its ancestors, and the words next to it."""
+    parts = [element.get("itemprop") or ""]
     around = element
     for _ in range(_LEVELS + 1):
-        told.append(" ".join((around.get("class") or "", around.get("id") or "")))
+        parts.append(" ".join((around.get("class") or "", around.get("id") or "")))
         texts = list(islice(around.itertext(), _TEXTS + 1))
         words = " ".join("".join(texts).split())
         if len(words) <= _NEAR and len(texts) <= _TEXTS:
-            told.append(words)
+            parts.append(words)
         around = around.getparent()
         if around is None or around.tag in ("body", "main", "article"):
             break
-    return " ".join(told)
+    return " ".join(parts)

@@ -1,0 +1,25 @@
+"""What can go wrong with one page; none of it ends a run."""
+
+from __future__ import annotations
+
+from app.core.errors import CrawlError
+
+
+class PageError(CrawlError):
+    """A page can't be fetched, so its indexed state stays. `status` is the HTTP status, or 0 without an answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class PageSkipped(PageError):
+    """Rules or limits forbid fetching the page."""
+
+
+class PageGone(PageError):
+    """The site says that the page no longer exists (404, 410)."""
+
+
+class ConversionError(CrawlError):
+    """A downloaded page contains nothing that can be indexed."""

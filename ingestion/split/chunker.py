@@ -1,0 +1,121 @@
+"""A converted page -> its chunks, those of its translations, and its summary; computed in other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from app.core.errors import ModelError
+from app.core.settings import Settings
+from app.core.types import Chunk, Page
+from ingestion.convert.document import Document
+from ingestion.convert.prepare import Prepared
+from ingestion.crawl.exchange import Fetched
+from ingestion.embedding import BatchEmbedder
+from ingestion.entry import Entry
+from ingestion.split import Splitter, open_splitter
+from ingestion.split.cutting import prepare_and_cut, windows_or_chunks
+from ingestion.split.summaries import Summariser, open_summariser
+from ingestion.split.translate import NotFaithful, Translator, open_translator
+from ingestion.workers import Workers
+
+REFUSED = "!"
+"""Ends the name of a translation that the model can't make. It is tried again when the page changes."""
+
+
+@dataclass(frozen=True)
+class Chunker:
+    """Cuts, translates and summarises pages. Texts that are embedded to find cuts are counted by `embedder` too."""
+
+    splitter: Splitter
+    embedder: BatchEmbedder
+    workers: Workers
+    translator: Translator | None = None
+    summariser: Summariser | None = None
+
+    @property
+    def summary_calls(self) -> int:
+        """How many summaries the language model was asked for."""
+        return self.summariser.calls if self.summariser is not None else 0
+
+    async def close(self) -> None:
+        """Close the connections of the models."""
+        if self.translator is not None:
+            await self.translator.close()
+        if self.summariser is not None:
+            await self.summariser.close()
+
+    async def prepared(
+        self, document: Document, fetched: Fetched, entry: Entry, settings: Settings, known_hash: str
+    ) -> Prepared:
+        """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
+        return await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
+
+    async def finished(self, made: Prepared) -> Prepared:
+        """The page with its chunks, those of its translations, and its summary; `note` names what failed, and why.
+
+        Raises `ModelError` when cutting takes an embedder and it fails.
+        """
+        page, notes, languages, names = made.page, [made.note], list[str](), list[str]()
+        chunks = list(made.chunks or await self._chunks(page))
+        for language, name in self._wanted(page).items():
+            assert self.translator is not None
+            try:
+                translated = await self._chunks(await self.translator.translate(page, language))
+            except ModelError as error:
+                notes.append(f"not translated into {language}: {error}")
+                names += [name + REFUSED] if isinstance(error, NotFaithful) else []
+                continue
+            there = {chunk.id for chunk in chunks}  # a page of code has nothing to translate
+            chunks += [chunk for chunk in translated if chunk.id not in there]
+            languages.append(language)
+            names.append(name)
+        page = await self._summarised(replace(page, translations=tuple(names)), notes)
+        note = "; ".join(note for note in notes if note)
+        return Prepared(page, tuple(chunks), note, tuple(languages))
+
+    def is_complete(self, known: Page, page: Page) -> bool:
+        """True when the known state has exactly the summary and the translations that the page should have."""
+        summary = self.summariser.wanted(page) if self.summariser else ""
+        return known.summary_of == summary and self._is_translated(known, page)
+
+    def improves(self, page: Page, known: Page) -> bool:
+        """True when a finished page has translations or a summary that its known state lacks.
+
+        While the model is away it has fewer, and the known ones are better.
+        """
+        if known.translations and not self._is_translated(page, page):
+            return False
+        return (page.translations, page.summary_of) != (known.translations, known.summary_of)
+
+    def _is_translated(self, known: Page, page: Page) -> bool:
+        return [name.rstrip(REFUSED) for name in known.translations] == list(self._wanted(page).values())
+
+    async def _summarised(self, page: Page, notes: list[str]) -> Page:
+        if self.summariser is None:
+            return replace(page, summary="", summary_of="")
+        try:
+            return await self.summariser.summarised(page)
+        except ModelError as error:
+            notes.append(f"not summarised: {error}")
+            return replace(page, summary="", summary_of="")
+
+    def _wanted(self, page: Page) -> dict[str, str]:
+        return self.translator.wanted(page) if self.translator else {}
+
+    async def _chunks(self, page: Page) -> tuple[Chunk, ...]:
+        windows, chunks = await self.workers.run(windows_or_chunks, self.splitter, page)
+        if not windows:
+            return chunks
+        return await self.workers.run(self.splitter.split, page, await self.embedder.vectors(windows))
+
+
+def open_chunker(
+    settings: Settings, embedder: BatchEmbedder, workers: Workers, known: Iterable[Page], *, dry: bool = False
+) -> Chunker:
+    """What these settings ask for. Summaries of the known pages are reused; a `dry` one calls no language model.
+
+    Raises `SettingsError` for an unknown splitter, or when a language model is needed and none is configured.
+    """
+    translator = open_translator(settings, dry=dry)
+    return Chunker(open_splitter(settings), embedder, workers, translator, open_summariser(settings, known, dry=dry))

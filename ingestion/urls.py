@@ -1,0 +1,39 @@
+"""Parts and forms of web addresses."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+RAW_SUFFIXES = (".md", ".mdx")
+
+
+def joined(base: str, href: str) -> str:
+    """The absolute address, or an empty string where it can't be parsed."""
+    try:
+        url = urljoin(base, href.strip())
+        urlsplit(url)
+    except ValueError:
+        return ""
+    return str(url)
+
+
+def public_url(url: str) -> str:
+    """The address for readers: without .md or .mdx, which return raw text, and without fragment."""
+    parts = urlsplit(url)
+    path = parts.path
+    for suffix in RAW_SUFFIXES:
+        path = path.removesuffix(suffix)
+    return urlunsplit(parts._replace(path=path, fragment=""))
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port: robots.txt and pace belong to them."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def host(url: str) -> str:
+    """Host and port; a default port is omitted."""
+    parts = urlsplit(url)
+    name = parts.netloc.rpartition("@")[2].lower()
+    return name.removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, "\x00"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -61,6 +61,12 @@ class _Page:
     language: str
     url: str
     markdown: str
+    ending: str = ""
+
+    @property
+    def listed(self) -> str:
+        """Its address in the sitemap."""
+        return self.url + self.ending
 
 
 class ParallelSite:
@@ -69,7 +75,8 @@ class ParallelSite:
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
         versions = ("v2", OLD) if variant.versions else ("",)
-        self._pages = [page for version in versions for page in self._of(version)]
+        ending = ".md" if variant.pattern == "suffix" else ""
+        self._pages = [replace(page, ending=ending) for version in versions for page in self._of(version)]
 
     def _of(self, version: str) -> Iterator[_Page]:
         for language in LANGUAGES:
@@ -102,7 +109,7 @@ class ParallelSite:
         base = f"http://{HOST}/" + (f"{version}/" if version else "")
         match self.variant.pattern:
             case "suffix":
-                return f"{base}{name or 'index'}.{language}.md"
+                return f"{base}{name or 'index'}.{language}"  # as readers open it; listed with .md
             case "host":
                 return base.replace(HOST, f"{language}.{HOST}") + name
             case "query":
@@ -112,8 +119,13 @@ class ParallelSite:
         return f"{base}{language}/{name}"
 
     @property
+    def listed(self) -> tuple[str, ...]:
+        """The addresses in the sitemaps."""
+        return tuple(page.listed for page in self._pages)
+
+    @property
     def urls(self) -> tuple[str, ...]:
-        """Of all pages."""
+        """The addresses of all pages."""
         return tuple(page.url for page in self._pages)
 
     @property
@@ -135,13 +147,12 @@ class ParallelSite:
         with ExitStack() as stack:
             hosts: dict[str, LocalSite] = {}
             for page in self._pages:
-                parts = urlsplit(page.url)
+                parts = urlsplit(page.listed)
                 if parts.netloc not in hosts:
                     hosts[parts.netloc] = stack.enter_context(local_site())
                 path = parts.path + (f"?{parts.query}" if parts.query else "")
-                raw = self.variant.pattern == "suffix"
-                media_type = f"text/{'markdown' if raw else 'html'}; charset=utf-8"
-                hosts[parts.netloc].put(path, page.markdown if raw else self._html(page), media_type)
+                media_type = f"text/{'markdown' if page.ending else 'html'}; charset=utf-8"
+                hosts[parts.netloc].put(path, page.markdown if page.ending else self._html(page), media_type)
             for host, site in hosts.items():
                 site.put("/sitemap.xml", self._sitemap(host), "application/xml")
             yield [f"http://{host}/sitemap.xml" for host in hosts], _ToLoopback(hosts)
@@ -163,7 +174,8 @@ class ParallelSite:
         own = [page for page in self._pages if urlsplit(page.url).netloc == host]
         in_sitemap = self.variant.hreflang == "sitemap"
         entries = (
-            f"<url><loc>{page.url}</loc>{self._links(page, 'xhtml:link') if in_sitemap else ''}</url>" for page in own
+            f"<url><loc>{page.listed}</loc>{self._links(page, 'xhtml:link') if in_sitemap else ''}</url>"
+            for page in own
         )
         return f"<urlset {_NAMESPACES}>{''.join(entries)}</urlset>"
 

@@ -61,12 +61,13 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[Sequence[Message]] = []
 
-    async def complete(self, messages: Sequence[Message], options: CallOptions) -> NoReturn:
+    async def complete(self, *_: object) -> NoReturn:
         """Fails."""
         raise ModelError("It only listens.")
 
     async def stream(self, messages: Sequence[Message], options: CallOptions) -> AsyncIterator[Text | Done]:
         """A word."""
+        del options
         self.heard.append(messages)
         yield Text("Yes [1].")
         yield Done()
@@ -168,7 +169,7 @@ def _prose(text: str, at: int) -> Iterator[tuple[int, str, str]]:
     start, lines, kind = at, list[str](), "paragraph"
     for line in text.splitlines(keepends=True):
         new = _kind(line)
-        goes_on = lines and line.strip() and (new == kind or new == "paragraph") and not (kind == new == "list item")
+        goes_on = lines and line.strip() and new in {kind, "paragraph"} and not (kind == new == "list item")
         if not goes_on or line.startswith("#"):
             if lines:
                 yield start, kind, "".join(lines)

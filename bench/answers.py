@@ -167,7 +167,7 @@ def _titled(said: Said, plain: str) -> bool:
     if not said.sources:
         return False
     shown = " ".join(said.sources[0].title.split()).translate({0x2039: "<", 0x203A: ">"})
-    return shown == plain or shown == f"{plain} beta"  # of a badge
+    return shown in {plain, f"{plain} beta"}  # of a badge
 
 
 def _unusable() -> Iterator[Script]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from app.core.settings import Settings
@@ -12,6 +13,7 @@ from eval.commands.options import NO_MODEL, Commands, OpenFinder
 from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.commands.provenance import configuration
 from eval.commands.retrieval import add_measuring_options, finished, plan_of, refuse_page, write_report
+from eval.measure.quotations import quotations
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import evaluate
 from eval.questions.cases import load_cases
@@ -45,9 +47,10 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     with questions as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")
         async with own_assistants(settings, options.docs) as assistants:
-            result = await evaluate(
-                AssistantFinder(assistants), load_cases(path), plan, config=config, progress=progress
-            )
+            cases = load_cases(path)
+            result = await evaluate(AssistantFinder(assistants), cases, plan, config=config, progress=progress)
+            said = await quotations(assistants.get(""), cases, plan.parallel, progress)
+            result = replace(result, quotations=said)
             if options.html:
                 await write_report(result, options, await assistants.store.live(), assistants.embedder)
             return result

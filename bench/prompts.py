@@ -1,7 +1,8 @@
 """What the answering model reads: cut sentences, repeated text, noise, and how much of the evidence is there.
 
-python -m bench.prompts [FILE] [--limit 100]: asks the questions of a set over the configured index, without FILE those over
-this product's own documentation, which is indexed for it, and counts in the passages of the prompts of the synthesis.
+python -m bench.prompts [FILE | --noisy] [--limit 100]: asks the questions of a set over the configured index, without FILE
+those over this product's own documentation, with --noisy those over the site of `tests/parallel` as a generator's Markdown
+full of components; both are indexed for it. It counts in the passages of the prompts of the synthesis.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import re
 import statistics
+import tempfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -29,20 +31,24 @@ from app.index.base import Generation
 from app.models.base import CallOptions
 from app.text.blocks import sentences
 from app.text.fences import blocks
+from bench.translations import index_site
 from eval.commands.progress import quiet_pipeline
 from eval.measure.tables import as_table
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.evidence import holds, share
 from eval.questions.own_docs import indexed_docs, own_set
+from tests.parallel.content import LANGUAGES, questions
+from tests.parallel.site import ParallelSite, Variant
 
+NOISY = ParallelSite(Variant("suffix", noise=True))
 REPEATED = 80  # characters that stand in two passages
 CUTS = ("sentence", "list item", "fence", "table", "admonition")
 NOISE: Mapping[str, re.Pattern[str]] = {
     "component tag": re.compile(r"</?[A-Z][\w.]*(?=[\s/>])[^>]*>"),
     "HTML tag": re.compile(r"</?(?:sup|sub|span|div|br|style|script|img|a|details|summary|p|b|i)\b[^>]*>", re.IGNORECASE),
     "encoded data": re.compile(r"data:[\w/+.-]+[;,]|(?:%[0-9A-Fa-f]{2}){20,}|[A-Za-z0-9+/_-]{200,}"),
-    "link address": re.compile(r"(?<!!)\[[^\]\n]*\]\([^)\s]+[^)\n]*\)"),
-    "image": re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)"),
+    "link address": re.compile(r"(?<!!)\[[^\]]{0,300}\]\([^)\s]"),
+    "image": re.compile(r"!\[[^\]]{0,300}\]\("),
 }  # fmt: skip
 _FENCE_ATTRIBUTES = re.compile(
     r"^\s*(?:`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t]*[\[{(\"]|[\w+#.-]+[ \t]+\S|\{)", re.MULTILINE
@@ -216,6 +222,7 @@ def noise(passages: Sequence[str]) -> Counter[str]:
     for passage in passages:
         prose = re.sub(r"`[^`\n]+`", "", "".join(text for code, text in blocks(passage) if not code))
         found.update({name: len(pattern.findall(prose)) for name, pattern in NOISE.items()})
+        found["variant without its label"] += "lumora.exe login" in passage and "Windows" not in passage
         found["open fence"] += _open_fence(passage)
         found["fence attributes"] += len(_FENCE_ATTRIBUTES.findall(passage))
     return found
@@ -227,28 +234,44 @@ def _open_fence(passage: str) -> bool:
 
 
 @asynccontextmanager
-async def assistants_of(file: str, model: Listener) -> AsyncIterator[tuple[Assistants, Settings]]:
-    """The assistants over the configured index, or over a fresh one of our documentation."""
+async def assistants_of(options: argparse.Namespace, model: Listener) -> AsyncIterator[Assistants]:
+    """The assistants over the configured index, or over a fresh one."""
     settings = Settings.load()
-    if file:
+    if options.file:
         async with opened(settings, model=model) as assistants:
-            yield assistants, settings
+            yield assistants
+    elif options.noisy:
+        with tempfile.TemporaryDirectory() as store:
+            settings = settings.model_copy(update={"store": store, "languages": LANGUAGES})
+            await index_site(NOISY, settings)
+            async with opened(settings, model=model) as assistants:
+                yield assistants
     else:
         async with indexed_docs(settings) as own, opened(own, model=model) as assistants:
-            yield assistants, own
+            yield assistants
 
 
-async def prompts_of(file: str, limit: int) -> list[Prompt]:
-    """The prompts of so many questions; of those with too little evidence there is none."""
+def cases_of(options: argparse.Namespace) -> tuple[Case, ...]:
+    """The questions to ask."""
+    if options.noisy:
+        own = [one for one in questions() if not one.elsewhere]
+        found = [
+            Case(f"q{n}", one.language, one.text, NOISY.answer(one)[one.language], evidence=one.proof)
+            for n, one in enumerate(own)
+        ]
+        return sample(found, options.limit)
+    with own_set() as own_file:
+        return sample(load_cases(options.file or own_file), options.limit)
+
+
+async def prompts_of(options: argparse.Namespace) -> list[Prompt]:
+    """The prompts of the questions; of those with too little evidence there is none."""
     listener, found = Listener(), list[Prompt]()
-    with own_set() as own:
-        cases = sample(load_cases(file or own), limit)
-    async with assistants_of(file, listener) as (assistants, _):
+    async with assistants_of(options, listener) as assistants:
         live = await assistants.store.live()
-        for case in cases:
+        for case in cases_of(options):
             listener.heard.clear()
-            request = Request(case.messages, id="bench")
-            language, urls = await _answered(assistants, request)
+            language, urls = await _answered(assistants, Request(case.messages, id="bench"))
             passages: tuple[str, ...] = ()
             if listener.heard:
                 passages = passages_in(listener.heard[0][0].content, assistants.prompts, language)
@@ -287,7 +310,7 @@ def report(prompts: Sequence[Prompt]) -> str:
         *([f"borders within a {kind}", str(borders[kind])] for kind in CUTS),
         ["borders not found in the page", str(borders["not found"])],
         [f"pairs of passages with {REPEATED} characters in common", f"{sum(pairs)} (in {sum(map(bool, pairs))} prompts)"],
-        *([name, str(dirt[name])] for name in (*NOISE, "open fence", "fence attributes")),
+        *([name, str(dirt[name])] for name in (*NOISE, "open fence", "fence attributes", "variant without its label")),
         ["gold sentences in the prompt, whole", f"{sum(holds(*one) for one in gold)} of {len(gold)}"],
         ["gold sentences in the prompt, mean share", f"{statistics.mean(share(*one) for one in gold):.3f}"],
     ]  # fmt: skip
@@ -298,11 +321,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", default="", help="a question set over the configured index")
+    parser.add_argument("--noisy", action="store_true", help="the site of tests/parallel instead")
     parser.add_argument("--limit", type=int, default=100)
     options = parser.parse_args()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     with quiet_pipeline():
-        print(report(asyncio.run(prompts_of(options.file, options.limit))))
+        print(report(asyncio.run(prompts_of(options))))
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ async def measure(site: ParallelSite) -> list[str]:
     """A row of the table."""
     with tempfile.TemporaryDirectory() as store:
         settings = Settings.load(None, store=store, languages=LANGUAGES, top_k=PLACES, **NO_MODEL)
-        await _index(site, settings)
+        await index_site(site, settings)
         async with opened(settings) as assistants:
             pages = await (await assistants.store.live()).pages()
             asked = [await _ask(assistants.get(""), site, one) for one in questions()]
@@ -101,7 +101,8 @@ async def measure(site: ParallelSite) -> list[str]:
     return [site.variant.name, str(len(pages)), str(len(known)), shown, f"{recall:.3f}", *_figures(site, asked)]
 
 
-async def _index(site: ParallelSite, settings: Settings) -> None:
+async def index_site(site: ParallelSite, settings: Settings) -> None:
+    """Crawl the site into the store of these settings."""
     store, embedder = open_store(settings), open_embedder(settings)
     try:
         with site.served() as (sitemaps, transport):

@@ -190,6 +190,21 @@ def _examples(topic: Topic) -> Iterator[str]:
     yield f"If `{command}` ends with {topic.error}, look at `{key}` first: {value} is enough for most."
 
 
+ENCODED = "%7B%22rows%22%3A%5B" + "%7B%22id%22%3A17%7D%2C" * 60
+PICTURE = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAA" * 50
+
+
+def noisy(page: str) -> str:
+    """The page with what generators of sites leave in it: components, badges, fence attributes, encoded data, variants."""
+    first, _, rest = page.partition("\n\n")
+    rest = re.sub(r"^(## .*)$", r'\1 <sup class="badge">new</sup>', rest, count=1, flags=re.MULTILINE)
+    rest = rest.replace("```bash", "```bash{1,3-10}").replace("```yaml", "```yaml [lumora.yaml]")
+    promo = '<PromoLink title="Lumora Cloud" href="https://promo.example.org/?utm_source=docs">Try it</PromoLink>'
+    variants = "```sh [Linux]\nlumora login --device\n```\n\n```sh [Windows]\nlumora.exe login\n```"
+    tail = f"![plan]({PICTURE}) [Playground](https://play.example.org/#code={ENCODED})"
+    return "\n\n".join([first, promo, rest, f"::: code-group\n\n{variants}\n\n:::", tail])
+
+
 def _older(value: str) -> str:
     return re.sub(r"\d+", lambda found: str(int(found[0]) // 2 + 1), value, count=1)
 
@@ -203,6 +218,17 @@ class Question:
     topic: str
     kind: str
     elsewhere: bool = False
+
+    @property
+    def proof(self) -> str:
+        """What its page says to it."""
+        topic = next(topic for topic in topics() if topic.id == self.topic)
+        (key, value), phrases = topic.values[0], PHRASES[self.language]
+        if self.kind in {"task", "command"}:
+            return topic.command
+        if self.kind == "error":
+            return phrases.error.format(error=topic.error, key=key)
+        return phrases.fact.format(name=topic.texts[self.language].names[0], key=key, value=value)
 
 
 def questions() -> tuple[Question, ...]:

@@ -13,7 +13,7 @@ import httpx
 from markdown_it import MarkdownIt
 
 from tests.ingestion.local_site import LocalSite, local_site
-from tests.parallel.content import LANGUAGES, OLD, PHRASES, UNRELATED, Question, markdown, slug, topics
+from tests.parallel.content import LANGUAGES, OLD, PHRASES, UNRELATED, Question, markdown, noisy, slug, topics
 
 HOST = "lumora.localhost"
 _NAMESPACES = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml"'
@@ -26,13 +26,14 @@ class Variant:
     `pattern` is what tells them in addresses: a folder, a folder except for English, the ending .cs.md, the host, or
     ?lang=. `hreflang` says which pages belong together in each page's head, or in the sitemap. `slugs` are the same in
     each language, made of translated titles, or `shuffled`: the same names mean other pages. `versions`: below /v2/, and a
-    third of the pages below /v1/ too.
+    third of the pages below /v1/ too. `noise`: with what generators of sites leave in their Markdown.
     """
 
     pattern: Literal["folder", "root", "suffix", "host", "query"] = "folder"
     hreflang: Literal["", "head", "sitemap"] = ""
     slugs: Literal["same", "translated", "shuffled"] = "same"
     versions: bool = False
+    noise: bool = False
 
     @property
     def name(self) -> str:
@@ -84,6 +85,7 @@ class ParallelSite:
             for topic in topics():
                 if language in topic.languages and (version != OLD or topic.number % 3 == 0):
                     text = markdown(topic, language, old=version == OLD)
+                    text = noisy(text) if self.variant.noise else text
                     yield _Page((version, topic.id), language, self._url(version, language, names[topic.id]), text)
                     contents.append(f"- {topic.texts[language].title}")
             phrases = PHRASES[language]

@@ -42,11 +42,12 @@ from tests.parallel.site import ParallelSite, Variant
 
 NOISY = ParallelSite(Variant("suffix", noise=True))
 REPEATED = 80  # characters that stand in two passages
+SIZES = (12, 6, 4)  # words by which a border is found in its page
 CUTS = ("sentence", "list item", "fence", "table", "admonition")
 NOISE: Mapping[str, re.Pattern[str]] = {
     "component tag": re.compile(r"</?[A-Z][\w.]*(?=[\s/>])[^>]*>"),
     "HTML tag": re.compile(r"</?(?:sup|sub|span|div|br|style|script|img|a|details|summary|p|b|i)\b[^>]*>", re.IGNORECASE),
-    "encoded data": re.compile(r"data:[\w/+.-]+[;,]|(?:%[0-9A-Fa-f]{2}){20,}|[A-Za-z0-9+/_-]{200,}"),
+    "encoded data": re.compile(r"data:[\w/+.-]+[;,]|(?:%[0-9A-Fa-f]{2}[\w.-]{0,12}){12,}|[A-Za-z0-9+/_-]{200,}"),
     "link address": re.compile(r"(?<!!)\[[^\]]{0,300}\]\([^)\s]"),
     "image": re.compile(r"!\[[^\]]{0,300}\]\("),
 }  # fmt: skip
@@ -56,6 +57,7 @@ _FENCE_ATTRIBUTES = re.compile(
 _ADDRESS = re.compile(r"(!?\[[^\]\n]*\])\([^)\n]*\)|[ \t]*\{#[\w-]+\}(?=[ \t]*$)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_GAP = re.compile(r"\n[ \t]*\[?(?:…|\.\.\.)\]?[ \t]*(?=\n)")
 _NUMBER = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 
@@ -195,13 +197,14 @@ def _kind(line: str) -> str:
 
 
 def cuts(prompt: Prompt) -> Counter[str]:
-    """What the borders of the passages cut; "not found" are borders whose words no page has."""
+    """What the borders of the passages cut, those of marked gaps included; "not found": no page has a border's words."""
     found: Counter[str] = Counter()
     sources = [Source(page) for page in prompt.pages]
     for passage in prompt.passages:
-        words = _WORD.findall(bare(passage.partition("\n")[2]).casefold())
-        found[_first(source.cut_at_start(words[:size]) for size in (12, 6, 4) for source in sources)] += 1
-        found[_first(source.cut_at_end(words[-size:]) for size in (12, 6, 4) for source in sources)] += 1
+        for piece in _GAP.split(passage.partition("\n")[2]):
+            words = _WORD.findall(bare(piece).casefold())
+            found[_first(source.cut_at_start(words[:size]) for size in SIZES for source in sources)] += 1
+            found[_first(source.cut_at_end(words[-size:]) for size in SIZES for source in sources)] += 1
     return found
 
 
@@ -306,7 +309,7 @@ def report(prompts: Sequence[Prompt]) -> str:
         ["questions, with a prompt", f"{len(prompts)}, {len(asked)}"],
         ["passages", str(count)],
         ["characters of passages, median and longest", f"{statistics.median(sizes):.0f}, {max(sizes)}"],
-        ["borders", str(2 * count)],
+        ["borders", str(borders.total())],
         *([f"borders within a {kind}", str(borders[kind])] for kind in CUTS),
         ["borders not found in the page", str(borders["not found"])],
         [f"pairs of passages with {REPEATED} characters in common", f"{sum(pairs)} (in {sum(map(bool, pairs))} prompts)"],

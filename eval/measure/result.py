@@ -15,6 +15,7 @@ from eval.errors import EvaluationError
 from eval.files import load_document, save_document
 from eval.measure.depths import Point, points
 from eval.measure.metrics import Estimate, Ranks, Scores, Values, as_values, estimate
+from eval.measure.quotations import Quotations
 from eval.questions.cases import Case
 
 FORM = "docs-assistant retrieval 2"
@@ -132,11 +133,15 @@ def parts_of(values: Values, group: Group) -> list[Values]:
 
 @dataclass(frozen=True)
 class RetrievalResult:
-    """The result of a run. `config` says how it was measured: settings, index, date, model."""
+    """The result of a run. `config` says how it was measured: settings, index, date, model.
+
+    `quotations` describes the answers without a language model; None unless they were measured.
+    """
 
     k: int
     cases: tuple[CaseResult, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
+    quotations: tuple[Quotations, ...] = ()
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -199,6 +204,7 @@ class RetrievalResult:
             "rows": [asdict(row) for row in self.rows],
             "curve": [asdict(point) for point in self.curve],
             "ms": self.milliseconds,
+            "quotations": [asdict(one) for one in self.quotations],
             "language_right": self.language_right,
             "unmatched": sorted({one.case.doc for one in self.unmatched}),
             "unmatched_questions": len(self.unmatched),

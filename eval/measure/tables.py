@@ -88,7 +88,11 @@ def _facts(result: RetrievalResult) -> list[str]:
     config, ms = result.config, result.milliseconds
     index = config.get("index", {})
     recipe = index.get("recipe", {})
-    lines = []
+    lines = [
+        f"Without a model, {one.language}: the proof is in the first quotation of {100 * one.first:.0f} % of {one.n}"
+        f" answers, in any of {100 * one.anywhere:.0f} %; the median answer has {one.characters:.0f} characters."
+        for one in result.quotations
+    ]
     if ms:
         lines.append(
             f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."

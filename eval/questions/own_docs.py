@@ -16,8 +16,6 @@ import httpx
 from fastapi import FastAPI
 
 from app.api.site import Site, find_docs
-from app.assistants.assembly import opened
-from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.index import open_store
 from app.models import open_embedder
@@ -59,10 +57,3 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
         if report.exit_code:
             raise EvaluationError(f"Our documentation could not be indexed completely:\n{report.text}")
         yield own
-
-
-@asynccontextmanager
-async def own_assistants(settings: Settings, folder: Path | None = None) -> AsyncIterator[Assistants]:
-    """The assistants with such an index."""
-    async with indexed_docs(settings, folder) as own, opened(own) as assistants:
-        yield assistants

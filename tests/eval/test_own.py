@@ -18,12 +18,17 @@ def test_another_state_of_the_documentation_is_measured_with_its_own_questions(t
         page = f"---\ntitle: {title}\norder: 1\n---\n\n# {title}\n\nThe zeppelin leaves at noon from the tower of the castle.\n"
         (tmp_path / "docs" / language / "index.md").write_text(page, encoding="utf-8")
     questions = tmp_path / "questions.jsonl"
-    asked = {"question": "When does the zeppelin leave?", "doc": "docs/en", "lang": "en"}
-    questions.write_text(json.dumps(asked) + "\n", encoding="utf-8")
+    asked = {"id": "1", "question": "When does the zeppelin leave?", "doc": "docs/en", "lang": "en"}
+    asked["evidence"] = "leaves at noon"
+    other = asked | {"id": "2", "evidence": "leaves at midnight"}
+    questions.write_text(f"{json.dumps(asked)}\n{json.dumps(other)}\n", encoding="utf-8")
     arguments = ["eval", "docs", "--docs", str(tmp_path / "docs"), "--questions", str(questions)]
     assert main([*arguments, "--out", str(tmp_path / "result.json")]) == 0
-    (case,) = load_result(str(tmp_path / "result.json")).cases
-    assert case.ranked[0].endswith("/docs/en/")
+    result = load_result(str(tmp_path / "result.json"))
+    assert result.cases[0].ranked[0].endswith("/docs/en/")
+    (quoted,) = result.quotations
+    assert (quoted.language, quoted.n, quoted.first, quoted.anywhere) == ("en", 2, 0.5, 0.5)
+    assert 50 < quoted.characters < 500
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):

@@ -10,9 +10,10 @@ from html import unescape
 from app.citing.citations import Citations
 from app.citing.edits import Edit, applied, escaping, escaping_open_brackets, fenced, with_marks
 from app.citing.links import ADDRESS, Addresses, address_in
-from app.citing.markdown import Reading, Words, read
+from app.citing.markdown import Reading, Words, begins_anew, read
 from app.citing.parser import Span
 from app.citing.removals import Removals
+from app.citing.signs import ANY_FENCE
 
 LONGEST = 20_000  # characters of a block
 _MOST_BRACKETS = 300  # of a block: the parser needs quadratic time to find their ends
@@ -23,7 +24,8 @@ _RUN = re.compile(r"[^\s<]*")
 _CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
 _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
-_HOST = re.compile(r"(?<![:/])//(?=[^\s/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
+_SLASHES = re.compile(r"(?<![:/])//")
+_HOST = re.compile(r"//(?=[^\s/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
 _TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
 _LEADS_OUT = re.compile(
     r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
@@ -69,6 +71,7 @@ class Judge:
 
     def _judged(self, text: str, before: str) -> str | None:
         """The safe text; None if edits can't make it safe."""
+        first = before + text
         for _ in range(_ROUNDS):
             whole = before + text
             reading = read(whole)
@@ -78,7 +81,7 @@ class Judge:
             if edits and edits[0].start < len(before):
                 return None
             if not edits:
-                return self._numbered(whole, reading, len(before))
+                return None if _opens_fence(first, whole) else self._numbered(whole, reading, len(before))
             if self._removals:
                 self._removals.edits(whole, edits, reading)
             text = applied(whole, edits)[len(before) :]
@@ -101,7 +104,7 @@ class Judge:
         text = applied(whole, with_marks(whole, reading, edits))
         if any(not edit.text for edit in edits):  # the text around a removed citation may now form something else
             reading = read(text)
-            if reading.odd or next(self._edits(text, reading), None):
+            if reading.odd or next(self._edits(text, reading), None) or _opens_fence(whole, text):
                 return None
         return text[start:]
 
@@ -210,8 +213,9 @@ class Judge:
             edit, at = self.bare(text, found.start(), end)
             if edit:
                 yield edit
-        for found in _HOST.finditer(text, start, end):
-            yield Edit(found.start(), found.end())
+        for slashes in _SLASHES.finditer(text, start, end):
+            if found := _HOST.match(text, slashes.start()):  # some clients find the host in what follows the words
+                yield Edit(found.start(), min(found.end(), end))
         yield from escaping(_LIVE, text, start, end)
         if bracketed:  # it would define a link
             yield from escaping(_DEFINES, text, start, end)
@@ -236,6 +240,8 @@ class Judge:
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:
+            if _within_word(text, at) and SCHEME.search(address, len(scheme[0])):
+                return Edit(at, at, " "), stop  # some clients find no address in a word, but the one within this one
             # some clients' links end at a blank, and include a sign that would begin code or an escape
             swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
             return (Edit(stop, stop, " ") if swallows else None), stop
@@ -243,6 +249,19 @@ class Judge:
             return None, stop
         around = text[at - 1 : at] + text[stop : stop + 1] in _AROUND
         return Edit(at - around, stop + around), stop + around
+
+
+def _opens_fence(first: str, text: str) -> bool:
+    """Whether a block leaves a fence open that it did not open as the model wrote it."""
+    return bool(ANY_FENCE.search(text)) and not _is_closed(text) and _is_closed(first)
+
+
+def _is_closed(text: str) -> bool:
+    return begins_anew(f"{text}\n\n", "")
+
+
+def _within_word(text: str, at: int) -> bool:
+    return text[at - 1 : at].isalnum() or text[at - 1 : at] == "_"
 
 
 def is_joined(text: str, at: int) -> bool:

@@ -90,7 +90,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     ],
     "app.pipeline.replies.replied_numbers": partial(_words_of, "fullmatch", "none"),
     "app.pipeline.replies.says_none": partial(_words_of, "match", "none"),
-    "app.pipeline.conversation._heading": lambda: [(history._heading(_prompts()), "fullmatch")],  # noqa: SLF001
+    "app.pipeline.conversation._heading": lambda: [(history._heading(("Sources:", "Zdroje:")), "fullmatch")],  # noqa: SLF001
     "app.pipeline.steps.optional.period_rules.PeriodRules.__init__": _words,
     "app.pipeline.steps.optional.period_rules.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "app.pipeline.steps.optional.period_rules.PeriodRules._counted": partial(_rules, "finditer", "_last"),

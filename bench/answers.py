@@ -13,12 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.models.base import CallOptions
-
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Completion, Done, Event, Message, Request, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
+from app.models.protocols import CallOptions
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
 from eval.measure.tables import as_table

@@ -21,17 +21,16 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NoReturn
 
-from app.index.base import Generation
-from app.models.base import CallOptions
-
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text
-from app.text.blocks import sentences
+from app.index.protocols import Generation
+from app.models.protocols import CallOptions
 from app.text.fences import blocks
+from app.text.sentences import quotable_sentences
 from bench.translations import index_site
 from eval.commands.progress import quiet_pipeline
 from eval.measure.tables import as_table
@@ -145,7 +144,7 @@ class Source:
             return ""
         if kind != "paragraph":
             return kind
-        complete = [len(piece) for piece in _growing(sentences(text))]
+        complete = [len(piece) for piece in _growing(quotable_sentences(text))]
         read = len("".join(text[: end - start].split()))
         return "" if any(read <= length <= read + len(_closing(rest)) for length in complete) else "sentence"
 

@@ -240,8 +240,10 @@ class Judge:
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:
-            if _within_word(text, at) and SCHEME.search(address, len(scheme[0])):
-                return Edit(at, at, " "), stop  # some clients find no address in a word, but the one within this one
+            if at and not text[at - 1].isspace() and SCHEME.search(address, len(scheme[0])):
+                return Edit(
+                    at, at, " "
+                ), stop  # behind another sign, some clients only find the address within this one
             # some clients' links end at a blank, and include a sign that would begin code or an escape
             swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
             return (Edit(stop, stop, " ") if swallows else None), stop
@@ -258,10 +260,6 @@ def _opens_fence(first: str, text: str) -> bool:
 
 def _is_closed(text: str) -> bool:
     return begins_anew(f"{text}\n\n", "")
-
-
-def _within_word(text: str, at: int) -> bool:
-    return text[at - 1 : at].isalnum() or text[at - 1 : at] == "_"
 
 
 def is_joined(text: str, at: int) -> bool:

@@ -121,6 +121,7 @@ SHOWN = [
     ("x <!-- y --> <?php ?> <![CDATA[z]]>", r"x \<!-- y --> \<?php ?> \<\![CDATA[z]]>"),
     ("![a](https://known.cz/d) ![b](https://s3.known.cz/bucket) ![c](http://localhost/p.png) ![d][k] Wow![1]", "![a](https://known.cz/d) b c \\![d][k] Wow\\![1]"),
     ("![x](javascript:a)https://known.cz/a#http://evil.io", "x https://known.cz/a#http://evil.io"),
+    (r"\http://localhost/p.png【9】WWW.evil.io", r"\ http://localhost/p.png【9】WWW.evil.io"),
     ("<svg/onload=x>//<b>a@evil.io", r"\<svg/onload=x><b>a@evil.io"),
     ("``[![` w](//evil.io)](//evil.io)\n\n<iframe src=x>", "\\`\\`\\[\\!\\[\\` w\\]\\(\\/\\/evil\\.io\\)\\]\\(\\/\\/evil\\.io\\)\n\n\\<iframe src=x>"),
     ('https://known.cz/a`x` https://known.cz/a<b> https://known.cz"@evil.io/', 'https://known.cz/a `x` https://known.cz/a <b> "@evil.io/'),

@@ -109,6 +109,7 @@ _FACTORIES = (
     StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.images)),
 )
 STEPS: Mapping[str, StepFactory] = MappingProxyType({factory.step.name: factory for factory in _FACTORIES})
+"""By name, in an order in which they can run: `eval grid --steps` adds each at its place."""
 
 Names = Sequence[str | Sequence[str]]
 """Step names as in assistants.toml; the steps of an inner list form a group and run in parallel."""

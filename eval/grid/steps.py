@@ -10,17 +10,13 @@ from typing import Any
 
 from app.assistants.file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
-from app.pipeline.registry import Tools, flat, missing_tool, validate_order
+from app.pipeline.registry import STEPS, Tools, flat, missing_tool, validate_order
 from eval.errors import EvaluationError
 
 Steps = tuple[tuple[str, ...], ...]
 UNCHANGED = "as it is"
 BESIDE_PROBE = ("multi_query", "hyde", "associate")  # they run while the question is embedded
-AFTER: Mapping[str, Sequence[tuple[str, ...]]] = {
-    "detect": (("period",),),
-    "retrieve": (("rerank",), ("rerank", "helpful")),
-    "relevance": (("second_search",), ("clarify",), ("condense",)),
-}
+TOGETHER = (("rerank", "helpful"),)  # the second needs the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +53,16 @@ def _with(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:
     for step in BESIDE_PROBE:
         if step not in present:
             yield f"with {step}", tuple((*group, step) if "probe" in group else group for group in base), (step,)
-    for before, several in AFTER.items():
-        for steps in several:
-            if not present.intersection(steps):
-                added = [part for g in base for part in (g, *((one,) for one in steps if before in g))]
-                yield f"with {' + '.join(steps)}", tuple(added), steps
+    for steps in (*((name,) for name in STEPS if name not in BESIDE_PROBE), *TOGETHER):
+        if not present.intersection(steps):
+            at = _place(base, steps[0])
+            yield f"with {' + '.join(steps)}", (*base[:at], *((step,) for step in steps), *base[at:]), steps
+
+
+def _place(base: Steps, step: str) -> int:
+    """Behind all groups with steps that stand before it in the registry."""
+    earlier = set(list(STEPS)[: list(STEPS).index(step)])
+    return max((at for at, group in enumerate(base, 1) if earlier.intersection(group)), default=0)
 
 
 def _drop(base: Steps, *steps: str) -> Steps:

@@ -15,13 +15,12 @@ from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
-from ingestion.crawl.exchange import Fetched
+from ingestion.crawl.exchange import FILE_TYPES, Fetched
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.language_tags import primary_language
 from ingestion.sources import Source
 
-SUFFIXES = (".md", ".mdx", ".markdown")
 _INDEX = ("index", "readme")
 _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
@@ -36,7 +35,9 @@ def list_files(source: Source, languages: Iterable[str]) -> Listing:
     found = sorted(_walk(root))
     files = [path for path in found if _is_utf8(path)]
     if not files:
-        raise SitemapError(f"The directory {root} holds no Markdown file ({', '.join(SUFFIXES)}). Nothing was changed.")
+        raise SitemapError(
+            f"The directory {root} holds no Markdown file ({', '.join(FILE_TYPES)}). Nothing was changed."
+        )
     indexed = {path.parent for path in files if path.stem.lower() == "index"}
     addresses = {p: _address(source, p) for p in files if not (p.stem.lower() == "readme" and p.parent in indexed)}
     counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
@@ -77,7 +78,7 @@ def read_file(entry: Entry, etag: str, most: int) -> Fetched:
     digest = hashlib.sha256(body).hexdigest()
     if digest == etag:
         return Fetched(entry.url, 304, etag=digest)
-    return Fetched(entry.url, 200, body, "text/mdx" if path.suffix == ".mdx" else "text/markdown", etag=digest)
+    return Fetched(entry.url, 200, body, FILE_TYPES[path.suffix.lower()], etag=digest)
 
 
 def published_links(markdown: str, source: Source) -> str:
@@ -102,7 +103,7 @@ def _walk(root: Path) -> Iterator[PurePosixPath]:
         folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
         for name in names:
             path = Path(folder) / name
-            if name.startswith((".", "_")) or path.suffix.lower() not in SUFFIXES:
+            if name.startswith((".", "_")) or path.suffix.lower() not in FILE_TYPES:
                 continue
             with suppress(RuntimeError):  # a link in a circle
                 if path.resolve().is_relative_to(real):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 ACCEPT_MARKDOWN = "text/markdown, text/html;q=0.8, */*;q=0.1"
 ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
+FILE_TYPES: Mapping[str, str] = MappingProxyType(
+    {".md": "text/markdown", ".mdx": "text/mdx", ".markdown": "text/markdown"}
+)
+"""The endings of files that are pages of a directory, with the media types by which their converters know them."""
 PAGE_TYPES = frozenset(
-    {"text/html", "application/xhtml+xml", "text/markdown", "text/x-markdown", "text/mdx", "text/plain", ""}
+    {"text/html", "application/xhtml+xml", "text/x-markdown", "text/plain", "", *FILE_TYPES.values()}
 )
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")

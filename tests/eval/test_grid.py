@@ -16,6 +16,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.models import open_embedder
+from app.pipeline import registry
 from eval.answers.score import Scored
 from eval.answers.types import Answer
 from eval.errors import EvaluationError
@@ -105,6 +106,7 @@ def test_each_optional_step_is_put_in_or_left_out_at_its_place() -> None:
     assert found["with condense"].steps[3:5] == (("relevance",), ("condense",))
     assert found["analyze for refine and keywords"].steps[1] == ("analyze", "probe")
     assert found["without keywords"].changed == ("keywords",)
+    assert {step for one in found.values() for group in one.steps for step in group} == set(registry.STEPS)
     lacking = {one.name: one.needs for one in variants(STEPS, tools(model=False)) if one.needs}
     assert {name for name, needs in lacking.items() if needs == "a language model"} == {
         "without refine", "without keywords", "with multi_query", "with hyde", "with associate", "with second_search",

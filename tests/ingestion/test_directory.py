@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import SitemapError
-from ingestion.crawl.directory import list_files
+from ingestion.convert import SourceText, convert
+from ingestion.crawl.directory import list_files, read_file
+from ingestion.crawl.exchange import FILE_TYPES, PAGE_TYPES
 from ingestion.entry import Listing
 from ingestion.sources import Source
 from tests.ingestion.test_run import Index, index
@@ -47,6 +49,18 @@ def test_addresses_are_those_at_which_files_are_published(root: Path, ending: st
     for name in ("index.md", "guide/README.md", "guide/install.mdx", "c d/škola.markdown"):
         put(root, **{name: "# T"})
     assert {entry.public for entry in listed(root, ending=ending).entries} == {URL + path for path in expected}
+
+
+@pytest.mark.parametrize("ending", FILE_TYPES)
+def test_every_type_of_file_is_listed_and_converted(root: Path, ending: str) -> None:
+    """A file has the media type of its ending, in small letters or capitals, and a converter reads it."""
+    put(root, **{f"a{ending}": "# T\n\nText.", f"b{ending.upper()}": "# T\n\nText."})
+    for entry in listed(root).entries:
+        fetched = read_file(entry, "", 1000)
+        assert fetched.media_type == FILE_TYPES[ending]
+        assert fetched.media_type in PAGE_TYPES
+        assert convert(SourceText(entry.url, fetched.body.decode(), fetched.media_type)).title == "T"
+    assert len(listed(root).entries) == 2
 
 
 def test_what_is_no_page_is_not_read(root: Path) -> None:

@@ -33,7 +33,7 @@ SEARCHING = {"probe", "multi_query", "hyde"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "legs", "vector", "refined", "keywords")
 HELPERS = {"refine", "keywords"}
-BEFORE = "detect period analyze probe multi_query hyde associate retrieve rerank helpful relevance second_search clarify condense synthesize cite"
+BEFORE = [name for name in STEPS if name not in HELPERS]
 
 
 class Watched(Turn):
@@ -83,8 +83,7 @@ async def test_a_step_reads_and_writes_what_it_declares(
         SETTINGS.model_copy(update={"helper_calls": 20, "helper_timeout": 5.0}),
         PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, FakeEmbedder(), Scores(),  # type: ignore[arg-type]
     )  # fmt: skip
-    before = BEFORE.split()
-    before = before[: before.index(name)] if name in before else ["detect", "period"] if name in HELPERS else before
+    before = BEFORE[: BEFORE.index(name)] if name in BEFORE else ["detect", "period"]
     plan = tuple((STEPS[step].make(tools),) for step in before)
     turn = await run(plan, Turn(Request(TALK), await store.live()))
     empty, without = Turn(Request(())), FOUND if given == "little" else ()

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from app.citing.parser import Span, parser_with_spans
 
 _MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # signs that no block marker has
-_CLOSING = re.compile(r"[ \t>]*([`~]{3,})\s*")
+_CLOSING = re.compile(r"[ \t>]*([`~]{3,})[ \t]*")
 _BEGINS = re.compile(
     r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}"
 )  # what other clients don't read as a table

@@ -203,7 +203,7 @@ class Rewriter:
             self._take(end, closing := f"{self._indent}{self._fence}\n")
             self._said = self._said if self._indent else ""
             return closing
-        if line.strip() and not line.startswith(" " * self._item):
+        if line.strip(" \t\n") and not line.startswith(" " * self._item):
             self._where, self._blank, self._apart = (
                 "start",
                 True,

@@ -15,7 +15,7 @@ ITEM = re.compile(rf"({_MARKER}) ")
 BLANK = re.compile(r"[ \t]*\n")
 FENCE = re.compile(r"(`{3,20})[^`\n|]{0,100}\n|(~{3,20})(?!~)[^\n|]{0,100}\n")  # with a bar, some clients read a table
 FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n|]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n|][^\n|]{0,99})?)\Z")
-CLOSING = re.compile(r" {0,3}([`~]{3,})\s*")
+CLOSING = re.compile(r" {0,3}([`~]{3,})[ \t\n]*")
 ANY_FENCE = re.compile(r"`{3,}|~{3,}")
 ANEW = re.compile(
     rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"

@@ -91,9 +91,9 @@ def _second_search(tools: Tools) -> Step:
 _FACTORIES = (
     StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
-    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
+    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings, t.detector)),
     StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
-    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
+    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings, t.detector)),
     StepFactory(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
     StepFactory(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
     StepFactory(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),

@@ -37,7 +37,9 @@ class Indexed:
 async def indexed(
     folder: Path, *, with_model: bool = True, more: Mapping[str, str] | None = None, **options: object
 ) -> AsyncIterator[Indexed]:
-    """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name."""
+    """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name, which begins
+    with cs- for a Czech one.
+    """
     async with fake_llm() as llm:
         models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
         if with_model:
@@ -50,9 +52,10 @@ async def indexed(
                 for name, text in {"volumes": VOLUME, "limits": LIMITS, **(more or {})}.items():
                     title = name.title()
                     section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
-                    chunk = Chunk(name, "docs", URL + name, 0, text, "en", title, (section,))
+                    language = "cs" if name.startswith("cs-") else "en"
+                    chunk = Chunk(name, "docs", URL + name, 0, text, language, title, (section,))
                     (vector,) = await embedder.embed_passages([chunk.embedded_text])
-                    page = Page(chunk.url, "docs", title, "en", text, name)
+                    page = Page(chunk.url, "docs", title, language, text, name)
                     await draft.put(page, [chunk], {chunk.id: vector})
                 await draft.publish()
             llm.embedded.clear()

@@ -253,6 +253,7 @@ class Turn:
     - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
     - `related`: hits that are too weak to answer from
     - `choices`: hits for different readings of the question
+    - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `condensed`: shorter texts of hits by chunk id
     - `calls`, `citing`: filled while models are called and while the events are read; `citing` is None without a trace
     """
@@ -277,6 +278,7 @@ class Turn:
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
+    overview: bool = False
     condensed: Mapping[str, str] = field(default_factory=dict)
     evidence: float | None = None
     evidence_needed: float = 0.0

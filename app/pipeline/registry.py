@@ -28,6 +28,7 @@ from app.pipeline.steps.optional.period import AskedPeriod
 from app.pipeline.steps.optional.period_rules import open_rules
 from app.pipeline.steps.optional.rerank import Rerank
 from app.pipeline.steps.optional.second_search import SecondSearch
+from app.pipeline.steps.overview import Overview
 from app.pipeline.steps.refine import Refine
 from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import Probe, Retrieve
@@ -103,6 +104,7 @@ _FACTORIES = (
     StepFactory(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
     StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
     StepFactory(SecondSearch, _second_search),
+    StepFactory(Overview, lambda t: Overview(t.prompts)),
     StepFactory(Clarify, lambda t: Clarify(t.prompts, t.settings)),
     StepFactory(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
     StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),

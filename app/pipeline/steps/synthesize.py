@@ -51,6 +51,7 @@ class Synthesize:
         "related",
         "choices",
         "condensed",
+        "overview",
     )
     writes = ("events",)
     optional = False

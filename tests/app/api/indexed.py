@@ -13,6 +13,7 @@ from app.api.server import create_app
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Recipe, Section
+from app.index import Store
 from tests.fake_llm import FakeLLM, fake_llm
 
 VOLUME = "# Volumes\n\n## Create\n\nCreate a persistent volume with a PersistentVolumeClaim of the class nfs-csi."
@@ -22,10 +23,11 @@ URL = "https://docs.example.org/"
 
 @dataclass(frozen=True)
 class Indexed:
-    """The application, and the server that stands in for the models."""
+    """The application, the server that stands in for the models, and the index."""
 
     app: FastAPI
     llm: FakeLLM
+    store: Store
 
     @property
     def searches(self) -> int:
@@ -59,4 +61,4 @@ async def indexed(
                     await draft.put(page, [chunk], {chunk.id: vector})
                 await draft.publish()
             llm.embedded.clear()
-            yield Indexed(create_app(assistants, settings), llm)
+            yield Indexed(create_app(assistants, settings), llm, assistants.store)

@@ -33,7 +33,7 @@ SEARCHING = {"probe", "multi_query", "hyde"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "legs", "vector", "refined", "keywords")
 HELPERS = {"refine", "keywords"}
-BEFORE = "detect period analyze probe multi_query hyde associate retrieve rerank helpful relevance second_search clarify condense synthesize cite"
+BEFORE = "detect period analyze probe multi_query hyde associate retrieve rerank helpful relevance second_search overview clarify condense synthesize cite"
 
 
 class Watched(Turn):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.assistants.assistant import Assistant
+from app.citing.links import untagged
 from app.core.errors import AssistantError, NoIndex
 from app.core.prompts import Language
 from app.core.turn import Message, Request
@@ -81,7 +82,7 @@ def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, 
     for chunk in chunks:
         for heading in (*(section.path[-1] for section in chunk.sections if section.path), chunk.title):
             words = heading.split()
-            if len(words) >= FEWEST_WORDS and len(heading) <= LONGEST:
+            if len(words) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading:
                 clause = fold(words[0]) in language.stopwords
                 found[chunk.url, heading] = (
                     0 if heading.endswith("?") else 3 if clause else 2 - (heading == chunk.title)

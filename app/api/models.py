@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from app.api.answer_models import ModelList, ModelObject, SuggestionObject
 from app.api.bodies import JsonResponse
 from app.api.service import Service
+from app.assistants.suggestions import Suggester
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
@@ -35,23 +36,24 @@ class Models:
     """The handlers of both routes."""
 
     service: Service
+    suggester: Suggester = field(default_factory=Suggester)
 
     async def list_models(self, request: Request) -> Response:
         """All listed assistants."""
         self.service.keys.check(request)
-        data = [self._object(assistant) for assistant in self.service.assistants.listed()]
+        data = [await self._object(assistant) for assistant in self.service.assistants.listed()]
         body: ModelList = {"object": "list", "data": data}
         return JsonResponse(body)
 
     async def get_model(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
         self.service.keys.check(request)
-        return JsonResponse(self._object(self.service.assistants.get(id)))
+        return JsonResponse(await self._object(self.service.assistants.get(id)))
 
-    def _object(self, assistant: Assistant) -> ModelObject:
+    async def _object(self, assistant: Assistant) -> ModelObject:
         language = self.service.settings.default_language
         description = _in(language, assistant.descriptions)
-        suggestions = assistant.suggestions
+        suggestions = await self.suggester.of(assistant)
         ordered = sorted(suggestions, key=lambda code: code != language)
         return {
             "id": assistant.id,

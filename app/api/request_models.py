@@ -14,6 +14,13 @@ from app.core.filters import Filters
 MAX_INT = 2**31 - 1
 Name = Annotated[str, Field(max_length=200)]
 Place = Annotated[str, Field(max_length=1000)]
+Language = Annotated[
+    Name | None,
+    Field(
+        description="Language of the user, for questions that show none; takes precedence over Accept-Language.",
+        examples=["cs"],
+    ),
+]
 
 
 class RequestModel(BaseModel):
@@ -103,6 +110,7 @@ class ChatRequest(RequestModel):
     modalities: list[Literal["text"]] | None = Field(None, description="Answers are text.")
     tools: Any = Field(None, description="Accepted and ignored, like every unknown field.")
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
+    language: Language = None
     persona: Name | None = Field(
         None,
         description="Name of a persona, which sets the tone of the answer; takes precedence over one in `model`.",
@@ -149,6 +157,7 @@ class ResponsesRequest(RequestModel):
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
     filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
+    language: Language = None
     persona: Name | None = Field(
         None, description="Name of a persona, which sets the tone of the answer.", examples=["kids"]
     )
@@ -176,6 +185,7 @@ class SearchRequest(RequestModel):
     model: Name = Field(default="", description="Assistant whose pages are searched; the first assistant by default.")
     limit: int | None = Field(None, ge=1, le=50, description="Number of passages; DOCS_TOP_K by default.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
+    language: Language = None
 
 
 class IngestRequest(RequestModel):

@@ -36,14 +36,18 @@ class Search:
         """The passages, best first."""
         self.service.keys.check(request)
         body = await self.service.read(request, SearchRequest)
+        language = self.service.reader_language(request, body.language)
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistants.get(body.model)
-        return JsonResponse(await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id)))
+        return JsonResponse(
+            await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id, language))
+        )
 
-    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str) -> SearchResult:
+    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str, language: str) -> SearchResult:
+        longest = self.service.settings.max_question
         async with self.service.limits.answer():
-            return await search_result(assistant, body, id_, max_question=self.service.settings.max_question)
+            return await search_result(assistant, body, id_, max_question=longest, language=language)
 
 
 async def search_result(
@@ -52,8 +56,9 @@ async def search_result(
     id: str,  # noqa: A002  # as Request names it
     *,
     max_question: int,
+    language: str = "",
 ) -> SearchResult:
-    """The body of the response. Raises `RequestError` if the query is empty or too long."""
+    """The body of the response; `language` is that of the client. Raises `RequestError` if the query is empty or too long."""
     query = body.query.strip()
     if not query:
         raise RequestError("query: is empty.", param="query")
@@ -65,7 +70,12 @@ async def search_result(
         )
     log.debug("search id=%s text=%r", id, query)
     asked = turn.Request(
-        (turn.Message("user", query),), assistant.id, id, filters=body.filters.filters, limit=body.limit or 0
+        (turn.Message("user", query),),
+        assistant.id,
+        id,
+        filters=body.filters.filters,
+        limit=body.limit or 0,
+        language=language,
     )
     after = await assistant.search(asked)
     return {

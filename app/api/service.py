@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from app.api.accept import preferred_language, primary
 from app.api.bodies import read_body
 from app.api.middleware.admission import AnswerLimits
 from app.api.middleware.keys import ApiKeys
 from app.api.request_models import Body, parse
-from app.core.errors import RequestError
+from app.core.errors import RequestError, quoted
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +35,22 @@ class Service:
         """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid."""
         body = await read_body(request, self.settings.max_body)
         return parse(kind, body.strip() or default)
+
+    def reader_language(self, request: Request, named: str | None) -> str:
+        """The language that the client states for its user, in the body or by Accept-Language; empty if none is configured.
+
+        Raises `RequestError` if the body names one that isn't configured. Clients send the header without being asked, so
+        its other languages are ignored.
+        """
+        languages = self.settings.languages
+        if not named:
+            return preferred_language(request.headers.get("accept-language", ""), languages)
+        if primary(named) not in languages:
+            raise RequestError(
+                f"language: {quoted(named)} isn't configured here. Configured are: {', '.join(languages)}.",
+                param="language",
+            )
+        return primary(named)
 
     def check_key(self, request: Request) -> None:
         """Raises `RequestError` without a valid key of a reader or an admin."""

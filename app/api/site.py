@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from app.api.accept import preferred_language, prefers_markdown
+
 HOME = "index"
 SITEMAP = "sitemap.xml"
 # pages contain small inline scripts and styles; everything else comes from this host
@@ -79,8 +81,14 @@ class Site:
         if not languages or not (self._built / languages[0]).is_dir():
             pages = "".join(f"{base_url(request)}{_path(page)}\n" for page in self._pages())
             return Response(NOT_BUILT + pages, media_type="text/plain")
-        preferred = preferred_language(request.headers.get("accept-language", ""), languages, self._default_language)
+        preferred = self._preferred(request, languages)
         return RedirectResponse(f"{preferred}/", 307, {"vary": "Accept-Language", "cache-control": "no-cache"})
+
+    def _preferred(self, request: Request, languages: list[str]) -> str:
+        accepted = preferred_language(request.headers.get("accept-language", ""), languages)
+        return accepted or (
+            self._default_language if self._default_language in languages or not languages else languages[0]
+        )
 
     def _page(self, request: Request, source: Path, suffix: str, *, named: str) -> Response:
         if suffix == ".html" or (named == HOME and not suffix):
@@ -104,8 +112,7 @@ class Site:
     def _missing(self, request: Request, language: str) -> Response:
         languages = self._languages()
         if language not in languages:
-            accepted = request.headers.get("accept-language", "")
-            language = preferred_language(accepted, languages, self._default_language)
+            language = self._preferred(request, languages)
         page = self._built / language / "404.html"
         if not page.is_file():
             return Response("There is no such page: see /docs/.\n", 404, media_type="text/plain")
@@ -152,29 +159,3 @@ def base_url(request: Request) -> str:
         name, port = request.scope.get("server") or ("localhost", None)
         host = f"{name}:{port}" if port else name
     return f"{request.scope['scheme']}://{host}{request.scope.get('root_path', '')}/docs/"
-
-
-def prefers_markdown(accept: str) -> bool:
-    """True if the Accept header lists text/markdown and doesn't prefer HTML. Browsers never list it."""
-    weights = _weights(accept)
-    markdown = weights.get("text/markdown", 0.0)
-    return markdown > 0 and markdown >= max(weights.get("text/html", 0.0), weights.get("application/xhtml+xml", 0.0))
-
-
-def preferred_language(accepted: str, languages: list[str], default: str) -> str:
-    """The language of the site that Accept-Language prefers, else the default."""
-    weights = _weights(accepted)
-    known = {code: weight for tag, weight in weights.items() if (code := tag.partition("-")[0]) in languages and weight}
-    if known:
-        return max(known, key=lambda code: known[code])
-    return default if default in languages or not languages else languages[0]
-
-
-def _weights(header: str) -> dict[str, float]:
-    """The lower-case values of an Accept header with their quality (q)."""
-    weights = {}
-    for item in header.lower().split(","):
-        name, *parameters = (part.strip() for part in item.split(";"))
-        q = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
-        weights[name] = float(q) if re.fullmatch(r"[01](\.\d{0,3})?", q) else 0.0
-    return weights

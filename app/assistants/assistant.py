@@ -19,6 +19,7 @@ from app.index import Store
 from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
 from app.models.rerank import Reranker
+from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import upto
 from app.pipeline.runner import Plan, answer, run
 from app.pipeline.steps.optional.rerank import Rerank
@@ -65,6 +66,7 @@ class Assistant:
                 yield Status(texts.searching)
             turn = await run((group,), turn)
         if texts:
+            texts = self.languages[with_answer_language(turn, self.languages).language]
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         events = answer(turn)
         async with aclosing(traced(events, turn, self.plan) if request.trace else events) as traced_events:

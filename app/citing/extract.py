@@ -43,7 +43,9 @@ def extract(turn: Turn, language: Language, *, failed: bool = False) -> list[Tex
     ]
     least = RELEVANT * max(passage.score for passage in passages)
     lines = {quoted.text}
-    for passage in [passage for passage in further if passage.score >= least][:FURTHER]:
+    for passage in [passage for passage in further if passage.score >= least][
+        : len(further) if turn.overview else FURTHER
+    ]:
         best = passage.line()
         if best.text in lines:
             continue
@@ -57,7 +59,8 @@ def extract(turn: Turn, language: Language, *, failed: bool = False) -> list[Tex
 
 
 def _passages(turn: Turn, language: Language) -> list[_Passage]:
-    asked = asked_stems(turn) - {word[:STEM] for word in language.stopwords}
+    # of an overview, every passage is quoted from its beginning
+    asked = set[str]() if turn.overview else asked_stems(turn) - {word[:STEM] for word in language.stopwords}
     found = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
     words = [stems(block.text) & asked for _, _, blocks in found for block in blocks]
     counts = Counter(word for in_block in words for word in in_block)
@@ -107,8 +110,8 @@ class _Passage:
         )
 
     def line(self) -> _Quote:
-        """The best sentence, row or item of its best block, as one line."""
-        block = self.blocks[self._best()]
+        """The best sentence, row or item of its best block, as one line; code only if there is nothing else."""
+        block = max(self.blocks, key=lambda block: (block.kind != "code", self._score(block)))
         units = units_of(block, self.abbreviations)
         text = " ".join(units.plain(max(units.texts, key=self._weight)).split())
         if len(text) > LONGEST_LINE:

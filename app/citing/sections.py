@@ -12,7 +12,7 @@ from app.text.analysis import fold
 from app.text.language import without_stopwords
 
 STEM = 5  # letters; endings usually begin after them
-FEWEST_STEMS = 2  # single words are often headings
+FEWEST_STEMS = FEWEST_WORDS = 2  # single words are often headings
 _WORD = re.compile(r"[^\W_]+")
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
 
@@ -74,15 +74,24 @@ def _asked_words(text: str, asked: set[str]) -> list[str]:
 
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
-    """The hits; first those with a heading or title that repeats the question. Function words don't count.
+    """The hits; first those with a heading or title that is the question word for word, then those that repeat it but for
+    function words.
 
     A question that repeats a heading or a suggested question asks for that section.
     """
+    asked = _words(question)
     wanted = stems(without_stopwords(question, language))
 
-    def is_headed(hit: Hit) -> bool:
+    def place(hit: Hit) -> int:
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
+        if len(asked) >= FEWEST_WORDS and any(_words(heading) == asked for heading in headings):
+            return 0
         near = [heading for heading in headings if stems(heading) >= wanted]  # few match, and the next check takes time
-        return any(stems(without_stopwords(heading, language)) == wanted for heading in near)
+        repeats = any(stems(without_stopwords(heading, language)) == wanted for heading in near)
+        return 1 if repeats and len(wanted) >= FEWEST_STEMS else 2
 
-    return tuple(sorted(hits, key=lambda hit: not is_headed(hit))) if len(wanted) >= FEWEST_STEMS else tuple(hits)
+    return tuple(sorted(hits, key=place))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(fold(text))

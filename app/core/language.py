@@ -17,7 +17,7 @@ LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
 TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
 FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
-OPTIONAL_LISTS = ("passage", "abbreviations", "and_or", "also_called", "close_to")
+OPTIONAL_LISTS = ("whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to")
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
 OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units")
 
@@ -47,6 +47,8 @@ class Language:
     written: Mapping[str, str]
     dates: Mapping[str, Any]
     letters: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    covering: frozenset[str] = frozenset()
     passage: frozenset[str] = frozenset()
     source_headings: tuple[str, ...] = ()
     no_answer: str = ""

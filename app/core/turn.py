@@ -39,7 +39,8 @@ class Request:
     `whole`: the client gets nothing before the end of the answer, so that all of it can still be corrected. `trace`: the
     client gets a trace. `attached` are texts that the user sent along with the question. `links`: the text ends with a
     list of links. `first_number` is the number of the first source, for clients that have numbered other sources before.
-    `limit` is the number of passages; 0 means the setting.
+    `limit` is the number of passages; 0 means the setting. `language` is what the client says of its user's language, for
+    questions that show none.
     """
 
     messages: tuple[Message, ...]
@@ -54,6 +55,7 @@ class Request:
     links: bool = True
     first_number: int = 1
     limit: int = 0
+    language: str = ""
 
     @property
     def question(self) -> str:
@@ -240,9 +242,10 @@ class Turn:
     """Everything that the pipeline knows of one question. Steps return changes; the runner merges them.
 
     - `generation`: the index (`app.index.protocols.Generation`), the same from start to end
-    - `unsure`: the language is a guess, because no word of the question identifies it
+    - `unsure`: the language is a guess, because neither words nor the client identify it; the found pages decide then
     - `referred`: an earlier question that is needed to understand this one
     - `smalltalk`: the reply if the user asked nothing; it ends the run
+    - `refined_language`: that of the refined question; empty if it shows none
     - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
     - `recency`: the preference for newer pages, if the question names no time
     - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
@@ -250,6 +253,7 @@ class Turn:
     - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
     - `related`: hits that are too weak to answer from
     - `choices`: hits for different readings of the question
+    - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `condensed`: shorter texts of hits by chunk id
     - `calls`, `citing`: filled while models are called and while the events are read; `citing` is None without a trace
     """
@@ -265,6 +269,7 @@ class Turn:
     recency: Recency | None = None
     sections: Boost | None = None
     refined: str = ""
+    refined_language: str = ""
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None
     legs: Legs | None = None
@@ -273,6 +278,7 @@ class Turn:
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
+    overview: bool = False
     condensed: Mapping[str, str] = field(default_factory=dict)
     evidence: float | None = None
     evidence_needed: float = 0.0

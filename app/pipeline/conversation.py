@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -19,6 +19,7 @@ KEPT_CHARACTERS = 1500
 FEWEST_CONTENT_WORDS = 2
 MOST_REFERRING = 3  # content words: in a longer question "it" points to the question's own words
 MOST_OPENED = 4  # content words after "And ..."
+ABOUT_AS_GOOD = 0.8  # share of the best lexical score; a translation of the best page has at least as much
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 
@@ -98,11 +99,31 @@ def _is_name(word: str, language: Language) -> bool:
 
 
 def spelled_out(turn: Turn) -> Turn:
-    """The turn with the refined question in place of one that refers to an earlier question.
+    """The turn with the refined question, in its language, in place of one that refers to an earlier question.
 
     A question that stands on its own stays unchanged: retrieval is better with the original.
     """
-    return replace(turn, question=turn.refined, referred="") if turn.refined and turn.referred else turn
+    if not (turn.refined and turn.referred):
+        return turn
+    return replace(turn, question=turn.refined, referred="", language=turn.refined_language or turn.language)
+
+
+def with_answer_language(turn: Turn, configured: Container[str]) -> Turn:
+    """The turn with the language of the answer. If it was a guess, the best pages decide, unless pages in the guessed
+    language are about as good.
+
+    A refined question in another language is dropped, because models answer in the language they are asked in.
+    """
+    language = turn.language
+    if turn.unsure and turn.hits:
+        # the words alone: fused scores prefer the guessed language
+        best = max(turn.hits, key=lambda hit: hit.lexical or 0.0)
+        least = ABOUT_AS_GOOD * (best.lexical or 0.0)
+        near = {hit.chunk.language for hit in turn.hits if (hit.lexical or 0.0) >= least}
+        if language not in near and best.chunk.language in configured:
+            language = best.chunk.language
+    refined = turn.refined if turn.refined_language in {"", language} else ""
+    return replace(turn, language=language, unsure=False, refined=refined)
 
 
 def standalone(turn: Turn) -> str:

@@ -28,6 +28,7 @@ from app.pipeline.steps.optional.period import AskedPeriod
 from app.pipeline.steps.optional.period_rules import open_rules
 from app.pipeline.steps.optional.rerank import Rerank
 from app.pipeline.steps.optional.second_search import SecondSearch
+from app.pipeline.steps.overview import Overview
 from app.pipeline.steps.refine import Refine
 from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import Probe, Retrieve
@@ -91,9 +92,9 @@ def _second_search(tools: Tools) -> Step:
 _FACTORIES = (
     StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
-    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings)),
+    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings, t.detector)),
     StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
-    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings)),
+    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings, t.detector)),
     StepFactory(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
     StepFactory(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
     StepFactory(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
@@ -103,6 +104,7 @@ _FACTORIES = (
     StepFactory(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
     StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
     StepFactory(SecondSearch, _second_search),
+    StepFactory(Overview, lambda t: Overview(t.prompts)),
     StepFactory(Clarify, lambda t: Clarify(t.prompts, t.settings)),
     StepFactory(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
     StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),

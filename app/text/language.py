@@ -64,6 +64,12 @@ def is_smalltalk(text: str, language: Language) -> bool:
     return all(clause & language.smalltalk and not clause & language.references for clause in asked)
 
 
+def is_overview(text: str, language: Language) -> bool:
+    """Whether the text asks what the documentation as a whole is about, and about nothing in it."""
+    words = _letters(text)
+    return bool(words & language.whole) and words <= language.whole | language.covering | language.stopwords
+
+
 class LanguageDetector:
     """Detects which of the configured languages a text is in."""
 

@@ -55,7 +55,8 @@ class Chat:
             events: AsyncIterator[Event] = run_task(task, chat, self.service.assistants.model, self.service.settings)
         else:
             trace = self._may_trace(request, chat)
-            events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace))
+            language = self.service.reader_language(request, chat.language)
+            events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace, language=language))
         form = ChatFormat(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import orjson
@@ -49,6 +49,7 @@ class Responses:
         info, stream = info_of(request), bool(body.stream)
         info.fields.update(model=body.model, stream=stream)
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
+        asked = replace(asked, language=self.service.reader_language(request, body.language))
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
         form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)

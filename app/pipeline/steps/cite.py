@@ -20,6 +20,7 @@ from app.citing.translations import Counterpart, counterparts
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit
+from app.pipeline.conversation import with_answer_language
 from app.pipeline.runner import Changes
 from app.text.analysis import fold
 from app.text.sentences import informal_sentences
@@ -39,14 +40,14 @@ class Cite:
     images: Literal["site", "none"] = "site"
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("referred", "refined", "keywords", "more_keywords", "choices")
+    uses = ("unsure", "referred", "refined", "refined_language", "keywords", "more_keywords", "choices")
     writes = ("events",)
     optional = False
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events, with the sources before the last one."""
-        return {"events": self._cited(turn)}
+        return {"events": self._cited(with_answer_language(turn, self.prompts.languages))}
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None

@@ -13,6 +13,7 @@ from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted
 from app.pipeline.runner import Changes
+from app.text.language import LanguageDetector
 
 LONGEST = 600
 
@@ -24,17 +25,18 @@ class Refine:
     model: Model
     prompts: Prompts
     settings: Settings
+    detector: LanguageDetector
     name = "refine"
     reads = ("question", "language")
     uses = ()
-    writes = ("refined",)
+    writes = ("refined", "refined_language")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The refined question. Raises `ModelError` for a reply that is empty or too long."""
+        """The refined question and its language. Raises `ModelError` for a reply that is empty or too long."""
         messages = helper_messages(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
         answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):
             raise ModelError(f"The refined question is {'empty' if not answer else 'too long'}: the original is used.")
-        return {"refined": answer}
+        return {"refined": answer, "refined_language": self.detector.shown(answer)}

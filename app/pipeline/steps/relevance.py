@@ -52,7 +52,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "keywords", "related", "search")
+    uses = ("referred", "refined", "refined_language", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -88,14 +88,14 @@ class Relevance:
         asked = spelled_out(turn)
         referred, question = both_ends(asked.referred), both_ends(asked.question)
         whole = f"{referred} {question}".strip()
-        language = self.prompts.language(turn.language)
+        language = self.prompts.language(asked.language)
         named = names(referred, nouns=language.nouns_capitalised) | names(question, nouns=language.nouns_capitalised)
         telling = frozenset(without_stopwords(whole, language).split())
         asked_for = ends(question, self.prompts.vocabulary.abbreviations)
         texts = [whole, *(f"{referred} {end}" for end in asked_for)]
         words = [[word for word in text.split() if word in telling] for text in texts]
         return [
-            _words(each, turn.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
+            _words(each, asked.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
         ]
 
 

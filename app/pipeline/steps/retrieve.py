@@ -59,7 +59,7 @@ class Retrieve:
     name = "retrieve"
     reads = ("question", "language", "generation")
     uses = (
-        "unsure", "referred", "refined", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
+        "unsure", "referred", "refined", "refined_language", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
     )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
@@ -72,14 +72,14 @@ class Retrieve:
         if legs is None:
             vector = await _embed(turn, self.embedder)
         asked = spelled_out(turn)
-        query = query_for(asked, self, vector, turn.keywords)
+        query = replace(query_for(asked, self, vector, turn.keywords), language=turn.language)
         if legs is None:
             legs = await generation.search(query)
         elif turn.keywords or asked is not turn:
             again = await generation.search(replace(query, vector=None))
             legs = Legs(again.lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
-        hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(turn.language))
+        hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(asked.language))
         return {"search": query, "legs": legs, "hits": hits}
 
 

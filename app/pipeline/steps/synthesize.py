@@ -19,7 +19,7 @@ from app.core.types import Hit
 from app.models.protocols import CallOptions, Model
 from app.pipeline.answer_check import WrongLanguage, check_language, whole_answer
 from app.pipeline.calls import recorded
-from app.pipeline.conversation import earlier
+from app.pipeline.conversation import earlier, with_answer_language
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
 from app.text.answer_language import AnswerLanguage, profiles
@@ -41,7 +41,18 @@ class Synthesize:
     settings: Settings
     name = "synthesize"
     reads = ("question", "language", "hits")
-    uses = ("referred", "refined", "keywords", "more_keywords", "related", "choices", "condensed")
+    uses = (
+        "unsure",
+        "referred",
+        "refined",
+        "refined_language",
+        "keywords",
+        "more_keywords",
+        "related",
+        "choices",
+        "condensed",
+        "overview",
+    )
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -53,7 +64,7 @@ class Synthesize:
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events; the model is called when they are read."""
-        return {"events": self._answer(turn)}
+        return {"events": self._answer(with_answer_language(turn, self.prompts.languages))}
 
     async def _answer(self, turn: Turn) -> Events:
         if turn.choices:

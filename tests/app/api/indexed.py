@@ -13,6 +13,7 @@ from app.api.server import create_app
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Recipe, Section
+from app.index import Store
 from tests.fake_llm import FakeLLM, fake_llm
 
 VOLUME = "# Volumes\n\n## Create\n\nCreate a persistent volume with a PersistentVolumeClaim of the class nfs-csi."
@@ -22,10 +23,11 @@ URL = "https://docs.example.org/"
 
 @dataclass(frozen=True)
 class Indexed:
-    """The application, and the server that stands in for the models."""
+    """The application, the server that stands in for the models, and the index."""
 
     app: FastAPI
     llm: FakeLLM
+    store: Store
 
     @property
     def searches(self) -> int:
@@ -37,7 +39,9 @@ class Indexed:
 async def indexed(
     folder: Path, *, with_model: bool = True, more: Mapping[str, str] | None = None, **options: object
 ) -> AsyncIterator[Indexed]:
-    """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name."""
+    """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name, which begins
+    with cs- for a Czech one.
+    """
     async with fake_llm() as llm:
         models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
         if with_model:
@@ -50,10 +54,11 @@ async def indexed(
                 for name, text in {"volumes": VOLUME, "limits": LIMITS, **(more or {})}.items():
                     title = name.title()
                     section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
-                    chunk = Chunk(name, "docs", URL + name, 0, text, "en", title, (section,))
+                    language = "cs" if name.startswith("cs-") else "en"
+                    chunk = Chunk(name, "docs", URL + name, 0, text, language, title, (section,))
                     (vector,) = await embedder.embed_passages([chunk.embedded_text])
-                    page = Page(chunk.url, "docs", title, "en", text, name)
+                    page = Page(chunk.url, "docs", title, language, text, name)
                     await draft.put(page, [chunk], {chunk.id: vector})
                 await draft.publish()
             llm.embedded.clear()
-            yield Indexed(create_app(assistants, settings), llm)
+            yield Indexed(create_app(assistants, settings), llm, assistants.store)

@@ -64,7 +64,7 @@ REFUSED = {
     "modalities": [["text", "audio"]],
 }
 ACCEPTED = {"n": 1, "response_format": {"type": "text"}, "modalities": ["text"]}
-ELSEWHERE = {"model", "messages", "stream", "stream_options", "trace"}
+ELSEWHERE = {"model", "messages", "stream", "stream_options", "trace", "language"}
 QUESTION = [{"role": "user", "content": "How?"}]
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
 SCRIPT = (Text("Ah"), Text("oj [1]"), Usage(7, 2), SOURCE, Done())
@@ -93,7 +93,7 @@ def table(language):
 def test_the_table_has_every_field_of_the_official_client_and_says_what_is_tested_here():
     tested = {**dict.fromkeys(IGNORED, "ignored"), **dict.fromkeys(REFUSED, "refused")}
     tested |= dict.fromkeys({*USED, *ELSEWHERE}, "used")
-    assert set(tested) == {*CompletionCreateParamsBase.__annotations__, "stream", "trace"}
+    assert set(tested) == {*CompletionCreateParamsBase.__annotations__, "stream", "trace", "language"}
     assert table("en") == table("cs") == tested
 
 

@@ -319,6 +319,5 @@ async def test_models_say_what_open_webui_shows(service):
     meta = model["info"]["meta"]
     assert model["name"] == "Docs Assistant"
     assert meta["description"] == model["description"] != ""
-    assert {"How do I get started?", "Čím mám začít?"} <= {s["content"] for s in meta["suggestion_prompts"]}
     assert all(" ".join(s["title"]).strip() == s["content"] for s in meta["suggestion_prompts"])
     assert meta["capabilities"]["builtin_tools"] is False

@@ -12,17 +12,19 @@ from app.pipeline.runner import run
 from app.pipeline.steps.keywords import Keywords
 from app.pipeline.steps.optional.analyze import Analyze, parse
 from app.pipeline.steps.refine import Refine
+from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
+DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 READ = ("Kolik paměti mám?", {"cs": "paměť, limit", "en": "memory"})
 
 
 async def test_one_call_gives_both(llm: FakeLLM, model: OpenAIModel) -> None:
     """The prompt names all languages, the question's first; the form is an object with a list for each."""
     llm.reply = lambda _: Reply('{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}')
-    changes = await Analyze(model, PROMPTS, SETTINGS)(turn("kolik pameti", "cs"))
+    changes = await Analyze(model, PROMPTS, SETTINGS, DETECTOR)(turn("kolik pameti", "cs"))
     assert (changes["refined"], changes["keywords"]) == READ
     system = llm.calls[0]["messages"][0]["content"]
     assert "čeština (cs), English (en)" in system
@@ -68,7 +70,7 @@ def test_what_is_missing_is_left_out(answer: str, read: tuple[str, dict[str, str
 async def test_an_answer_without_either_is_an_error(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
     """The trace then tells why the original question is used; the runner goes on without."""
     llm.reply = lambda _: Reply(answer)
-    step = Analyze(model, PROMPTS, SETTINGS)
+    step = Analyze(model, PROMPTS, SETTINGS, DETECTOR)
     with pytest.raises(ModelError, match="the original is used"):
         await step(turn())
     after = await run(((step,),), turn())
@@ -81,7 +83,7 @@ async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: Ope
     """Steps beyond the limit are left out, also in one group; each question counts for itself; calls are remembered."""
     llm.reply = lambda _: Reply("en: memory")
     settings = SETTINGS.model_copy(update={"helper_calls": limit})
-    plan = ((Refine(model, PROMPTS, settings), Keywords(model, PROMPTS, settings)),)
+    plan = ((Refine(model, PROMPTS, settings, DETECTOR), Keywords(model, PROMPTS, settings)),)
     after = await run(plan, turn())
     assert len(llm.calls) == limit
     assert ["helper calls" in record.error for record in after.trace] == [limit < 1, limit < 2]

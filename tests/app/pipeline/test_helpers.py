@@ -14,6 +14,7 @@ from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
+DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 
 
 async def detect(*messages: tuple[str, str]) -> dict:
@@ -89,9 +90,9 @@ async def test_refine_sends_the_conversation_without_our_source_list(llm: FakeLL
         Message("assistant", "Notebooky [1].\n\n**Zdroje**\n\n1. [JupyterHub](https://x)"),
         Message("user", "A kolik paměti?"),
     )
-    step = Refine(model, PROMPTS, SETTINGS)
+    step = Refine(model, PROMPTS, SETTINGS, DETECTOR)
     changes = await step(turn("A kolik paměti?", "cs", request=Request(messages)))
-    assert changes == {"refined": "Kolik paměti mohu mít v JupyterHubu?"}
+    assert changes == {"refined": "Kolik paměti mohu mít v JupyterHubu?", "refined_language": "cs"}
     system, user = (m["content"] for m in llm.calls[0]["messages"])
     assert "neodpovídej" in system
     assert user == "<conversation>\nuser: Co je JupyterHub?\nassistant: Notebooky.\n</conversation>\n\nA kolik paměti?"
@@ -102,7 +103,7 @@ async def test_refine_refuses_answers_that_are_no_question(llm: FakeLLM, model: 
     """An essay or nothing is an error, so that the runner goes on with the original."""
     llm.reply = lambda _: Reply(answer)
     with pytest.raises(ModelError, match="original is used"):
-        await Refine(model, PROMPTS, SETTINGS)(turn())
+        await Refine(model, PROMPTS, SETTINGS, DETECTOR)(turn())
 
 
 async def test_a_slow_helper_times_out(llm: FakeLLM, model: OpenAIModel) -> None:

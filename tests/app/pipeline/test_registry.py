@@ -58,7 +58,10 @@ def test_names_make_a_plan() -> None:
         # twice, in vain, or without what it acts on
         ("retrieve synthesize cite cite", "cite is named twice"),
         ("retrieve relevance second_search second_search synthesize", "second_search is named twice"),
-        ("refine+probe analyze retrieve synthesize", "refine has no effect: no step reads its refined before analyze"),
+        (
+            "refine+probe analyze retrieve synthesize",
+            "refine has no effect: no step reads its refined, refined_language before analyze",
+        ),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),

@@ -53,7 +53,7 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
     said = Reply("You detach it from its server first, and then the volume can be resized [1].", delay=0.05)
     llm.reply = lambda body: said if body.get("stream") else Reply("en: volume, resize\ncs: svazek")
     told = (await end(assistants, trace=True)).trace
-    names = ["detect", "refine", "keywords", "probe", "retrieve", "relevance", "synthesize", "cite"]
+    names = ["detect", "refine", "keywords", "probe", "retrieve", "relevance", "overview", "synthesize", "cite"]
     assert [step["step"] for step in told] == names
     steps = by_name(told)
     assert json.loads(json.dumps(told)) == list(told)

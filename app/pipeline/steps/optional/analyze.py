@@ -22,6 +22,7 @@ from app.pipeline.steps.keywords import LONGEST as LONGEST_KEYWORDS
 from app.pipeline.steps.keywords import codes_of, names_of
 from app.pipeline.steps.keywords import parse as parse_lines
 from app.pipeline.steps.refine import LONGEST as LONGEST_QUESTION
+from app.text.language import LanguageDetector
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -34,10 +35,11 @@ class Analyze:
     model: Model
     prompts: Prompts
     settings: Settings
+    detector: LanguageDetector
     name = "analyze"
     reads = ("question", "language")
     uses = ()
-    writes = ("refined", "keywords")
+    writes = ("refined", "refined_language", "keywords")
     optional = True
     helper_calls = 1
 
@@ -58,7 +60,7 @@ class Analyze:
             question = ""  # too long for a question
         if not question and not keywords:
             raise ModelError(f"The reply has neither question nor keywords: {answer[:200]!r}; the original is used.")
-        return {"refined": question, "keywords": keywords}
+        return {"refined": question, "refined_language": self.detector.shown(question), "keywords": keywords}
 
 
 def parse(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:

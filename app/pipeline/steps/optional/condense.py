@@ -37,7 +37,7 @@ class Condense:
     settings: Settings
     name = "condense"
     reads = ("question", "language", "hits")
-    uses = ("referred", "refined")
+    uses = ("referred", "refined", "refined_language")
     writes = ("condensed",)
     optional = True
     helper_calls = 1

@@ -38,7 +38,7 @@ class Helpful:
     settings: Settings
     name = "helpful"
     reads = ("question", "language", "hits", "hits.rerank")
-    uses = ("referred", "refined", "related")
+    uses = ("referred", "refined", "refined_language", "related")
     writes = ("hits", "related")
     optional = True
     helper_calls = 1  # a retry counts as the same call

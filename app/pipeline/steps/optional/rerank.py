@@ -34,7 +34,7 @@ class Rerank:
     settings: Settings
     name = "rerank"
     reads = ("question", "search", "legs", "generation")
-    uses = ("referred", "refined")
+    uses = ("referred", "refined", "refined_language")
     writes = ("hits", "hits.rerank")
     optional = True
     helper_calls = 0

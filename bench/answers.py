@@ -13,12 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.models.base import CallOptions
-
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Completion, Done, Event, Message, Request, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
+from app.models.protocols import CallOptions
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
 from eval.measure.tables import as_table
@@ -48,7 +47,7 @@ CODES = (
 AFTER_CODE = ("\n[1]", "\n\n[1]", "\n\n[1][2]", " [1]", "\n\n[1].", "\n\n(Passage [1])")
 TITLES = {
     "Limits <style>p{color:red}</style>": "Limits", "Limits<br>of buckets": "Limits of buckets", "Limits<br/>": "Limits",
-    "\\<script setup> Limits": "Limits", "<script>alert(1)</script>Limits": "Limits", "`Limits`": "Limits",
+    "\\<script setup> Limits": "<script setup> Limits", "<script>alert(1)</script>Limits": "Limits", "`Limits`": "Limits",
     "**Limits**": "Limits", "Limits {#limits}": "Limits", "Limits &amp; quotas": "Limits & quotas",
     "Limits <Badge type='tip' text='new'/>": "Limits", "Limits <sup class='badge'>beta</sup>": "Limits",
     "![](logo.png) Limits": "Limits", "[Limits](/limits)": "Limits", "Limits\u200b": "Limits", "Limits<!-- x -->": "Limits",

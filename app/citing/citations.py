@@ -20,6 +20,7 @@ class Citations:
     and_or: frozenset[str] = frozenset()  # what models write between numbers
     used: set[int] = field(default_factory=set)  # numbers of the passages that were cited
     _order: list[str] = field(default_factory=list)
+    _read: dict[str, list[int] | None] = field(default_factory=dict)
 
     @property
     def any(self) -> bool:
@@ -43,6 +44,11 @@ class Citations:
         return self._ours(words) or []
 
     def _ours(self, words: str) -> list[int] | None:
+        if words not in self._read:  # the same few again and again
+            self._read[words] = self._found(words)
+        return self._read[words]
+
+    def _found(self, words: str) -> list[int] | None:
         if not (words.isdecimal() and len(words) < 4) and not _pattern(self.words, self.and_or).fullmatch(words):
             return None
         numbers = list(self._numbers(words.partition("†")[0]))

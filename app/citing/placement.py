@@ -50,14 +50,7 @@ class Placement:
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
-        if (
-            self._in_line
-            and not self._held
-            and not self._end
-            and text
-            and text[-1].isalnum()
-            and not _SIGN.search(text)
-        ):
+        if self._in_line and not (self._held or _SIGN.search(text)):  # most pieces of most answers
             self._line = (self._line + text)[-_LONGEST_LONE:]
             return text
         self._held += text

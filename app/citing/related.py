@@ -17,9 +17,10 @@ WEAKEST = 0.25  # times the evidence that an answer needs
 def related_pages(turn: Turn, hits: Iterable[Hit], language: Language) -> list[Hit]:
     """The first hit of each of up to three pages that have a word of the question in title, address or headings.
 
-    None if the whole index has next to nothing of the question, such as one on the weather.
+    None if the best passage has next to nothing of the question, such as one on the weather.
     """
-    if turn.evidence is not None and turn.evidence < WEAKEST * turn.evidence_needed:
+    # no evidence at all can also mean that a step has put all passages aside
+    if turn.evidence and turn.evidence < WEAKEST * turn.evidence_needed:
         return []
     wanted = asked_stems(turn) - stems(" ".join(language.stopwords))
     pages: dict[str, Hit] = {}

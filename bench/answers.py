@@ -47,7 +47,7 @@ CODES = (
 AFTER_CODE = ("\n[1]", "\n\n[1]", "\n\n[1][2]", " [1]", "\n\n[1].", "\n\n(Passage [1])")
 TITLES = {
     "Limits <style>p{color:red}</style>": "Limits", "Limits<br>of buckets": "Limits of buckets", "Limits<br/>": "Limits",
-    "\\<script setup> Limits": "Limits", "<script>alert(1)</script>Limits": "Limits", "`Limits`": "Limits",
+    "\\<script setup> Limits": "<script setup> Limits", "<script>alert(1)</script>Limits": "Limits", "`Limits`": "Limits",
     "**Limits**": "Limits", "Limits {#limits}": "Limits", "Limits &amp; quotas": "Limits & quotas",
     "Limits <Badge type='tip' text='new'/>": "Limits", "Limits <sup class='badge'>beta</sup>": "Limits",
     "![](logo.png) Limits": "Limits", "[Limits](/limits)": "Limits", "Limits\u200b": "Limits", "Limits<!-- x -->": "Limits",

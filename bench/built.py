@@ -8,12 +8,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.citing import citations
+from app.citing import citations, refusal
 from app.core.filters import Filters
 from app.core.prompts import Prompts, load_prompts
 from app.pipeline import conversation as history
 from app.pipeline import replies
-from app.pipeline.steps import cite
 from app.pipeline.steps.optional.period_rules import open_rules
 from app.text import literals
 from ingestion.crawl import sitemap_parse
@@ -69,8 +68,8 @@ def _none() -> Patterns:
 
 
 BOUNDED: Mapping[str, int] = {
-    "app.pipeline.steps.cite._Answer._refuses": cite.LONGEST_REFUSAL,
-    "app.core.language._pattern": cite.LONGEST_REFUSAL,
+    "app.citing.refusal._refuses": refusal.LONGEST_SENTENCE,
+    "app.core.language._pattern": refusal.LONGEST_SENTENCE,
     "ingestion.crawl.sitemap_parse._END": sitemap_parse.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
@@ -84,7 +83,10 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.core.language._pattern": _refusals,
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
-    "app.pipeline.steps.cite._Answer._refuses": _refusals,
+    "app.citing.refusal._refuses": _refusals,
+    "app.citing.refusal._contrast": lambda: [(refusal._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
+    "app.citing.refusal._only": lambda: [(refusal._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
+    "app.citing.support._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.replies._list": lambda: [
         (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001
     ],

@@ -24,7 +24,6 @@ from markdown_it import MarkdownIt
 from app.citing.citations import Citations
 from app.citing.links import Addresses
 from app.citing.rewrite import Rewriter
-from app.core.turn import Source
 
 KNOWN = "See https://known.cz/a and https://known.cz/p.png, https://cdn.other.cz/q.png. mailto:help@known.cz"
 HOSTS = {"", "known.cz", "cdn.other.cz", "localhost", "example.com"}
@@ -68,7 +67,7 @@ _SUSPECT = re.compile(
 ATTRIBUTES = {"href", "src", "alt", "title", "class", "start", "style"}
 
 
-SOURCES = tuple(Source(i, f"Page {i}", f"https://known.cz/{i}", "", "en", "", 1.0) for i in range(1, 4))
+PAGES = tuple(f"https://known.cz/{i}" for i in range(1, 4))
 ADDRESSES = Addresses([KNOWN], ["https://known.cz/"])
 
 
@@ -126,7 +125,7 @@ def construct(chance: random.Random, target: str) -> str:
 
 def rewritten(pieces: list[str]) -> str:
     """What readers get of a text in pieces."""
-    made = Rewriter(ADDRESSES, Citations(SOURCES), frozenset({"sources"}))
+    made = Rewriter(ADDRESSES, Citations(PAGES), frozenset({"sources"}))
     return "".join([*map(made.feed, pieces), made.rest()])
 
 

@@ -9,10 +9,9 @@ from functools import cached_property
 from html import unescape
 from urllib.parse import quote, unquote
 
-from app.core.prompts import Language
-from app.core.types import Hit
+from app.core.types import Chunk
+from app.text.titles import named, plain_title
 
-RELATED_PAGES = 3
 _CHARACTERS = r"[^\s<>\"'`|\\^{}\[\]\u2018-\u201f«»]{1,2000}"
 ADDRESS = re.compile(rf"(?:https?://|(?<![^\W_])(?:ftps?://|www\.)){_CHARACTERS}", re.IGNORECASE)
 _ALL = re.compile(rf"(?=({ADDRESS.pattern}|mailto:{_CHARACTERS}))", re.IGNORECASE)
@@ -87,21 +86,13 @@ def escaped(name: str) -> str:
 
 def untagged(name: str) -> str:
     """Plain text without HTML tags: their angle brackets become single quotation marks."""
-    return _TAG.sub(lambda found: found[0].translate(_ANGLES), name)
+    return _TAG.sub(lambda found: found[0].translate(_ANGLES), plain_title(name))
 
 
-def related_pages(hits: Iterable[Hit]) -> list[Hit]:
-    """The first hit of each of the first three pages."""
-    pages: dict[str, Hit] = {}
-    for hit in hits:
-        pages.setdefault(hit.chunk.url, hit)
-    return list(pages.values())[:RELATED_PAGES]
-
-
-def related_list(hits: Iterable[Hit], language: Language) -> str:
-    """Markdown of up to three pages under the heading for related pages; empty without hits."""
-    lines = [f"- {markdown_link(hit.chunk.title or hit.chunk.url, hit.chunk.url)}" for hit in related_pages(hits)]
-    return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
+def page_title(chunk: Chunk) -> str:
+    """The title of the page of a chunk, as plain text; the words of its address if the title says nothing."""
+    tops = {section.path[0] for section in chunk.sections if section.path}
+    return untagged(named(chunk.title, chunk.url, tops if len(tops) == 1 else ()))
 
 
 _SIGN = re.compile(

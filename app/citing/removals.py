@@ -74,7 +74,7 @@ class Removals:
         for bracket in brackets:
             if invented := self._citations.invented(bracket.strip("[]【】")):
                 numbers = ", ".join(map(str, invented))
-                self._add("citation", bracket, f"there is no passage {numbers} among {len(self._citations.passages)}")
+                self._add("citation", bracket, f"there is no passage {numbers} among {len(self._citations.pages)}")
 
     def tag(self, tag: str) -> None:
         """Records a tag that is shown as text."""

@@ -16,6 +16,7 @@ from app.citing.judge import LONGEST, Judge, neutral
 from app.citing.links import Addresses
 from app.citing.markdown import begins_anew
 from app.citing.own_list import OwnList
+from app.citing.placement import Placement
 from app.citing.removals import Removals
 from app.citing.signs import (
     ANEW,
@@ -49,6 +50,7 @@ class Rewriter:
         self._citations, self._judge, self._removals = citations, Judge(addresses, citations, removals), removals
         self._inline = Inline(self._judge, removals)
         self._own_list = OwnList(headings)
+        self._placement = Placement(citations) if citations else None
         self._begin()
         self._steps: dict[Where, Callable[[], str | None]] = {
             "start": self._start, "line": self._line, "fence": self._fenced, "block": self._block,
@@ -69,12 +71,15 @@ class Rewriter:
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
-        return self._read(self._own_list.feed(self._clean(text)))
+        text = self._own_list.feed(self._clean(text))
+        return self._read(self._placement.feed(text) if self._placement else text)
 
     def rest(self) -> str:
         """The rest of the text at its end. A text that is fed afterwards is a new one."""
         rest, listed = self._own_list.rest()
         self._final = True
+        if self._placement:
+            rest = self._placement.feed(rest) + self._placement.rest()
         text = self._read(rest)
         if self._where == "fence" and self._held:
             text += self._read("\n")
@@ -82,6 +87,8 @@ class Rewriter:
             text += self._indent + self._fence
         elif self._held:
             text += self._closed(self._judge.safe(self._held, self._said))
+        if self._placement:
+            self._placement.count_dropped()
         if listed and self._citations and not self._citations.any:
             Judge(self._judge.addresses, self._citations).safe(listed)  # its numbers are the only citations
         if listed and self._removals:

@@ -34,11 +34,11 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
     stems_wanted = set(wanted)
-    found = [len(stems(f"{heading} {text}") & stems_wanted) for heading, text in _parts(chunk)]
+    found = [len(stems(f"{heading} {text}") & stems_wanted) for heading, text in section_texts(chunk)]
     return chunk.sections[found.index(max(found))]
 
 
-def _parts(chunk: Chunk) -> Iterator[tuple[str, str]]:
+def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:
     """The heading of each section and its text in the chunk."""
     ends = [*(section.offset for section in chunk.sections[1:]), len(chunk.text)]
     for section, end in zip(chunk.sections, ends, strict=True):
@@ -49,7 +49,7 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     """Why `best_section` chose its section, with the words of the question that are in it."""
     if not chunk.sections:
         return "the passage lies in no section"
-    asked, parts = set(wanted), list(_parts(chunk))
+    asked, parts = set(wanted), list(section_texts(chunk))
     found = [len(stems(f"{heading} {text}") & asked) for heading, text in parts]
     best = max(found)
     heading, text = parts[found.index(best)]

@@ -17,7 +17,9 @@ LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
 TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
 FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
-OPTIONAL_LISTS = ("whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to")
+OPTIONAL_LISTS = (
+    "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
+)  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
 OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units")
 
@@ -52,6 +54,8 @@ class Language:
     passage: frozenset[str] = frozenset()
     source_headings: tuple[str, ...] = ()
     no_answer: str = ""
+    contrast: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
     nouns_capitalised: bool = False
     lends_words: bool = False
     example_question: str = ""

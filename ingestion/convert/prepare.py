@@ -11,6 +11,7 @@ from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
+from app.text.titles import plain_title
 from ingestion.convert import Document, SourceText, convert
 from ingestion.convert.document import decode
 from ingestion.convert.language import Languages, page_language
@@ -58,7 +59,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
     page = Page(
         url=url,
         collection=settings.collection,
-        title=read.title[:LONGEST_HEADING] or _file(url) or url,
+        title=plain_title(read.title)[:LONGEST_HEADING] or _file(url) or url,
         language=found.code,
         markdown=read.markdown,
         hash=hashlib.sha256(read.markdown.encode()).hexdigest(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -12,22 +11,23 @@ from typing import Literal
 
 from app.citing.citations import Citations
 from app.citing.link_reasons import cited_links, offered_links
-from app.citing.links import Addresses, markdown_link, related_list, related_pages, untagged
+from app.citing.links import Addresses, markdown_link, page_title, untagged
+from app.citing.refusal import is_refusal
+from app.citing.related import related_list, related_pages
 from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
 from app.citing.sections import asked_stems, best_section
+from app.citing.support import Place, places
 from app.citing.translations import Counterpart, counterparts
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
-from app.core.types import Hit
+from app.core.types import Hit, Section
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.runner import Changes
-from app.text.analysis import fold
-from app.text.sentences import informal_sentences
+from app.text.titles import named
 
 SNIPPET = 300
 REFUSED = "offered: the model finds no answer in the passages"
-LONGEST_REFUSAL = 300  # characters; a longer text is an answer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class Cite:
     images: Literal["site", "none"] = "site"
     name = "cite"
     reads = ("question", "language", "hits", "events")
-    uses = ("unsure", "referred", "refined", "refined_language", "keywords", "more_keywords", "choices")
+    uses = (
+        "unsure", "referred", "refined", "refined_language", "keywords", "more_keywords", "choices", "evidence", "evidence_needed",
+    )  # fmt: skip
     writes = ("events",)
     optional = False
     helper_calls = 0
@@ -70,27 +72,25 @@ class _Answer:
 
     def __init__(self, turn: Turn, prompts: Prompts, translations: Mapping[str, Counterpart], images: str) -> None:
         self._turn, self._language, self._others = turn, prompts.language(turn.language), translations
-        self._abbreviations = prompts.vocabulary.abbreviations
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        passages, and_or = passages_of(turn, translations), prompts.vocabulary.and_or
-        self._citations = Citations(passages, turn.request.first_number, words, and_or)
+        pages = tuple(_page_of(hit, translations) for hit in turn.hits)
+        self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
         self._images = images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
-        self._beginning = ""  # as much as shows whether it is a refusal
+        self._written: list[str] = []  # by the model
 
     def mapped(self, event: Event) -> list[Event]:
         """The event as readers get it; before the last event, the rest of the text and the sources."""
         if not isinstance(event, Text):
             return [*self._closing(event), event]
-        if len(self._beginning) <= LONGEST_REFUSAL:
-            self._beginning += event.text
         if event.quoted:
             return [Text(self._text.rest() + quoted(event.text, self._pages))]
+        self._written.append(event.text)
         text = self._text.feed(event.text)
         return [Text(text)] if text else []
 
@@ -98,31 +98,40 @@ class _Answer:
         """The events before the last one: text that was held back and, after a complete answer, the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest = self._text.rest()
-        sources: tuple[Source, ...] = ()
-        if isinstance(event, Done) and not event.extractive and self._refuses():
-            rest += related_list(self._turn.hits, self._language)
+        rest, answer = self._text.rest(), "".join(self._written)
+        found: list[tuple[Source, list[Place]]] = []
+        if isinstance(event, Done) and not event.extractive and self._refuses(answer):
+            pages = related_pages(self._turn, self._turn.hits, self._language)
+            rest += related_list(pages, self._language)
             if self._turn.citing:
-                self._turn.citing.links += offered_links(related_pages(self._turn.hits), REFUSED)
+                self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
-            sources = self._citations.sources()
+            found = self._sources(answer)
         if self._turn.citing:
-            self._turn.citing.links += cited_links(self._turn, self._citations, sources, self._others)
-        if sources and self._turn.request.links:
-            rest += source_list(sources, self._language)
+            self._turn.citing.links += cited_links(self._turn, found, self._others, cited=self._citations.any)
+        if found and self._turn.request.links:
+            rest += source_list(tuple(source for source, _ in found), self._language)
         shown = [
             replace(source, snippet=safe_snippet(source.snippet, source.url if self._images else ""))
-            for source in sources
+            for source, _ in found
         ]
         return [*([Text(rest)] if rest else []), *shown]
 
-    def _refuses(self) -> bool:
-        """Whether the model only says that the passages don't answer the question; then none of them is a source."""
-        text = self._beginning.strip()
-        if self._citations.any or len(text) > LONGEST_REFUSAL or "```" in text or not self._language.no_answer:
-            return False
-        first = informal_sentences(text.partition("\n")[0], self._abbreviations)[0]
-        return bool(re.search(self._language.no_answer, fold(first)))
+    def _sources(self, answer: str) -> list[tuple[Source, list[Place]]]:
+        """Each cited page once, with the section that holds what is cited; all pages if none was cited."""
+        return [
+            (source_of(number, self._turn.hits[held[0].passage - 1], held[0].section, self._others), held)
+            for number, held in places(self._turn, self._citations, answer)
+        ]
+
+    def _refuses(self, answer: str) -> bool:
+        """Whether the model only says that the documentation has no answer; then no page is a source."""
+        return is_refusal(answer, self._language, self._citations)
+
+
+def _page_of(hit: Hit, translations: Mapping[str, Counterpart]) -> str:
+    translation = translations.get(hit.chunk.url)
+    return translation.page.url if translation else hit.chunk.url
 
 
 @lru_cache(maxsize=1000)
@@ -148,33 +157,30 @@ def _texts_shown(turn: Turn) -> Iterator[str]:
     yield from turn.request.attached
 
 
-def passages_of(turn: Turn, translations: Mapping[str, Counterpart] | None = None) -> tuple[Source, ...]:
-    """Each hit as a source, in the order of the ranking, with its section that has most words of the question.
-
-    `translations` are pages in the reader's language, by the address of the page that they translate.
-    """
-    translations = translations or {}
+def passages_of(turn: Turn) -> tuple[Source, ...]:
+    """Each hit as a source, in the order of the ranking, with its section that has most words of the question."""
     wanted = asked_stems(turn)
     return tuple(
-        _source(number, hit, wanted, translations.get(hit.chunk.url)) for number, hit in enumerate(turn.hits, start=1)
+        source_of(number, hit, best_section(hit.chunk, wanted), {}) for number, hit in enumerate(turn.hits, start=1)
     )
 
 
-def _source(number: int, hit: Hit, wanted: set[str], translation: Counterpart | None) -> Source:
-    chunk = hit.chunk
-    section = best_section(chunk, wanted)
-    title, url, language = chunk.title, chunk.link_to(section), chunk.language
+def source_of(number: int, hit: Hit, section: Section | None, translations: Mapping[str, Counterpart]) -> Source:
+    """The section of the hit as a source. `translations` are pages in the reader's language, by the found page's address."""
+    chunk, translation = hit.chunk, translations.get(hit.chunk.url)
     snippet = _shortened(chunk.text[section.offset if section else 0 :].strip())
+    title, url, language = page_title(chunk), chunk.link_to(section), chunk.language
     if translation:
         section = translation.section(section)
         anchor = f"#{section.anchor}" if section and section.anchor else ""
         title, url, language = translation.page.title, translation.page.url + anchor, translation.page.language
-    name = section.path[-1] if section and section.path else ""
+        title = untagged(named(title, url))
+    name = untagged(section.path[-1]) if section and section.path else ""
     return Source(
         number=number,
-        title=untagged(title),
+        title=title,
         url=url,
-        section="" if name == title else untagged(name),
+        section="" if name == title else name,
         language=language,
         snippet=snippet,
         score=hit.score,

@@ -10,7 +10,8 @@ from functools import partial
 
 from app.citing.extract import extract
 from app.citing.link_reasons import offered_links
-from app.citing.links import markdown_link, related_list, related_pages
+from app.citing.links import markdown_link, page_title
+from app.citing.related import related_list, related_pages
 from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
@@ -52,6 +53,8 @@ class Synthesize:
         "choices",
         "condensed",
         "overview",
+        "evidence",
+        "evidence_needed",
     )
     writes = ("events",)
     optional = False
@@ -70,7 +73,9 @@ class Synthesize:
         if turn.choices:
             if turn.citing:
                 turn.citing.links += offered_links(turn.choices, "offered: one of several readings of the question")
-            choices = "\n".join(f"- {markdown_link(hit.chunk.title, hit.chunk.url)}" for hit in turn.choices)
+            choices = "\n".join(
+                f"- {markdown_link(page_title(hit.chunk) or hit.chunk.url, hit.chunk.url)}" for hit in turn.choices
+            )
             yield Text(self.prompts.render(turn.language, "clarify", choices=choices), quoted=True)
             yield Done()
         elif not turn.hits and not (self.model and turn.request.attached):
@@ -141,10 +146,11 @@ class Synthesize:
     def _nothing(self, turn: Turn) -> list[Event]:
         """The reply that nothing was found, with the nearest pages; the model isn't asked."""
         said = [Text(self.prompts.render(turn.language, "nothing_found"))]
-        if related := related_list(turn.related, self.prompts.language(turn.language)):
-            said.append(Text(related, quoted=True))
+        language = self.prompts.language(turn.language)
+        if pages := related_pages(turn, turn.related, language):
+            said.append(Text(related_list(pages, language), quoted=True))
             if turn.citing:
-                turn.citing.links += offered_links(related_pages(turn.related), "offered: too weak to answer from")
+                turn.citing.links += offered_links(pages, "offered: too weak to answer from")
         return [*said, Done()]
 
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:

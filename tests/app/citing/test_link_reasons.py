@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from app.citing.citations import Citations
 from app.citing.link_reasons import cited_links
+from app.citing.support import places
 from app.citing.translations import Counterpart
 from app.core.prompts import load_prompts
 from app.core.turn import CitingTrace, Done, Events, Link, Source, Text, Turn
 from app.core.types import Hit, Page, Section
-from app.pipeline.steps.cite import Cite, passages_of
+from app.pipeline.steps.cite import Cite, source_of
 from tests.app.pipeline.turns import hit, turn
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -74,11 +75,11 @@ async def test_passages_behind_one_link_are_listed_each() -> None:
 
 async def test_pages_that_are_only_offered_have_no_number() -> None:
     """Those below a refusal, once each."""
-    links, sources = await answer("The passages do not answer that.", ONLY, ONLY, ALIKE)
+    links, sources = await answer("The passages do not answer that.", ONLY, ONLY, HEADED)
     assert sources == []
     assert [(one.number, one.passage, one.url) for one in links] == [
         (None, None, ONLY.chunk.url),
-        (None, None, ALIKE.chunk.url),
+        (None, None, HEADED.chunk.url),
     ]
     assert {one.reason for one in links} == {"offered: the model finds no answer in the passages"}
 
@@ -87,17 +88,18 @@ def test_a_section_of_a_translation_names_what_it_stands_for() -> None:
     """By its anchor, by its place among as many, or not for certain."""
     page = Page("https://docs.example.org/cs", "docs", "Disky", "cs", "", "")
     own = HEADED.chunk.sections
-    places = tuple(replace(section, anchor=f"cs-{section.anchor}") for section in own)
+    elsewhere = tuple(replace(section, anchor=f"cs-{section.anchor}") for section in own)
     for theirs, said in (
         (own, "the section of the same anchor"),
-        (places, "the section at the same place"),
-        (places[:1], "no section for certain"),
+        (elsewhere, "the section at the same place"),
+        (elsewhere[:1], "no section for certain"),
     ):
         asked, others = (
             turn(QUESTION, language="cs", hits=(HEADED,)),
             {HEADED.chunk.url: Counterpart(page, theirs, own)},
         )
-        citations = Citations(passages_of(asked, others))
-        (link,) = cited_links(asked, citations, citations.sources(), others)
+        ((number, held),) = places(asked, Citations((page.url,)), "")
+        source = source_of(number, HEADED, held[0].section, others)
+        (link,) = cited_links(asked, [(source, held)], others, cited=False)
         assert link.reason.endswith(f"its counterpart on the page in the question's language, {page.url}, is {said}")
-        assert link.url == page.url + {own: "#resize", places: "#cs-resize"}.get(theirs, "")
+        assert link.url == page.url + {own: "#resize", elsewhere: "#cs-resize"}.get(theirs, "")

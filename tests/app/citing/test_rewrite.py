@@ -13,7 +13,6 @@ from app.citing.citations import Citations
 from app.citing.links import Addresses, markdown_link, untagged
 from app.citing.rewrite import Rewriter
 from app.core.language import vocabulary
-from app.core.turn import Source
 from app.pipeline.steps.cite import quoted
 from bench.markdown_fuzz import Clients, pieces_of, rewritten, texts
 
@@ -25,14 +24,14 @@ PASSAGES = [
 WORDS = frozenset({"passage", "passages", "source", "pasáž", "úryvek"})
 
 
-def sources() -> tuple[Source, ...]:
-    return tuple(Source(i, f"Page {i}", f"https://known.cz/{i}", "", "en", "", 1.0) for i in range(1, 6))
+def pages() -> tuple[str, ...]:
+    return tuple(f"https://known.cz/{i}" for i in range(1, 6))
 
 
 def rewriter() -> Rewriter:
     return Rewriter(
         Addresses(PASSAGES, ["https://known.cz/"]),
-        Citations(sources(), words=WORDS, and_or=vocabulary().and_or),
+        Citations(pages(), words=WORDS, and_or=vocabulary().and_or),
         frozenset({"sources"}),
     )
 
@@ -46,10 +45,10 @@ NUMBERS = [
     ("A [3]. B [3][1].", "A [1]. B [1][2]."),
     ("A [3]. B [1-2].", "A [1]. B [2][3]."),
     ("A [3]. B [1–3].", "A [1]. B [2][3][1]."),
-    ("A [3] [Passage 2] [pasáž 2] [úryvek 1] [passages 1, 2]", "A [1] [2] [2] [3] [3][2]"),
-    ("A [3] 【1】 【2†source】 [^1] [#2] [02]", "A [1] [2] [3] [2] [3] [3]"),
-    ("A [3] [1 and 2] [1 a 2] [1, 3; 9] [[2]]", "A [1] [2][3] [2][3] [2][1] [3]"),
-    ("A [3] [1](https://known.cz/storage) [2](https://evil.io) [9](x) [2] (https://evil.io)", "A [1] [2] [3]  [3] "),
+    ("A [3] [Passage 2] [pasáž 2] [úryvek 1] [passages 1, 2]", "A [1] [2] [3]"),
+    ("A [3] 【1】 【2†source】 [^1] [#2] [02]", "A [1] [2] [3]"),
+    ("A [3] [1 and 2] [1 a 2] [1, 3; 9] [[2]]", "A [1] [2][3]"),
+    ("A [3] [1](https://known.cz/storage) [2](https://evil.io) [9](x) [2] (https://evil.io)", "A [1] [2] [3]  "),
     ("See [the guide [3]](https://evil.io) and [it [3]](https://known.cz/a)", "See the guide [1] and [it [1]](https://known.cz/a)"),
     ("Unknown [9], [7](x) or 【6】", "Unknown ,  or "),
     ("B [3]: text\n[3]: text\n\n[1]: https://known.cz/a\n[2]: text", "B [1]: text\n[1]: text\n\n[2]\\: https://known.cz/a\n[3]\\: text"),
@@ -76,7 +75,7 @@ CODE = [
     ("```\nx ``` [2]\n~~~\n[2]\n``` [2]\n```\n[3]", "```\nx ``` [2]\n~~~\n[2]\n``` [2]\n```\n[1]"),
     ("1. x\n   ```sh\n   a [2]\n   ```\n2. [3]\n- ```\n  [2]\n  ```\n- [2]", "1. x\n   ```sh\n   a [2]\n   ```\n2. [1]\n- ```\n  [2]\n  ```\n- [2]"),
     ("> ```\n> a [2]\n> ```\n> [3]", "> ```\n> a [2]\n> ```\n> [1]"),
-    ("Do:\n\n    a [2] = 1\n\n    b [2]\n\n[3]", "Do:\n\n    a [2] = 1\n\n    b [2]\n\n[1]"),
+    ("Do:\n\n    a [2] = 1\n\n    b [2]\n\n[3]", "Do: [1]\n\n    a [2] = 1\n\n    b [2]\n\n"),
     ("1. Step\n\n    More [2].\n\nText\n\n\ta [2]", "1. Step\n\n    More [1].\n\nText\n\n\ta [2]"),
     ("Text\n    goes on [3]", "Text\n    goes on [1]"),
     ("```\nunclosed [2]", "```\nunclosed [2]\n```"),
@@ -260,7 +259,7 @@ def test_extracts_and_titles_bring_no_tag_and_no_picture_from_elsewhere() -> Non
     left = r"\<script>a\</script> x ![y](https://known.cz/p.png) [z](https://other.io) "
     assert quoted(f"{page}<img src=//pixel.io/p>", ("https://known.cz/a",)) == rf"{left}\<img src=>"
     assert quoted("![y](https://known.cz/p.png)", ()) == "y"
-    assert untagged("<img src=x onerror=y> a < b") == "‹img src=x onerror=y› a < b"
+    assert untagged("<input onerror=y> a < b") == "‹input onerror=y› a < b"
 
 
 def test_names_and_addresses_are_escaped() -> None:

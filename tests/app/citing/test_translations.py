@@ -54,7 +54,7 @@ async def test_the_link_leads_to_the_same_section_in_the_reader_s_language(store
     czech = chunk("disk", "cs", "Disky", "make", "resize", "drop")
     generation = await generation_of(store, (english, BOTH), (czech, BOTH))
     events = await cited(generation, english, czech)
-    assert text_of(events).split("\n\n")[0] == "[1] [1]"
+    assert text_of(events).split("\n\n")[0] == "[1]"
     (source,) = (event for event in events if isinstance(event, Source))
     assert (source.title, source.url, source.language) == ("Disky", f"{SITE}/cs/disk#resize", "cs")
     assert text_of(events).endswith(f"1. [Disky – resize cs]({SITE}/cs/disk#resize)")

@@ -21,14 +21,14 @@ HITS = (
 
 
 async def say(
-    pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en"
+    pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en", **asked: str
 ) -> list[Event]:
     async def events() -> Events:
         for piece in pieces:
             yield Text(piece)
         yield end or Done()
 
-    cited = (await CITE(turn(language=language, hits=hits, events=events())))["events"]
+    cited = (await CITE(turn(language=language, hits=hits, events=events(), **asked)))["events"]
     return [event async for event in cited]
 
 
@@ -41,7 +41,7 @@ async def test_numbers_follow_the_order_of_first_use(size: int) -> None:
     """Passage 2, cited first, becomes [1]; two passages of one section are one source; unknown numbers vanish."""
     text = "B [2]. A [1][3], both [2, 1; 9] none [9], link [4](x) `a[4]` and\n```\nb[2]\n```\nend [3]"
     events = await say([text[i : i + size] for i in range(0, len(text), size)])
-    assert body(events) == "B [1]. A [2][2], both [1][2] none , link [3] `a[4]` and\n```\nb[2]\n```\nend [2]"
+    assert body(events) == "B [1]. A [2], both [1][2] none , link [3] `a[4]` and\n```\nb[2]\n```\nend [2]"
     assert [(e.number, e.url) for e in events if isinstance(e, Source)] == [
         (1, "https://docs.example.org/page-2"),
         (2, "https://docs.example.org/page-1#limits"),
@@ -141,9 +141,9 @@ async def test_a_translated_source_is_told(language: str, source: str, told: str
     assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]
 
 
-async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS) -> tuple[str, int]:
+async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS, **asked: str) -> tuple[str, int]:
     """What is said, and how many sources are told."""
-    events = await say([text], language=language, hits=hits)
+    events = await say([text], language=language, hits=hits, **asked)
     return text_of(events), sum(isinstance(event, Source) for event in events)
 
 
@@ -164,9 +164,10 @@ NO_ANSWER = [
 
 
 async def test_a_refusal_of_the_model_has_no_sources() -> None:
-    """It offers at most three possibly related pages, like a refusal without a model."""
+    """It offers at most three pages about what was asked, like a refusal without a model."""
     for language, text in NO_ANSWER:
-        said, sources = await refused(text, language=language)
+        said, sources = await refused(text, language=language, question="Which odd page on storage?")
+        assert await refused(text, language=language, question="Who won?") == (text, 0)
         heading = CITE.prompts.language(language).related
         assert said.startswith(f"{text}\n\n{heading}\n\n- [Storage](https://docs.example.org/page-1)\n- [Page 2]")
         assert (said.count("\n- "), sources) == (3, 0), text
@@ -288,9 +289,9 @@ async def test_what_pages_say_is_as_safe_as_what_the_model_says() -> None:
         cited = [event async for event in (await Cite(CITE.prompts, images)(given))["events"]]
         shown[images] = body(cited)
         (source,) = (event for event in cited if isinstance(event, Source))
-        assert (source.title, source.section) == ("A ‹script›a‹/script› `x](//evil.io)", "‹img src=//evil.io›")
+        assert (source.title, source.section) == ("A `x](//evil.io)", "")
         snippets[images] = source.snippet
-        assert r"\`x\](//evil.io) – " in text_of(cited)
+        assert r"\`x\](//evil.io)](" in text_of(cited)
     assert snippets == {
         "site": r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>.",
         "none": r"See \<img src=> x p q <b>b</b>.",

@@ -112,9 +112,11 @@ async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
 
 
 async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
-    """Under "nothing found" stand at most three nearest pages, each once."""
+    """Under "nothing found" stand at most three nearest pages, each once; none for a question on anything else."""
     related = (hit(1), hit(1), hit(2), hit(3), hit(4))
-    text = text_of(await answer(llm, turn(related=related)))
+    for unrelated in (turn(related=related), turn("Which page?", related=related, evidence=0.05, evidence_needed=0.32)):
+        assert text_of(await answer(llm, unrelated)) == PROMPTS.render("en", "nothing_found")
+    text = text_of(await answer(llm, turn("Which page?", related=related)))
     assert text.startswith(PROMPTS.render("en", "nothing_found"))
     assert text.count("page-1") == 1
     assert "- [Page 3](https://docs.example.org/page-3)" in text

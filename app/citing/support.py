@@ -1,0 +1,121 @@
+"""Finds the section of each cited passage that holds what the answer says: by its words, numbers and commands."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.citing.citations import BRACKET, Citations, inner
+from app.citing.sections import asked_stems, best_section, section_reason, section_texts, stems
+from app.core.turn import Turn
+from app.core.types import Section
+from app.text.analysis import fold
+
+LONGEST = 500  # characters of a statement
+FEWEST_WORDS = 3  # fewer before a citation: what it proves comes behind it
+SHOWN = 6  # words of a reason
+EXACT = 2.0  # times the weight of a word: numbers and commands are copied, words are not
+_EXACT = re.compile(
+    r"\d{1,20}+(?:[.,:]\d{1,20}+){0,6}+|--?[a-z][\w-]{2,60}+|[^\W_]{1,40}+(?:[_./-][^\W_]{1,40}+){1,8}+"
+)
+_CODE_BELOW = re.compile(
+    r"[ \t.:)*_]{0,9}\n{1,3}[ \t]{0,12}(`{3,20}|~{3,20})[^\n]{0,80}\n(.{0,500}?)\n[ \t]{0,12}\1", re.DOTALL
+)
+_BEHIND = re.compile(r"[^.!?\n\[【]{0,300}")
+_GAP = re.compile(r"[\s,;.)(]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The section that a source leads to, and why."""
+
+    passage: int
+    section: Section | None
+    reason: str
+
+
+@dataclass(slots=True)
+class _Votes:
+    """How many statements a section of a passage holds, and the words by which."""
+
+    count: int = 0
+    words: dict[str, None] = field(default_factory=dict)
+
+
+def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, list[Place]]]:
+    """For each listed page its number and a place in each of its cited passages, the one with most statements first."""
+    said = list(statements(answer, citations)) or [(answer[:LONGEST], range(1, len(citations.pages) + 1))]
+    return [(number, _of_page(turn, passages, said)) for number, passages in citations.listed()]
+
+
+def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequence[int]]]:
+    """What the answer says before each citation, with the passages that it cites."""
+    at, statement = 0, ""
+    for found in BRACKET.finditer(answer):
+        passages = citations.numbers(inner(found[0]))
+        if not passages:
+            continue
+        between, at = answer[at : found.start()], found.end()
+        if not statement or not _GAP.fullmatch(between):
+            statement = between[-LONGEST:]
+            if len(stems(statement)) < FEWEST_WORDS and (behind := _BEHIND.match(answer, at)):
+                statement += behind[0]
+            if code := _CODE_BELOW.match(answer, at):
+                statement += f" {code[2]}"
+        yield statement, passages
+
+
+def _of_page(turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequence[int]]]) -> list[Place]:
+    chunks = {passage: turn.hits[passage - 1].chunk for passage in passages}
+    options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
+    votes: dict[tuple[int, int], _Votes] = {}
+    if len(options) > 1:
+        texts = {p: [fold(" ".join(part)) for part in section_texts(chunk)] or [""] for p, chunk in chunks.items()}
+        for statement, cited in said:
+            among = [(p, i) for p, i in options if p in cited]
+            if among and (best := _best(statement, [texts[p][i] for p, i in among])):
+                place, words = among[best[0]], best[1]
+                vote = votes.setdefault(place, _Votes())
+                vote.count += 1
+                vote.words |= dict.fromkeys(words)
+    counts = Counter({place: vote.count for place, vote in votes.items()})
+    ranked = [place for place, _ in counts.most_common()]
+    made = {
+        passage: _place(turn, passage, next((i for p, i in ranked if p == passage), None), votes)
+        for passage in passages
+    }
+    first = [passage for passage, _ in ranked]
+    return [made[passage] for passage in dict.fromkeys([*first, *passages])]
+
+
+def _place(turn: Turn, passage: int, index: int | None, votes: Mapping[tuple[int, int], _Votes]) -> Place:
+    chunk = turn.hits[passage - 1].chunk
+    if index is None or len(chunk.sections) < 2:
+        wanted = asked_stems(turn)
+        return Place(passage, best_section(chunk, wanted), section_reason(chunk, wanted))
+    words = ", ".join(list(votes[passage, index].words)[:SHOWN])
+    return Place(passage, chunk.sections[index], f"the passage's section that holds what is cited; words: {words}")
+
+
+def _best(statement: str, texts: Sequence[str]) -> tuple[int, list[str]] | None:
+    """The text that holds most of the statement, and by which words; None if none of the texts does."""
+    folded = fold(statement)
+    exact = dict.fromkeys(_EXACT.findall(folded))
+    words = sorted(word for word in stems(folded) if not word.isdecimal())
+    scores, found = [0.0] * len(texts), [list[str]() for _ in texts]
+    for mark in (*exact, *words):
+        holders = [i for i, text in enumerate(texts) if _holds(text, mark)]
+        for i in holders:
+            scores[i] += (EXACT if mark in exact else 1.0) / len(holders)
+            found[i].append(mark)
+    best = max(range(len(texts)), key=lambda i: (scores[i], -i))
+    return (best, found[best]) if scores[best] else None
+
+
+def _holds(text: str, mark: str) -> bool:
+    if mark not in text:
+        return False
+    # 16 is not in 160
+    return not mark[0].isdecimal() or re.search(rf"(?<![\d.]){re.escape(mark)}(?!\d)", text) is not None

@@ -14,7 +14,7 @@ from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.markdown import MarkdownConverter
 from ingestion.errors import ConversionError
 
-VERSION = "convert-2"
+VERSION = "convert-3"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
 CONVERTERS: tuple[Converter, ...] = (MarkdownConverter(), HtmlConverter())

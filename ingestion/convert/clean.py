@@ -8,7 +8,7 @@ from lxml.html import HtmlElement
 
 from ingestion.convert.code import rebuild_code
 from ingestion.convert.dom import bold_paragraph, class_names, drop, has_class, select, text_of
-from ingestion.convert.tabs import label_tabs
+from ingestion.convert.tabs import label_tabs, label_variants
 
 _ROOTS = (
     "//article[{md-content__inner}]",  # mkdocs-material
@@ -60,6 +60,7 @@ def clean_root(root: HtmlElement, base: str) -> None:
     note_anchors(root)  # first: the ids may sit on what is dropped
     present = class_names(root)
     label_tabs(root, present)
+    label_variants(root)
     rebuild_code(root, present)
     for path in _DROPPED:
         for element in select(root, path, present):

@@ -10,6 +10,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from app.text.fences import blocks
+from ingestion.convert.components import clean_components
 from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
 from ingestion.convert.inline_html import clean_html
 from ingestion.convert.links import absolute_links
@@ -54,7 +55,7 @@ class MarkdownConverter:
         title, body = _banner(body)
         if source.is_mdx:
             body = clean_mdx(body)
-        body = absolute_links(clean_html(body), source.url).strip("\n")
+        body = absolute_links(clean_html(clean_components(body)), source.url).strip("\n")
         if not re.search(r"\w", body) and not (title or _text(facts.get("title"))):
             raise ConversionError(f"{source.url} is empty")
         heading = _first_h1(body)

@@ -100,7 +100,9 @@ def test_mdx_loses_imports_and_tags_and_keeps_the_text() -> None:
 
 **npm**
 
-```bash title="x"
+**x**
+
+```bash
 npm i
   import y
 ```
@@ -124,8 +126,8 @@ $1}'` line. Imports are kept in prose: import is a word.
 
 
 def test_only_mdx_is_stripped() -> None:
-    """In Markdown the same text is content."""
-    text = "# T\n\nimport x from 'y'\n\n<Foo/> {/* a */}\n"
+    """In Markdown the same text is content, but for the tags of components."""
+    text = "# T\n\nimport x from 'y'\n\n<Foo> {/* a */}\n"
     assert markdown(text, "https://docs.example.org/a.md").markdown == text
 
 

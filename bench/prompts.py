@@ -42,7 +42,7 @@ from tests.parallel.site import ParallelSite, Variant
 
 NOISY = ParallelSite(Variant("suffix", noise=True))
 REPEATED = 80  # characters that stand in two passages
-SIZES = (12, 6, 4)  # words by which a border is found in its page
+SIZES = (30, 12, 6, 4)  # words by which a border is found in its page
 CUTS = ("sentence", "list item", "fence", "table", "admonition")
 NOISE: Mapping[str, re.Pattern[str]] = {
     "component tag": re.compile(r"</?[A-Z][\w.]*(?=[\s/>])[^>]*>"),
@@ -52,12 +52,12 @@ NOISE: Mapping[str, re.Pattern[str]] = {
     "image": re.compile(r"!\[[^\]]{0,300}\]\("),
 }  # fmt: skip
 _FENCE_ATTRIBUTES = re.compile(
-    r"^\s*(?:`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t]*[\[{(\"]|[\w+#.-]+[ \t]+\S|\{)", re.MULTILINE
+    r"^\s*(?:`{3,}(?!.*`)|~{3,})[ \t]*(?:[\w+#.-]+[ \t]*[\[{(\"]|[\w+#.-]+[ \t]+\S|\{)", re.MULTILINE
 )
 _ADDRESS = re.compile(r"(!?\[[^\]\n]*\])\([^)\n]*\)|[ \t]*\{#[\w-]+\}(?=[ \t]*$)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-_GAP = re.compile(r"\n[ \t]*\[?(?:…|\.\.\.)\]?[ \t]*(?=\n)")
+_GAP = re.compile(r"\n[ \t]*…(?: \([^\n]*\))?[ \t]*(?=\n|$)")  # "..." is a page's own, in code
 _NUMBER = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 

@@ -61,7 +61,6 @@ class Pages(BaseModel):
 
     splitter: Literal["markdown", "semantic", "fixed", "page"] = Field("markdown", description="How pages are split.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    chunk_context: int = Field(200, ge=0, le=2000, description="Characters of its neighbours stored with a chunk.")
     chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="Rule for section ids of raw Markdown."
@@ -123,6 +122,7 @@ class Retrieval(BaseModel):
     """How passages are found and ranked."""
 
     top_k: int = Field(5, ge=1, le=50, description="Number of passages that an answer is made from.")
+    passage_tokens: int = Field(8000, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: dict[str, float] = Field(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.core.filters import Filters
-from app.core.types import Boost, Hit, Legs, Query, Recency, Vector
+from app.core.types import Boost, Hit, Legs, Passage, Query, Recency, Vector
 
 # ---- a conversation --------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Turn:
     - `related`: hits that are too weak to answer from
     - `choices`: hits for different readings of the question
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
-    - `condensed`: shorter texts of hits by chunk id
+    - `passages`: what the model reads of the hits; `condensed`: shorter texts of them by chunk id
     - `calls`, `citing`: filled while models are called and while the events are read; `citing` is None without a trace
     """
 
@@ -279,6 +279,7 @@ class Turn:
     hits: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
     overview: bool = False
+    passages: tuple[Passage, ...] = ()
     condensed: Mapping[str, str] = field(default_factory=dict)
     evidence: float | None = None
     evidence_needed: float = 0.0

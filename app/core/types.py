@@ -35,9 +35,9 @@ class Chunk:
 
     `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted elsewhere in the page
     changes no other chunk. `published` and `modified` are ISO 8601 or empty. `position` is the place of the chunk in its
-    page when it was first written; `Page.chunk_ids` has the current order. `before` and `after` are the adjacent texts of
-    the neighbouring chunks: not searched, but shown to the model. `translated_from` is the language of the page if the
-    text is a translation; otherwise empty. `versions` are those that the page states.
+    page when it was first written; `Page.chunk_ids` has the current order. `translated_from` is the language of the page
+    if the text is a translation; otherwise empty. `versions` are those that the page states. `start` and `end` are the
+    lines of the page's Markdown with its blocks, known while the page is indexed; the index has `PlainText.places`.
     """
 
     id: str
@@ -51,10 +51,10 @@ class Chunk:
     file: str = ""
     published: str = ""
     modified: str = ""
-    before: str = ""
-    after: str = ""
     translated_from: str = ""
     versions: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
 
     @property
     def dated(self) -> str:
@@ -91,6 +91,22 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainText:
+    """A page as a language model reads it (see `app.text.plain`), and where that may be cut.
+
+    All offsets count characters of `text`. `borders` are the starts of blocks and of the items of lists, then the end; a
+    heading stands with the block below it, what announces something with that, and an admonition is one block.
+    `sections` are in order. `places` says by chunk id from where to where the chunk's blocks lie: whole blocks, also
+    where the chunk has a part of one.
+    """
+
+    text: str = ""
+    borders: tuple[int, ...] = ()
+    sections: tuple[Section, ...] = ()
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """One page of a site, and facts about its last fetch. Times are ISO 8601 in UTC, or empty.
 
@@ -102,6 +118,7 @@ class Page:
     - `translated_from`: set on a translation while it is split into chunks
     - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
     - `versions`: those that the page states, if its address has none
+    - `plain`: its plain text, which belongs to `markdown`; the index returns it by `Generation.plain_texts`
     """
 
     url: str
@@ -131,6 +148,7 @@ class Page:
     summary: str = ""
     summary_of: str = ""
     versions: tuple[str, ...] = ()
+    plain: PlainText = field(default_factory=PlainText)
 
     @property
     def summary_text(self) -> str:
@@ -277,3 +295,14 @@ class Hit:
     def score(self) -> float:
         """The score that orders the hits: the reranker's, else the fused one."""
         return self.fused if self.rerank is None else self.rerank
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What a language model reads of one page under one number, and the hits that it was read for, best first.
+
+    `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it.
+    """
+
+    chunk: Chunk
+    hits: tuple[Hit, ...]

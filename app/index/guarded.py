@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
-from app.core.types import Chunk, GenerationInfo, Legs, Page, Query, Recipe
+from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
 from app.index.protocols import Draft, Generation, Store
+from app.index.recent import RecentTexts
 
 
 class GuardedStore:
@@ -17,12 +18,13 @@ class GuardedStore:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         self._breaker = Breaker(name, (StoreUnavailable,), StoreUnavailable)
+        self._recent = RecentTexts()
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call(proves=False):  # a store may answer from memory, so success proves nothing
-            return GuardedGeneration(await self._store.live(), self._breaker)
+            return GuardedGeneration(await self._store.live(), self._breaker, self._recent)
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation."""
@@ -44,12 +46,13 @@ class GuardedStore:
 class GuardedGeneration:
     """See `app.index.protocols.Generation`."""
 
-    __slots__ = ("_breaker", "_generation", "info")
+    __slots__ = ("_breaker", "_generation", "_recent", "info")
 
-    def __init__(self, generation: Generation, breaker: Breaker) -> None:
+    def __init__(self, generation: Generation, breaker: Breaker, recent: RecentTexts) -> None:
         self.info = generation.info
         self._generation = generation
         self._breaker = breaker
+        self._recent = recent
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -60,6 +63,11 @@ class GuardedGeneration:
         """The chunks with these ids, in the order of the ids."""
         with self._breaker.call(), busy():
             return await self._generation.fetch(ids)
+
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses."""
+        with self._breaker.call(proves=False), busy():  # a text that is kept proves nothing
+            return await self._recent.of(self._generation, urls)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from app.core.types import Chunk, GenerationInfo, Legs, Page, Query, Recipe, Vector
+from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 
 
 class Generation(Protocol):
@@ -31,6 +31,13 @@ class Generation(Protocol):
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; unknown ids are left out."""
+        ...
+
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses, in one round trip; without those that aren't there.
+
+        They are empty in an index of an earlier release.
+        """
         ...
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:

@@ -49,7 +49,7 @@ def outside_fences(text: str, change: Callable[[str], str]) -> str:
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
     """The text with `change` applied to all but fenced blocks and code spans."""
-    return outside_fences(text, lambda prose: _outside_spans(prose, change))
+    return outside_fences(text, lambda prose: outside_spans(prose, change))
 
 
 def code_spans(prose: str) -> Iterator[tuple[int, int]]:
@@ -82,7 +82,7 @@ def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
         number += 1
 
 
-def _outside_spans(prose: str, change: Callable[[str], str]) -> str:
+def outside_spans(prose: str, change: Callable[[str], str]) -> str:
     """Replaces code spans with placeholders, so that `change` sees constructs around them as a whole."""
     if "`" not in prose:
         return change(prose)

@@ -34,13 +34,11 @@ def open_splitter(settings: Settings) -> Splitter:
 
 
 def _markdown(settings: Settings) -> Splitter:
-    return MarkdownSplitter(settings.chunk_size, settings.chunk_context, _abbreviations(settings))
+    return MarkdownSplitter(settings.chunk_size, _abbreviations(settings))
 
 
 def _semantic(settings: Settings) -> Splitter:
-    return SemanticSplitter(
-        SEMANTIC_LEAST, SEMANTIC_MOST, SEMANTIC_PERCENTILE, settings.chunk_context, _abbreviations(settings)
-    )
+    return SemanticSplitter(SEMANTIC_LEAST, SEMANTIC_MOST, SEMANTIC_PERCENTILE, _abbreviations(settings))
 
 
 def _fixed(settings: Settings) -> Splitter:

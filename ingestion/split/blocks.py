@@ -19,12 +19,16 @@ BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, STACKED, ANNOUNCED, NEVER = 0.25, 0.45, 0
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a page that is never cut. `gap` stands between it and the piece before it in the same chunk."""
+    """A part of a page that is never cut. `gap` stands between it and the piece before it in the same chunk.
+
+    `lines` are those of the page (first, and the one after) of the block, or the item of a list, that it is of.
+    """
 
     text: str
     gap: str
     cost: float
     heading: Heading | None = None
+    lines: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,13 @@ def pieces(
         limits = _Limits(max(size // 2, size - headed), abbreviations)
         if block is not None and block.type == "heading":
             heading, text = heading_of(block, lines[start:end])
-            made.append(Piece(text, "\n\n", BEFORE_HEADING[heading.level], heading))
+            made.append(Piece(text, "\n\n", BEFORE_HEADING[heading.level], heading, (start, end)))
             headed += len(text) + 2
             continue
         headed = 0
         if sentences_apart and block is not None and block.type == "paragraph":
-            made.extend(_sentences("\n".join(lines[start:end]), gap, limits))
+            found = _sentences("\n".join(lines[start:end]), gap, limits)
+            made.extend(replace(piece, lines=(start, end)) for piece in found)
         else:
             made.extend(_cut(block, lines, start, end, gap, limits))
     return _glued(made)
@@ -76,7 +81,7 @@ def _cut(block: Block | None, lines: list[str], start: int, end: int, gap: str, 
     text, size = "\n".join(lines[start:end]), limits.size
     kind = block.type if block is not None else "loose"
     if len(text) <= size and kind not in ("bullet_list", "ordered_list"):
-        yield Piece(text, gap, BEFORE_BLOCK if gap == "\n\n" else BEFORE_ITEM)
+        yield Piece(text, gap, BEFORE_BLOCK if gap == "\n\n" else BEFORE_ITEM, lines=(start, end))
         return
     if block is not None and kind in CONTAINERS and block.children:
         yield from _children(block, lines, start, end, gap, limits)
@@ -90,7 +95,8 @@ def _cut(block: Block | None, lines: list[str], start: int, end: int, gap: str, 
     else:
         parts = cut_prose(text, size, limits.abbreviations)
     for number, (part, joint) in enumerate(parts):
-        yield Piece(part, joint if number else gap, BEFORE_CUT if number else BEFORE_BLOCK)
+        cost = BEFORE_CUT if number else BEFORE_BLOCK
+        yield Piece(part, joint if number else gap, cost, lines=(start, end))
 
 
 def _children(block: Block, lines: list[str], start: int, end: int, gap: str, limits: _Limits) -> Iterator[Piece]:
@@ -102,7 +108,7 @@ def _children(block: Block, lines: list[str], start: int, end: int, gap: str, li
         between = gap if not number else "\n\n" if not lines[first - 1].strip() else "\n"
         cost = None if not number else BEFORE_ITEM
         for piece in _cut(child, lines, first, last, between, limits):
-            yield piece if cost is None else Piece(piece.text, piece.gap, cost)
+            yield piece if cost is None else replace(piece, cost=cost)
             cost = None
 
 

@@ -14,7 +14,7 @@ from ingestion.crawl.exchange import Fetched
 from ingestion.embedding import BatchEmbedder
 from ingestion.entry import Entry
 from ingestion.split import Splitter, open_splitter
-from ingestion.split.cutting import prepare_and_cut, windows_or_chunks
+from ingestion.split.cutting import prepare_and_cut, windows_or_chunks, with_plain_text
 from ingestion.split.summaries import Summariser, open_summariser
 from ingestion.split.translate import NotFaithful, Translator, open_translator
 from ingestion.workers import Workers
@@ -57,7 +57,10 @@ class Chunker:
         Raises `ModelError` when cutting takes an embedder and it fails.
         """
         page, notes, languages, names = made.page, [made.note], list[str](), list[str]()
-        chunks = list(made.chunks or await self._chunks(page))
+        chunks = list(made.chunks)
+        if not chunks:
+            chunks = list(await self._chunks(page))
+            page = await self.workers.run(with_plain_text, page, chunks)
         for language, name in self._wanted(page).items():
             assert self.translator is not None
             try:

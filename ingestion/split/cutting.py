@@ -12,6 +12,7 @@ from ingestion.convert.prepare import Prepared, prepare
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
 from ingestion.split import Splitter
+from ingestion.split.plain_text import plain_text
 
 
 def prepare_and_cut(  # one call to another process instead of two
@@ -21,7 +22,13 @@ def prepare_and_cut(  # one call to another process instead of two
     made = prepare(document, fetched, entry, settings)
     if made.page.hash == known_hash or splitter.windows(made.page):
         return made
-    return replace(made, chunks=splitter.split(made.page))
+    chunks = splitter.split(made.page)
+    return replace(made, page=with_plain_text(made.page, chunks), chunks=chunks)
+
+
+def with_plain_text(page: Page, chunks: Sequence[Chunk]) -> Page:
+    """The page with its plain text, in which these chunks have their places."""
+    return replace(page, plain=plain_text(page.markdown, chunks))
 
 
 def windows_or_chunks(splitter: Splitter, page: Page) -> tuple[Sequence[str], tuple[Chunk, ...]]:

@@ -25,7 +25,7 @@ class FixedSplitter:
     @property
     def name(self) -> str:
         """See `Splitter`."""
-        return f"fixed-1/{self.tokens}/{self.overlap}"
+        return f"fixed-2/{self.tokens}/{self.overlap}"
 
     def windows(self, page: Page) -> Sequence[str]:
         """None: the text alone decides."""

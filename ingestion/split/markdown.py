@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import pieces
 from ingestion.split.bounds import Limits, Part, bounds
-from ingestion.split.chunks import make_chunks, with_neighbours
+from ingestion.split.chunks import make_chunks
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSplitter:
-    """Chunks of at most `size` characters; where a section is cut, each side keeps `context` characters of the other."""
+    """Chunks of at most `size` characters."""
 
     size: int
-    context: int = 0
     abbreviations: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
         """See `Splitter`."""
-        return f"markdown-2/{self.size}/{self.context}"
+        return f"markdown-3/{self.size}"
 
     def windows(self, page: Page) -> Sequence[str]:
         """None: the text alone decides."""
@@ -35,7 +34,7 @@ class MarkdownSplitter:
         found = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
         parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
         groups = [found[first:last] for first, last in bounds(parts, self._limits)]
-        return with_neighbours(make_chunks(page, groups), self.context, across_headings=False)
+        return make_chunks(page, groups)
 
     @property
     def _limits(self) -> Limits:

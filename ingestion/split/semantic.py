@@ -14,7 +14,7 @@ import numpy as np
 from app.core.types import Chunk, Page, Vector
 from ingestion.split.blocks import STACKED, Piece
 from ingestion.split.bounds import Limits, Part, bounds
-from ingestion.split.chunks import make_chunks, with_neighbours
+from ingestion.split.chunks import make_chunks
 from ingestion.split.tokens import small_pieces
 
 WINDOW = 3
@@ -25,21 +25,17 @@ _WANTED, _UNWANTED = -0.3, 0.3
 
 @dataclass(frozen=True, slots=True)
 class SemanticSplitter:
-    """Chunks of `least` to `most` tokens. The `percentile` % of points where a page is least alike are where it's cut.
-
-    Each chunk keeps `context` characters of its neighbours.
-    """
+    """Chunks of `least` to `most` tokens. The `percentile` % of points where a page is least alike are where it's cut."""
 
     least: int
     most: int
     percentile: int
-    context: int = 0
     abbreviations: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
         """See `Splitter`."""
-        return f"semantic-1/{self.least}-{self.most}/{self.percentile}/{self.context}"
+        return f"semantic-2/{self.least}-{self.most}/{self.percentile}"
 
     def windows(self, page: Page) -> Sequence[str]:
         """One text from each sentence or block on."""
@@ -52,7 +48,7 @@ class SemanticSplitter:
         costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
         parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
         groups = [found[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))]
-        return with_neighbours(make_chunks(page, groups), self.context, across_headings=True)
+        return make_chunks(page, groups)
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
         """What a break before each piece costs, by how alike the windows before and after it are."""

@@ -17,7 +17,7 @@ class PageSplitter:
     @property
     def name(self) -> str:
         """See `Splitter`."""
-        return "page-1"
+        return "page-2"
 
     def windows(self, page: Page) -> Sequence[str]:
         """None: the text alone decides."""

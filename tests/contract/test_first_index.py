@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from app.core.errors import NoIndex
-from app.core.types import Chunk, Section
+from app.core.types import Chunk, PlainText, Section
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, page_of, publish, put, put_chunks, vector
 
 
@@ -60,8 +60,6 @@ async def test_a_chunk_comes_back_as_it_was_put(store):
         file="docs/uvod.md",
         published="2024-01-31",
         modified="2025-02-28T10:00:00+00:00",
-        before="…what stands before",
-        after="what stands after…",
         translated_from="sk",
     )
     async with await store.draft(RECIPE) as draft:
@@ -79,6 +77,44 @@ async def test_fetch_keeps_the_asked_order_and_leaves_out_the_unknown(store):
     one, two, three = chunks
     assert await live.fetch([three.id, "unknown", one.id, two.id]) == (three, one, two)
     assert await live.fetch([]) == ()
+
+
+async def test_plain_texts_come_back_whole_and_only_on_their_own(store):
+    """With the places of their chunks; what is known of a page's fetch may change without them."""
+    first, other = chunks_of(SITE + "/a", "one", "two"), chunks_of(SITE + "/b", "three")
+    places = {first[0].id: (0, 5), first[1].id: (5, 8)}
+    plain = PlainText("one\n\ntwo — „é“", (0, 5, 13), (Section(0, ("A", "B"), "b"), Section(5, ())), places)
+    pages = [replace(page_of(SITE + "/a", first), plain=plain), page_of(SITE + "/b", other)]
+    for page, chunks in zip(pages, (first, other), strict=True):
+        async with await store.draft(RECIPE) as draft:
+            await draft.put(page, chunks, {c.id: vector(c.text) for c in chunks})
+            await draft.publish()
+    async with await store.draft(RECIPE) as draft:
+        known = (await draft.page_states())[SITE + "/a"]
+        await draft.touch([replace(known, etag="new")])
+        await draft.publish()
+    live = await store.live()
+    texts = await live.plain_texts([SITE + "/b", SITE + "/a", SITE + "/unknown"])
+    assert texts == {SITE + "/a": plain, SITE + "/b": PlainText()}
+    assert await live.plain_texts([]) == {}
+    assert (await live.page(SITE + "/a")).etag == "new"
+    assert all(page.plain == PlainText() for page in (*await live.pages(), await live.page(SITE + "/a")))
+
+
+async def test_a_chunk_that_only_moved_is_not_written_again(store):
+    """Where it stands now is told by its page."""
+    chunks = chunks_of(SITE + "/a", "one")
+    for start in (0, 7):
+        moved = [replace(chunk, start=start, end=start + 1) for chunk in chunks]
+        page = replace(page_of(SITE + "/a", chunks), plain=PlainText("x", (0, 1), (), {chunks[0].id: (start, 9)}))
+        async with await store.draft(RECIPE) as draft:
+            missing = await draft.missing(moved)
+            await draft.put(page, moved, {c.id: vector(c.text) for c in missing})
+            await draft.publish()
+    live = await store.live()
+    assert not missing
+    assert await live.fetch([chunks[0].id]) == chunks
+    assert (await live.plain_texts([page.url]))[page.url].places == {chunks[0].id: (7, 9)}
 
 
 async def test_pages_come_back_by_address(store):

@@ -1,4 +1,4 @@
-"""Every kind of splitter keeps what a page says, where it says it; each has its own lengths and neighbours."""
+"""Every kind of splitter keeps what a page says, where it says it; each has its own lengths."""
 
 import itertools
 import re
@@ -11,7 +11,6 @@ from app.core.types import Chunk, Page, Vector
 from app.text.sentences import sentences
 from ingestion.split import SPLITTERS, Splitter, open_splitter
 from ingestion.split.fixed import FixedSplitter
-from ingestion.split.markdown import MarkdownSplitter
 from ingestion.split.semantic import SemanticSplitter
 from ingestion.split.tokens import count
 from tests.fakes import DIMENSION, FakeEmbedder
@@ -119,9 +118,7 @@ def test_the_index_remembers_how_it_was_cut() -> None:
     settings = [
         *({"splitter": kind} for kind in KINDS),
         {"chunk_size": 900},
-        {"chunk_context": 100},
         {"splitter": "fixed", "chunk_tokens": 300},
-        {"splitter": "semantic", "chunk_context": 100},
     ]
     names = [open_splitter(Settings.load(None, **values)).name for values in settings]
     assert len(set(names)) == len(names)
@@ -176,36 +173,3 @@ async def test_semantic_survives_vectors_of_nothing() -> None:
     splitter = SemanticSplitter(100, 400, 25)
     windows = splitter.windows(page(LONG))
     assert len(splitter.split(page(LONG), [[0.0] * DIMENSION for _ in windows])) > 2
-
-
-async def test_a_chunk_keeps_what_its_neighbours_say_next_to_it() -> None:
-    """Up to 200 characters on each side of a cut in a section, whole words, marked where they are cut; ids stay."""
-    with_, without = [await cut(MarkdownSplitter(600, n), f"# A\n\n{paragraph('storage', 40)}") for n in (200, 0)]
-    assert [chunk.id for chunk in with_] == [chunk.id for chunk in without]
-    assert all(not chunk.before and not chunk.after for chunk in without)
-    for one, other in itertools.pairwise(with_):
-        assert 150 < len(one.after) <= 200
-        assert other.text.startswith(one.after.removesuffix("…"))
-        assert one.text.endswith(other.before.removeprefix("…"))
-        assert one.after.endswith("…")
-        assert re.fullmatch(r"…\S.*", other.before)
-    assert with_[0].before == with_[-1].after == ""
-
-
-async def test_neighbours_across_a_heading_are_another_matter() -> None:
-    """Cut along headings, nothing of the other section is kept; a semantic cut keeps it, headings or not."""
-    sections = "".join(f"## H{n}\n\n{paragraph('storage', 6, n)}\n\n" for n in range(4))
-    by_heading = await cut(MarkdownSplitter(600, 200), sections)
-    assert len(by_heading) == 4
-    assert not any(chunk.before or chunk.after for chunk in by_heading)
-    semantic = await cut_as("semantic", sections)
-    assert all(chunk.before for chunk in semantic[1:])
-
-
-async def test_kept_neighbours_open_no_code_block() -> None:
-    """Of code next to a cut the lines are kept, its fences aren't."""
-    code = "```sh\n" + "\n".join(f"run {n} something" for n in range(80)) + "\n```"
-    chunks = await cut(MarkdownSplitter(600, 200), f"# A\n\n{paragraph('storage', 4)}\n\n{code}")
-    kept = "".join(chunk.before + chunk.after for chunk in chunks)
-    assert "run" in kept
-    assert "```" not in kept

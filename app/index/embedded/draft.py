@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import StoreError
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.core.types import Chunk, GenerationInfo, Page, PlainText, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
@@ -24,6 +23,7 @@ from app.index.embedded.pointer import Pointer, Published, TableVersion
 from app.index.embedded.rows import (
     ChunkRow,
     SummaryRow,
+    TextRow,
     chunk_schema,
     chunk_table,
     digest,
@@ -110,13 +110,13 @@ class EmbeddedDraft:
                 self._chunks.drop(id_)
             for row in rows:
                 self._chunks.set(row.chunk.id, digest(row.chunk), row)
-            markdown = page.markdown
-            self._texts.set(page.url, hashlib.blake2b(markdown.encode(), digest_size=16).digest(), (page.url, markdown))
+            texts = TextRow.of(page)
+            self._texts.set(page.url, texts.digest, texts)
             if summary is None:
                 self._summaries.drop(page.url)
             else:
                 self._summaries.set(page.url, summary.digest, summary)
-            self._pages[page.url] = replace(page, markdown="", chunk_ids=ids)
+            self._pages[page.url] = replace(page, markdown="", plain=PlainText(), chunk_ids=ids)
             self._changed = True
             if self._chunks.waiting >= BATCH:
                 await self._flush()
@@ -137,7 +137,7 @@ class EmbeddedDraft:
         for page in pages:
             known = self._pages.get(page.url)
             if known is not None:
-                self._pages[page.url] = replace(page, markdown="", chunk_ids=known.chunk_ids)
+                self._pages[page.url] = replace(page, markdown="", plain=PlainText(), chunk_ids=known.chunk_ids)
                 self._touched |= self._pages[page.url] != known
 
     async def publish(self) -> GenerationInfo:

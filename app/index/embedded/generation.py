@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import IndexDamaged
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, Query
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import Published
-from app.index.embedded.rows import condition, quoted, to_chunk, to_page, unit
+from app.index.embedded.rows import condition, quoted, to_chunk, to_page, to_plain_text, unit
 from app.index.embedded.shared import Shared
 from app.index.embedded.tables import ANY, Tables, lance_errors
 from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
@@ -25,7 +25,7 @@ CANDIDATE = ["id", "url", "language", "modified", "versions"]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.protocols.Generation`."""
+    """See `app.index.protocols.Generation`. `with_plain_texts` is False for an index that has none."""
 
     info: GenerationInfo
     chunks: Any
@@ -33,13 +33,16 @@ class EmbeddedGeneration:
     records: Any
     summaries: Any = None
     clusters: Clusters = ANY
+    with_plain_texts: bool = True
     _counts: Shared[Counter[str]] = field(default_factory=Shared)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = [await tables.open_version(table) for table in entry.tables]
-        return replace(cls(entry.info, *opened), clusters=tables.clusters)
+        with lance_errors(f"read the columns of {entry.texts.name}"):
+            with_plain_texts = "plain" in (await opened[1].schema()).names
+        return replace(cls(entry.info, *opened), clusters=tables.clusters, with_plain_texts=with_plain_texts)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -84,6 +87,14 @@ class EmbeddedGeneration:
         rows = await self._rows(self.records, "", ["url", "record"])
         with lance_errors("read the records of its pages", IndexDamaged):
             return tuple(to_page(row["record"]) for row in sorted(rows, key=lambda row: str(row["url"])))
+
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses."""
+        if not urls or not self.with_plain_texts:
+            return {}
+        rows = await self._rows(self.texts, f"url IN ({quoted(urls)})", ["url", "plain"])
+        with lance_errors("read the texts of the pages that were found", IndexDamaged):
+            return {row["url"]: to_plain_text(row["plain"]) for row in rows}
 
     async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
         """One column of the chunks by id; of all chunks if no ids are given."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import orjson
 
 from app.core.errors import IndexMismatch, StoreError
 from app.core.filters import Filters
-from app.core.types import Chunk, Page, Section, Vector
+from app.core.types import Chunk, Page, PlainText, Section, Vector
 from app.text.analysis import analyse
 
 
@@ -26,8 +26,8 @@ class ChunkRow:
 
 
 def digest(chunk: Chunk) -> bytes:
-    """A digest of everything but the position, which alone is no reason to write a chunk."""
-    return hashlib.blake2b(orjson.dumps(replace(chunk, position=0)), digest_size=16).digest()
+    """A digest of everything but where the chunk stands in its page, which alone is no reason to write it."""
+    return hashlib.blake2b(orjson.dumps(replace(chunk, position=0, start=0, end=0)), digest_size=16).digest()
 
 
 def unit(vector: Vector, dimension: int, of: str) -> list[float]:
@@ -75,7 +75,7 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
             "modified": chunk.dated,
             "versions": chunk.versions,
             "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
-            "record": orjson.dumps(chunk),
+            "record": orjson.dumps(replace(chunk, start=0, end=0)),
             "digest": digest(chunk),
             "vector": item.vector,
         }
@@ -86,8 +86,21 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
 def to_chunk(record: bytes) -> Chunk:
     """A chunk from its record."""
     values = orjson.loads(record)
-    sections = tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in values.pop("sections"))
+    sections = _sections(values.pop("sections"))
+    for name in ("before", "after"):  # an index of an earlier release has them
+        values.pop(name, None)
     return Chunk(**(values | {"versions": tuple(values["versions"])}), sections=sections)
+
+
+def to_plain_text(record: bytes) -> PlainText:
+    """A page's plain text from its record."""
+    values = orjson.loads(record)
+    places = {id_: (start, end) for id_, (start, end) in values["places"].items()}
+    return PlainText(values["text"], tuple(values["borders"]), _sections(values["sections"]), places)
+
+
+def _sections(values: Sequence[dict[str, Any]]) -> tuple[Section, ...]:
+    return tuple(Section(one["offset"], tuple(one["path"]), one["anchor"]) for one in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +145,38 @@ def summary_table(rows: Sequence[SummaryRow], dimension: int) -> Any:
     return pa.Table.from_pylist(values, schema=summary_schema(dimension))
 
 
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """A page's Markdown and its plain text, as a record."""
+
+    url: str
+    markdown: str
+    plain: bytes
+
+    @classmethod
+    def of(cls, page: Page) -> TextRow:
+        """The texts of a page."""
+        return cls(page.url, page.markdown, orjson.dumps(page.plain))
+
+    @property
+    def digest(self) -> bytes:
+        """A digest of both."""
+        return hashlib.blake2b(self.markdown.encode() + self.plain, digest_size=16).digest()
+
+
 def text_schema() -> Any:
-    """Columns of a table of pages' Markdown."""
+    """Columns of a table of pages' Markdown and plain texts."""
     import pyarrow as pa
 
-    return pa.schema([pa.field("url", pa.string(), nullable=False), pa.field("markdown", pa.string(), nullable=False)])
+    columns = (("url", pa.string()), ("markdown", pa.string()), ("plain", pa.binary()))
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns])
 
 
-def text_table(markdown: Sequence[tuple[str, str]]) -> Any:
-    """Arrow data of (url, Markdown) pairs."""
+def text_table(rows: Sequence[TextRow]) -> Any:
+    """Arrow data of these texts."""
     import pyarrow as pa
 
-    urls, texts = [url for url, _ in markdown], [text for _, text in markdown]
-    return pa.Table.from_arrays([pa.array(urls, pa.string()), pa.array(texts, pa.string())], schema=text_schema())
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=text_schema())
 
 
 def page_table(pages: Sequence[Page]) -> Any:
@@ -154,12 +186,16 @@ def page_table(pages: Sequence[Page]) -> Any:
     ordered = sorted(pages, key=lambda page: page.url)
     schema = pa.schema([pa.field("url", pa.string(), nullable=False), pa.field("record", pa.binary(), nullable=False)])
     urls = pa.array([page.url for page in ordered], pa.string())
-    return pa.Table.from_arrays([urls, pa.array([orjson.dumps(page) for page in ordered], pa.binary())], schema=schema)
+    return pa.Table.from_arrays(
+        [urls, pa.array([orjson.dumps(replace(page, plain=PlainText())) for page in ordered], pa.binary())],
+        schema=schema,
+    )
 
 
 def to_page(record: bytes) -> Page:
     """A page from its record, without Markdown."""
     values = orjson.loads(record)
+    values.pop("plain", None)
     return Page(**(values | {name: tuple(values[name]) for name in ("chunk_ids", "translations", "versions")}))
 
 

@@ -76,7 +76,7 @@ class OpenSearchDraft:
         """Read the page records that the draft starts from."""
         base = self._plan.base
         if base is not None:
-            found = rows(self._connection, base.pages, base.info.id, leave_out=("markdown",))
+            found = rows(self._connection, base.pages, base.info.id, leave_out=("markdown", "plain"))
             self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in found}
             self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.chunk_ids)
 
@@ -106,7 +106,8 @@ class OpenSearchDraft:
             changed = [
                 chunk
                 for chunk in chunks
-                if chunk.id not in known or replace(known[chunk.id][1], position=chunk.position) != chunk
+                if chunk.id not in known
+                or replace(known[chunk.id][1], position=chunk.position, start=chunk.start, end=chunk.end) != chunk
             ]
             kept_vectors = await self._vectors([known[c.id][0] for c in changed if c.id in known])
             self._put.add(page.url)

@@ -7,7 +7,7 @@ from typing import Any
 OPEN = 2**31 - 1
 """`gen_to` of a row that is still valid."""
 
-VERSION = 3
+VERSION = 4
 """Increase it with every incompatible change below; the next run then rebuilds the index."""
 
 KEYWORDS = (
@@ -44,9 +44,6 @@ def chunk_index(dimension: int) -> dict[str, Any]:
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
                 "embedding": _vector(dimension),
                 "sections": {"type": "object", "enabled": False},
-                # stored only; text without an index has no length limit
-                "before": {"type": "text", "index": False},
-                "after": {"type": "text", "index": False},
                 "metadata": {
                     "dynamic": "strict",
                     "properties": {
@@ -82,7 +79,9 @@ def page_index(dimension: int = 0) -> dict[str, Any]:
                     },
                 },
                 "chunk_ids": {"type": "keyword", "index": False, "doc_values": False},
+                # text without an index has no limit of its length
                 "markdown": {"type": "text", "index": False},
+                "plain": {"type": "object", "enabled": False},
                 "record": {"type": "object", "enabled": False},
             },
         },

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from app.core.types import Chunk, Page, Section, Vector
+from app.core.types import Chunk, Page, PlainText, Section, Vector
 from app.index.opensearch.mapping import OPEN
 from app.text.analysis import analyse
 
@@ -39,9 +39,7 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
         "chunk": chunk.id,
         "content": chunk.text,
         "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
-        "sections": [{"offset": s.offset, "path": s.path, "anchor": s.anchor} for s in chunk.sections],
-        "before": chunk.before,
-        "after": chunk.after,
+        "sections": chunk.sections,
         "metadata": {
             "url": chunk.url,
             "title": chunk.title,
@@ -79,15 +77,26 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         text=source["content"],
         language=known["language"],
         title=known["title"],
-        sections=tuple(Section(s["offset"], tuple(s["path"]), s["anchor"]) for s in source.get("sections", ())),
+        sections=_sections(source.get("sections", ())),
         file=known["file"],
         published=known["published"],
         modified=known["modified"],
-        before=source.get("before", ""),
-        after=source.get("after", ""),
         translated_from=known["translated_from"],
         versions=tuple(known["versions"]),
     )
+
+
+def to_plain_text(source: Mapping[str, Any]) -> PlainText:
+    """The plain text in a page's row; an empty one in a row of an earlier release."""
+    values = source.get("plain")
+    if values is None:
+        return PlainText()
+    places = {id_: (start, end) for id_, (start, end) in values["places"].items()}
+    return PlainText(values["text"], tuple(values["borders"]), _sections(values["sections"]), places)
+
+
+def _sections(values: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
+    return tuple(Section(one["offset"], tuple(one["path"]), one["anchor"]) for one in values)
 
 
 def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
@@ -96,6 +105,7 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
         "metadata": {"url": page.url, "language": page.language, "gen_from": generation, "gen_to": OPEN},
         "chunk_ids": chunk_ids,
         "markdown": page.markdown,
+        "plain": page.plain,
         "record": page_record(page),
     }
     if summary is not None and any(summary):

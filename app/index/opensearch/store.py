@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.errors import IndexDamaged, IndexMismatch, NoIndex, SettingsError, StoreError
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, Query, Recipe
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
 from app.index.opensearch.catalog import Catalog, Published, State, pages_of
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import VERSION, chunk_index, page_index
 from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
-from app.index.opensearch.rows import alive, to_chunk, to_page
+from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import discard, rows
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 
@@ -101,15 +101,30 @@ class OpenSearchGeneration:
         buckets = answer["aggregations"]["tokens"]["buckets"]
         return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
 
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses."""
+        if not urls:
+            return {}
+        body = {
+            "size": len(urls),
+            "query": {"bool": {"filter": [{"terms": {"metadata.url": urls}}, *alive(self.info.id)]}},
+            "_source": ["metadata.url", "plain"],
+            "track_total_hits": False,
+        }
+        params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
+        answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
+        found = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
+        return {source["metadata"]["url"]: to_plain_text(source) for source in found}
+
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, self._published.pages, self.info.id, only=only)
+        found = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=("plain",))
         return next((to_page(source) for source in [source async for _, source in found]), None)
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown",))
+        found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in found])
 
 

@@ -42,6 +42,7 @@ class Cite:
     reads = ("question", "language", "hits", "events")
     uses = (
         "unsure", "referred", "refined", "refined_language", "keywords", "more_keywords", "choices", "evidence", "evidence_needed",
+        "passages",
     )  # fmt: skip
     writes = ("events",)
     optional = False
@@ -49,7 +50,7 @@ class Cite:
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events, with the sources before the last one."""
-        return {"events": self._cited(with_answer_language(turn, self.prompts.languages))}
+        return {"events": self._cited(_as_read(with_answer_language(turn, self.prompts.languages)))}
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
@@ -149,12 +150,21 @@ def quoted(text: str, pages: tuple[str, ...]) -> str:
     return rewriter.feed(text) + rewriter.rest()
 
 
+def _as_read(turn: Turn) -> Turn:
+    """The turn with what the model read in the place of the hits: citations have the numbers of passages."""
+    if not turn.passages:
+        return turn
+    return replace(turn, hits=tuple(replace(one.hits[0], chunk=one.chunk) for one in turn.passages))
+
+
 def _texts_shown(turn: Turn) -> Iterator[str]:
     """All texts of pages and attachments that the model was given."""
     for hit in turn.hits:
         chunk = hit.chunk
-        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.before, chunk.text, chunk.after)
+        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.text)
     yield from turn.request.attached
+    for passage in turn.passages:  # which has links without their addresses
+        yield from (hit.chunk.text for hit in passage.hits)
 
 
 def passages_of(turn: Turn) -> tuple[Source, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,20 +15,17 @@ from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
-from app.core.types import Hit
 from app.models.protocols import CallOptions, Model
 from app.pipeline.answer_check import WrongLanguage, check_language, whole_answer
 from app.pipeline.calls import recorded
 from app.pipeline.conversation import earlier, with_answer_language
 from app.pipeline.off_loop import off_loop
+from app.pipeline.reading import client_texts, numbered, read_passages, room_for_pages
 from app.pipeline.runner import Changes
 from app.text.answer_language import AnswerLanguage, profiles
 
 log = logging.getLogger("app.pipeline")
 
-CHARACTERS_PER_TOKEN = 3  # a low estimate for Czech, so that the passages fit
-LONGEST_QUESTION_TOKENS = 2000
-LONGEST_STYLE = 2000
 OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
 
 
@@ -41,7 +37,7 @@ class Synthesize:
     prompts: Prompts
     settings: Settings
     name = "synthesize"
-    reads = ("question", "language", "hits")
+    reads = ("question", "language", "hits", "generation")
     uses = (
         "unsure",
         "referred",
@@ -55,8 +51,9 @@ class Synthesize:
         "overview",
         "evidence",
         "evidence_needed",
+        "passages",
     )
-    writes = ("events",)
+    writes = ("passages", "events")
     optional = False
     helper_calls = 0
 
@@ -66,8 +63,12 @@ class Synthesize:
             profiles(self.prompts.languages)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The events; the model is called when they are read."""
-        return {"events": self._answer(with_answer_language(turn, self.prompts.languages))}
+        """The passages that the model reads, and the events; the model is called when they are read."""
+        turn = with_answer_language(turn, self.prompts.languages)
+        if self.model is None or turn.choices or not turn.hits:
+            return {"events": self._answer(turn)}
+        passages = await read_passages(turn, self.settings, self.prompts)
+        return {"passages": passages, "events": self._answer(replace(turn, passages=passages))}
 
     async def _answer(self, turn: Turn) -> Events:
         if turn.choices:
@@ -156,6 +157,8 @@ class Synthesize:
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
         if not turn.hits:
             return self._nothing(turn)
+        if turn.passages:  # their numbers are the ones that get links
+            turn = replace(turn, hits=tuple(passage.hits[0] for passage in turn.passages))
         read = partial(extract, turn, self.prompts.language(turn.language), failed=failed)
         texts = await off_loop(read, sum(len(hit.chunk.text) for hit in turn.hits))
         return [*texts, Done(extractive=True)]
@@ -171,8 +174,7 @@ class Synthesize:
             timeout=settings.llm_timeout,
         )
         history = earlier(turn.request.messages, self.prompts)
-        room = room_in(settings, settings.llm_max_tokens) - sum(len(m.content) for m in history)
-        system, question = self._system(turn, room), turn.refined or turn.question
+        system, question = self._system(turn), turn.refined or turn.question
         messages = [
             Message("system", "\n\n".join(part for part in (system, firmer) if part)),
             *history,
@@ -187,11 +189,10 @@ class Synthesize:
                 if not (empty and isinstance(event, Text)):  # drops leading blank lines
                     yield event
 
-    def _system(self, turn: Turn, room: int) -> str:
+    def _system(self, turn: Turn) -> str:
         """The system prompt: our rules and passages, then the attachments and style of the client, marked as such."""
-        attached = "\n\n".join(turn.request.attached)[: max(room // 2, 0)]
-        style = turn.request.style[:LONGEST_STYLE]
-        passages = numbered(turn.hits, room - len(attached) - len(style), turn.condensed)
+        attached, style = client_texts(turn, room_for_pages(turn, self.settings, self.prompts))
+        passages = numbered(turn.passages, turn.condensed)
         parts = [self.prompts.render(turn.language, "synthesize", passages=passages)]
         if attached:
             parts.append(self.prompts.render(turn.language, "attached", attached=attached))
@@ -206,35 +207,3 @@ def _logged(event: Event, turn: Turn) -> Event:
     if isinstance(event, Done) and event.language:
         log.info("answer language id=%s asked=%s %s", turn.request.id, turn.language, event.language)
     return event
-
-
-def room_in(settings: Settings, answer: int) -> int:
-    """How many characters of passages fit into the context window, beside a question and an answer of so many tokens."""
-    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
-
-
-def numbered(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> str:
-    """The passages with numbers, headings and neighbouring text, as many as fit into `room` characters.
-
-    A text of `condensed`, by the id of the chunk, replaces the text of the chunk.
-    """
-    return "\n\n".join(fitting(hits, room, condensed))
-
-
-def fitting(hits: Sequence[Hit], room: int, condensed: Mapping[str, str] | None = None) -> list[str]:
-    """The passages of `numbered` as a list."""
-    passages: list[str] = []
-    for number, hit in enumerate(hits, start=1):
-        title = " > ".join(dict.fromkeys(part for part in (hit.chunk.title, *hit.chunk.heading_path) if part))
-        short = (condensed or {}).get(hit.chunk.id, "")
-        passage = f"[{number}] {title}\n{short or with_neighbours(hit)}"
-        if len(passage) > room and passages:
-            break
-        passages.append(passage[: max(room, 1000)])
-        room -= len(passage) + 2
-    return passages
-
-
-def with_neighbours(hit: Hit) -> str:
-    """The text of the passage with the neighbouring text of its page."""
-    return "\n\n".join(part for part in (hit.chunk.before, hit.chunk.text, hit.chunk.after) if part)

@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text
-from app.core.types import Hit, Section
+from app.core.types import Hit, Passage, Section
 from app.pipeline.steps.cite import Cite, passages_of
 from tests.app.pipeline.turns import hit, text_of, turn
 
@@ -21,7 +21,7 @@ HITS = (
 
 
 async def say(
-    pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en", **asked: str
+    pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en", **asked: object
 ) -> list[Event]:
     async def events() -> Events:
         for piece in pieces:
@@ -194,15 +194,12 @@ async def test_an_answer_has_its_sources_also_where_it_says_no(language: str, te
 
 
 async def test_addresses_that_the_model_was_shown_stay() -> None:
-    """Also those of what stands next to a passage, of headings, and of attached material."""
-    chunk = replace(
-        hit(1).chunk,
-        before="Install: `curl https://get.known.cz/i.sh | sh`",
-        after="More at https://help.known.cz/.",
-        sections=(Section(0, ("See https://heading.known.cz",), ""),),
-    )
-    text = "Run `curl https://get.known.cz/i.sh`, see https://help.known.cz or https://heading.known.cz [1]"
-    assert body(await say([text], hits=(replace(hit(1), chunk=chunk),))) == text
+    """Also those of what a passage grew to, of links that it was shown without, and of headings."""
+    found = hit(1, "Ask [the help](https://help.known.cz/).")
+    text = "Install: `curl https://get.known.cz/i.sh | sh`\n\nAsk the help."
+    chunk = replace(found.chunk, text=text, sections=(Section(0, ("See https://heading.known.cz",), ""),))
+    said = "Run `curl https://get.known.cz/i.sh`, see https://help.known.cz or https://heading.known.cz [1]"
+    assert body(await say([said], hits=(found,), passages=(Passage(chunk, (found,)),))) == said
 
 
 OWN_LISTS = [

@@ -6,9 +6,10 @@ import pytest
 
 from app.core.errors import ModelError
 from app.core.prompts import load_prompts
+from app.core.types import Hit, Passage
 from app.models.openai import OpenAIModel
+from app.pipeline.reading import numbered
 from app.pipeline.steps.optional.condense import Condense, faithful, parse
-from app.pipeline.steps.synthesize import numbered
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -19,6 +20,10 @@ LONG = (
 )
 
 
+def alone(*hits: Hit) -> tuple[Passage, ...]:
+    return tuple(Passage(one.chunk, (one,)) for one in hits)
+
+
 PATIENT = SETTINGS.model_copy(update={"helper_timeout": 6.0})
 
 
@@ -27,7 +32,7 @@ def condense(model: OpenAIModel, **settings: object) -> Condense:
 
 
 async def test_short_passages_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:
-    assert await condense(model)(turn(hits=(hit(1),))) == {}
+    assert "condensed" not in await condense(model)(turn(hits=(hit(1),)))
     assert llm.calls == []
 
 
@@ -36,11 +41,20 @@ async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -
     llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n\n**[3]**: A project may have 128 GB.")
     hits = (hit(1, LONG), hit(2, LONG), hit(3, LONG))
     changes = await condense(model)(turn(hits=hits))
-    assert changes == {"condensed": {"c1": "A project may have 64 GB of memory."}}
-    shown = numbered(hits, 100_000, changes["condensed"])
-    assert "[1] Page 1\nA project may have 64 GB of memory.\n\n[2] Page 2\nA project" in shown
-    later = numbered((hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")), 100_000, changes["condensed"])
-    assert "[1] Page 4\nFour.\n\n[2] Page 5\nFive.\n\n[3] Page 1\nA project may have 64 GB of memory.\n\n[4]" in later
+    assert changes["condensed"] == {"c1": "A project may have 64 GB of memory."}
+    shown = numbered(alone(*hits), changes["condensed"])
+    assert (
+        "[1] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[2] docs.example.org > Page 2\nA project"
+        in shown
+    )
+    later = numbered(
+        alone(hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")),
+        changes["condensed"],
+    )
+    assert (
+        "[1] docs.example.org > Page 4\nFour.\n\n[2] docs.example.org > Page 5\nFive.\n\n[3] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[4]"
+        in later
+    )
 
 
 async def test_an_answer_without_numbers_is_an_error_of_ours(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -55,11 +69,11 @@ async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, 
     hits = (hit(1, "Short. " * 100), hit(2, LONG), hit(3, "Short. " * 100))
     assert set((await condense(model)(turn(hits=hits)))["condensed"]) == {"c2"}
     body = llm.calls[0]
-    assert "[1] Page 2" in body["messages"][0]["content"]
+    assert "[1] docs.example.org > Page 2" in body["messages"][0]["content"]
     assert "Short." not in body["messages"][0]["content"]
     assert "1800 characters" in body["messages"][0]["content"]
     assert body["max_tokens"] == 600
-    assert await condense(model, llm_context_window=4000)(turn(hits=hits)) == {}
+    assert "condensed" not in await condense(model, llm_context_window=4000)(turn(hits=hits))
 
 
 async def test_a_text_that_was_cut_off_is_not_used(llm: FakeLLM, model: OpenAIModel) -> None:

@@ -1,7 +1,5 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
-from dataclasses import replace
-
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
@@ -9,7 +7,7 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
 from app.models.openai import Endpoint, OpenAIModel
-from app.pipeline.steps.synthesize import Synthesize, numbered
+from app.pipeline.steps.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -43,7 +41,7 @@ async def test_the_model_gets_passages_history_and_the_refined_question(llm: Fak
     assert events[-1] == Done("stop")
     sent = llm.calls[0]
     assert [m["role"] for m in sent["messages"]] == ["system", "user", "assistant", "user"]
-    assert "[1] Page 1 > Memory\n## Memory\n\nEach notebook gets 4 GB." in sent["messages"][0]["content"]
+    assert "[1] docs.example.org > Page 1\n## Memory\n\nEach notebook gets 4 GB." in sent["messages"][0]["content"]
     assert sent["messages"][-1]["content"] == "How much memory?"
     assert (sent["temperature"], sent["max_tokens"], sent["stop"], sent["seed"]) == (
         0.7,
@@ -141,18 +139,15 @@ async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> Non
     assert llm.cancelled == 1
 
 
-def test_passages_are_cut_to_fit() -> None:
+async def test_passages_end_between_sentences_where_the_window_or_the_setting_is_full(llm: FakeLLM) -> None:
     """The first passage is always there, later ones only while there is room."""
-    hits = tuple(hit(n, "x" * 900) for n in range(1, 6))
-    text = numbered(hits, 2000)
-    assert "[2]" in text
-    assert "[3]" not in text
-    assert len(numbered((hit(1, "y" * 5000),), 1500)) == 1500
-
-
-def test_a_passage_stands_between_what_its_neighbours_say() -> None:
-    """The model reads on over a cut; a passage without neighbours is as it was."""
-    whole = hit(1, "The text.")
-    cut = replace(whole, chunk=replace(whole.chunk, before="…said before", after="said after…"))
-    assert numbered((whole,), 2000).endswith("\nThe text.")
-    assert numbered((cut,), 2000).endswith("\n…said before\n\nThe text.\n\nsaid after…")
+    hits = tuple(hit(n, f"Sentence number {n} is here. " * 20) for n in range(1, 6))
+    for settings in ({"passage_tokens": 500}, {"llm_context_window": 4000}, {"passage_tokens": 200}):
+        await answer(llm, turn(hits=hits), SETTINGS.model_copy(update=settings))
+        system = llm.calls[-1]["messages"][0]["content"]
+        assert "[1] docs.example.org > Page 1\nSentence" in system
+        assert ("[2] docs" in system) == (settings != {"passage_tokens": 200})
+        assert "[3] docs" not in system
+    long = hit(1, "Sentence number 1 is here. " * 99)
+    await answer(llm, turn(hits=(long,)), SETTINGS.model_copy(update={"passage_tokens": 200}))
+    assert "Sentence number 1 is here.\n\n…" in llm.calls[-1]["messages"][0]["content"]

@@ -10,12 +10,12 @@ from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
-from app.core.types import Hit
+from app.core.types import Passage
 from app.models.protocols import Model
 from app.pipeline.calls import call_helper
 from app.pipeline.conversation import standalone
+from app.pipeline.reading import CHARACTERS_PER_TOKEN, numbered, read_passages, room_in
 from app.pipeline.runner import Changes
-from app.pipeline.steps.synthesize import CHARACTERS_PER_TOKEN, numbered, room_in, with_neighbours
 from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
 
 TOKENS_A_SECOND = 100  # of a model: a longer text would exceed the time limit of helpers
@@ -36,9 +36,9 @@ class Condense:
     prompts: Prompts
     settings: Settings
     name = "condense"
-    reads = ("question", "language", "hits")
-    uses = ("referred", "refined", "refined_language")
-    writes = ("condensed",)
+    reads = ("question", "language", "hits", "generation")
+    uses = ("referred", "refined", "refined_language", "passages")
+    writes = ("passages", "condensed")
     optional = True
     helper_calls = 1
 
@@ -46,12 +46,11 @@ class Condense:
         """Shorter texts by the ids of their chunks; no changes if all passages are short."""
         tokens = min(int(self.settings.helper_timeout * TOKENS_A_SECOND), self.settings.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
-        hits = too_long(turn.hits, CONDENSE_OVER, most)
-        hits = whole(hits, room_in(self.settings, tokens))
-        if not hits:
-            return {}
-        passages = numbered(hits, sum(map(_length, hits)))
-        system = self.prompts.render(turn.language, "condense", passages=passages, most=str(most))
+        passages = await read_passages(turn, self.settings, self.prompts)
+        long = whole(too_long(passages, CONDENSE_OVER, most), room_in(self.settings, tokens))
+        if not long:
+            return {"passages": passages}
+        system = self.prompts.render(turn.language, "condense", passages=numbered(long), most=str(most))
         messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await call_helper(
             self.name,
@@ -66,41 +65,42 @@ class Condense:
                 f"The reply has no condensed passages: {answer.text[:200]!r}. The passages are used unchanged."
             )
         return {
+            "passages": passages,
             "condensed": {
-                hit.chunk.id: text
-                for number, hit in enumerate(hits, start=1)
-                if faithful(text := texts.get(number, ""), with_neighbours(hit))
-            }
+                passage.chunk.id: text
+                for number, passage in enumerate(long, start=1)
+                if faithful(text := texts.get(number, ""), passage.chunk.text)
+            },
         }
 
 
-def too_long(hits: Sequence[Hit], over: int, most: int) -> tuple[Hit, ...]:
-    """The fewest of the longest hits that must shrink to `most` characters together to leave `over` characters at most.
+def too_long(passages: Sequence[Passage], over: int, most: int) -> tuple[Passage, ...]:
+    """The fewest of the longest passages that must shrink to `most` characters together to leave `over` characters at most.
 
-    None if the hits aren't longer than that.
+    None if the passages aren't longer than that.
     """
-    left = sum(map(_length, hits))
-    chosen: list[Hit] = []
-    for hit in sorted(hits, key=_length, reverse=True) if left > over else ():
-        chosen.append(hit)
-        left -= _length(hit)
+    left = sum(map(_length, passages))
+    chosen: list[Passage] = []
+    for passage in sorted(passages, key=_length, reverse=True) if left > over else ():
+        chosen.append(passage)
+        left -= _length(passage)
         if left + most <= over:
             break
-    return tuple(hit for hit in hits if hit in chosen)
+    return tuple(passage for passage in passages if passage in chosen)
 
 
-def whole(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
-    """The hits that fit into `room` characters as a whole; the model can't condense a passage that is cut."""
+def whole(passages: Sequence[Passage], room: int) -> tuple[Passage, ...]:
+    """The passages that fit into `room` characters as a whole; the model can't condense one that is cut."""
     chosen = []
-    for hit in hits:
-        if _length(hit) <= room:
-            chosen.append(hit)
-            room -= _length(hit)
+    for passage in passages:
+        if _length(passage) <= room:
+            chosen.append(passage)
+            room -= _length(passage)
     return tuple(chosen)
 
 
-def _length(hit: Hit) -> int:
-    return len(numbered((hit,), 1_000_000)) + len("[10]\n")
+def _length(passage: Passage) -> int:
+    return len(numbered((passage,))) + len("[10]\n")
 
 
 def parse(answer: str, *, cut: bool = False) -> dict[int, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from app.core.errors import ModelError
 from app.core.language import Vocabulary
@@ -17,15 +18,17 @@ from app.core.types import Hit
 from app.models.protocols import Model
 from app.pipeline.calls import call_helper
 from app.pipeline.conversation import standalone
+from app.pipeline.reading import numbered
 from app.pipeline.replies import replied_numbers
 from app.pipeline.retry import retry_once
 from app.pipeline.runner import Changes
-from app.pipeline.steps.synthesize import fitting
+from app.text.growth import grown
 
 UNSURE = 0.30
 GOOD = 0.20
 FAIR = 0.10
 ENOUGH = 3
+LONGEST_HEAD = 300
 ROOM = 12_000  # characters of passages that the model is shown
 
 
@@ -56,8 +59,9 @@ class Helpful:
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
         """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
-        shown = fitting(turn.hits, ROOM)
-        system = self.prompts.render(turn.language, "helpful", passages="\n\n".join(shown))
+        lengths = accumulate(len(hit.chunk.text) + LONGEST_HEAD for hit in turn.hits)
+        hits = turn.hits[: max(1, sum(length <= ROOM for length in lengths))]
+        system = self.prompts.render(turn.language, "helpful", passages=numbered(grown(hits, {}, ROOM)))
         messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await call_helper(
             self.name,
@@ -65,8 +69,8 @@ class Helpful:
             turn,
             self.settings,
         )
-        named = tuple(turn.hits[number - 1] for number in parse(answer.text, len(shown), self.prompts.vocabulary))
-        return named + tuple(hit for hit in by_score(turn.hits) if hit in turn.hits[len(shown) :])
+        named = tuple(hits[number - 1] for number in parse(answer.text, len(hits), self.prompts.vocabulary))
+        return named + tuple(hit for hit in by_score(turn.hits) if hit not in hits)
 
 
 def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -147,8 +147,8 @@ async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, mo
 def counting(work: Callable[..., Any], counted: Counter[str]) -> Callable[..., Any]:
     """The same work, counted."""
 
-    def counts(*given: Any) -> Any:
+    def counts(*given: Any, **named: Any) -> Any:
         counted[work.__name__] += 1
-        return work(*given)
+        return work(*given, **named)
 
     return counts

@@ -131,6 +131,8 @@ class Page:
     summary: str = ""
     summary_of: str = ""
     versions: tuple[str, ...] = ()
+    fingerprint: str = ""
+    translation_set: str = ""
 
     @property
     def summary_text(self) -> str:
@@ -263,7 +265,8 @@ class Legs:
 class Hit:
     """A found chunk with its raw score in each leg (None: not found by it) and the fused score.
 
-    `boost` is the factor in the fused score that comes from the date and the address of the page.
+    `boost` is the factor in the fused score that comes from the date and the address of the page. `found_in` is the
+    language of another version of the page, if that has the scores: this chunk says the same in the reader's language.
     """
 
     chunk: Chunk
@@ -272,6 +275,7 @@ class Hit:
     fused: float = 0.0
     boost: float = 1.0
     rerank: float | None = None
+    found_in: str = ""
 
     @property
     def score(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -37,13 +38,10 @@ COLUMNS = (
 
 def known_translations(pages: Iterable[Page]) -> set[frozenset[str]]:
     """The groups of addresses that the index takes for translations of each other: all that this file knows of how."""
-    addresses = {page.url: page for page in pages}
-    group_of = {url: frozenset({url}) for url in addresses}
-    for page in addresses.values():
-        others = {url for code, url in page.alternates.items() if code != "x-default" and url in addresses}
-        whole = frozenset().union(group_of[page.url], *(group_of[url] for url in others))
-        group_of.update(dict.fromkeys(whole, whole))
-    return {group for group in group_of.values() if len(group) > 1}
+    groups: dict[str, set[str]] = defaultdict(set)
+    for page in pages:
+        groups[page.translation_set].add(page.url)
+    return {frozenset(group) for id_, group in groups.items() if id_}
 
 
 @dataclass(frozen=True, slots=True)

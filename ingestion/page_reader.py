@@ -140,7 +140,7 @@ class PageReader:
     async def _compared(
         self, prepared: Prepared, redirects: tuple[str, ...], entry: Entry, known: Page | None
     ) -> PageChange:
-        page = prepared.page
+        page = replace(prepared.page, translation_set=known.translation_set if known is not None else "")
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
             page = dated_as(page, known)

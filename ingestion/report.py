@@ -51,6 +51,39 @@ class PageReport:
         return self.outcome in READ or bool(self.same_as)
 
 
+@dataclass(frozen=True, slots=True)
+class TranslationPairs:
+    """Pairs of pages that are translations of each other: how they were found, how many, and the first of them.
+
+    `origin` is hreflang, address or content, `form` what tells the language in addresses, as "/{lang}/".
+    """
+
+    origin: str
+    form: str
+    pairs: int
+    sample: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What says so, for people."""
+        return f"{self.origin} {self.form}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationReport:
+    """How many translation sets the index has, how many pages are in them, and how they were found."""
+
+    sets: int = 0
+    pages: int = 0
+    pairs: tuple[TranslationPairs, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """A sentence; empty without any."""
+        pairs = ", ".join(f"{one.pairs} by {one.name}" for one in self.pairs)
+        return f"Pages in several languages: {self.sets} ({self.pages} addresses; pairs: {pairs})." if pairs else ""
+
+
 @dataclass
 class Report:
     """The result of a run; `published` is the live generation after it, `seconds` the total time.
@@ -70,6 +103,7 @@ class Report:
     refused: list[str] = field(default_factory=list)
     changed: bool = False
     dry_run: bool = False
+    translations: TranslationReport = TranslationReport()
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -125,6 +159,7 @@ class Report:
             f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts {embedded} in {self.embedding_calls} calls",
             self.state,
             *self._translated(),
+            *([self.translations.text] if self.translations.text else []),
             *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
         ]
         for title, pages in (
@@ -134,6 +169,8 @@ class Report:
         ):
             lines += _listed(title, [f"{p.url}: {p.reason}{_kept(p)}" for p in pages])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
+        for one in self.translations.pairs:
+            lines += [f"Translations by {one.name}, for example:", *(f"  {' = '.join(pair)}" for pair in one.sample)]
         lines += _listed("To know", self.warnings)
         return masked("\n".join(lines))
 
@@ -151,6 +188,7 @@ class Report:
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "summary_calls": self.summary_calls,
+            "translations": asdict(self.translations),
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],
         }

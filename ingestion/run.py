@@ -47,6 +47,7 @@ from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
 from ingestion.split.summaries import summaries_name
+from ingestion.translation_sets.assign import assign_translation_sets
 from ingestion.workers import Workers
 
 RETRY_INTERVAL = 5.0
@@ -264,6 +265,9 @@ class _Run:
         await self.processor.carry_over(self.baseline, self.report)
         if not force:
             await self._refuse_losses()
+        self.report.translations = await assign_translation_sets(
+            self.draft, self.baseline, self.processor.reader.settings
+        )
         await self._publish()
 
     async def _refuse_losses(self) -> None:

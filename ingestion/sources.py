@@ -47,9 +47,22 @@ def _language(text: str) -> str:
     return text
 
 
+def _translations(text: str) -> str:
+    if text not in ("auto", NO_TRANSLATIONS, "/{lang}/", ".{lang}", "{lang}.") and not re.fullmatch(
+        r"\?[\w.-]+=\{lang\}", text
+    ):
+        raise ValueError(
+            "is none of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
+            "?name={lang} (a parameter)"
+        )
+    return text
+
+
 def _one_or_more(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
+
+NO_TRANSLATIONS = "none"
 
 FOR_ALL = ("collection", "language", "languages")
 """Keys that a file may set once for all of its sources."""
@@ -80,6 +93,7 @@ class Source(BaseModel):
     language: Annotated[str, AfterValidator(_language)] = ""
     languages: Annotated[tuple[Annotated[str, AfterValidator(_language)], ...], BeforeValidator(_one_or_more)] = ()
     anchors: Literal["auto", "github", "mkdocs", "none"] = "auto"
+    translations: Annotated[str, AfterValidator(_translations)] = "auto"
     parallel: Annotated[int, Field(ge=1, le=64)] | None = None
     delay: Annotated[float, Field(ge=0)] | None = None
 
@@ -99,6 +113,7 @@ class Source(BaseModel):
         """The settings that a page's text depends on; when they change, the page is read again."""
         parts = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
         parts += (" ".join(self.languages),) if self.languages else ()
+        parts += (_TRANSLATIONS + self.translations,) if self.translations != "auto" else ()
         return "" if parts == _DEFAULTS else "\n".join(parts)
 
     @property
@@ -131,6 +146,13 @@ class Source(BaseModel):
         return ""
 
 
+def translations_of(reading: str) -> str:
+    """What a source with these settings says of its translations; empty if it says nothing."""
+    last = reading.rpartition("\n")[2]
+    return last.removeprefix(_TRANSLATIONS) if last.startswith(_TRANSLATIONS) else ""
+
+
+_TRANSLATIONS = "translations "
 _DEFAULTS = ("auto", "", "auto", "", "")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from app.citing.support import Place
-from app.citing.translations import Counterpart
 from app.core.turn import Link, Source, Turn
 from app.core.types import Hit
 
@@ -13,17 +12,15 @@ _UNCITED = "linked as all passages are, since the answer cites none; "
 _NO_ANCHOR = "; its anchor isn't known, so the link leads to its page"
 
 
-def cited_links(
-    turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], translations: Mapping[str, Counterpart], *, cited: bool
-) -> list[Link]:
+def cited_links(turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], *, cited: bool) -> list[Link]:
     """The links to the sources: one for each cited passage of a page, the one that its link was made of first."""
     links = []
     for source, places in found:
         for place in places:
             hit = turn.hits[place.passage - 1]
             reason = f"{'' if cited else _UNCITED}{place.reason}"
-            if translation := translations.get(hit.chunk.url):
-                reason += f"; {translation.reason(place.section)}"
+            if hit.found_in:
+                reason += f"; found by the translation of its page in {hit.found_in}"
             if source.section and "#" not in source.url:
                 reason += _NO_ANCHOR
             links.append(

@@ -149,6 +149,8 @@ class Page:
     summary_of: str = ""
     versions: tuple[str, ...] = ()
     plain: PlainText = field(default_factory=PlainText)
+    fingerprint: str = ""
+    translation_set: str = ""
 
     @property
     def summary_text(self) -> str:
@@ -281,7 +283,8 @@ class Legs:
 class Hit:
     """A found chunk with its raw score in each leg (None: not found by it) and the fused score.
 
-    `boost` is the factor in the fused score that comes from the date and the address of the page.
+    `boost` is the factor in the fused score that comes from the date and the address of the page. `found_in` is the
+    language of another version of the page, if that has the scores: this chunk says the same in the reader's language.
     """
 
     chunk: Chunk
@@ -290,6 +293,7 @@ class Hit:
     fused: float = 0.0
     boost: float = 1.0
     rerank: float | None = None
+    found_in: str = ""
 
     @property
     def score(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
@@ -10,6 +10,7 @@ from app.core.gate import busy
 from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
 from app.index.protocols import Draft, Generation, Store
 from app.index.recent import RecentTexts
+from app.index.translation_sets import TranslationSets
 
 
 class GuardedStore:
@@ -68,6 +69,16 @@ class GuardedGeneration:
         """The plain texts of the pages with these addresses."""
         with self._breaker.call(proves=False), busy():  # a text that is kept proves nothing
             return await self._recent.of(self._generation, urls)
+
+    async def translation_sets(self) -> TranslationSets:
+        """The pages that are translations of each other."""
+        with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
+            return await self._generation.translation_sets()
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages."""
+        with self._breaker.call(), busy():
+            return await self._generation.chunks_of(urls)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""

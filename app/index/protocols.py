@@ -6,11 +6,12 @@ never sees an incomplete one. Every method is async; failures are `StoreError`s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
 from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
+from app.index.translation_sets import TranslationSets
 
 
 class Generation(Protocol):
@@ -40,6 +41,14 @@ class Generation(Protocol):
         """
         ...
 
+    async def translation_sets(self) -> TranslationSets:
+        """The pages that are translations of each other. Read once per generation and cached."""
+        ...
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages, in the order of the page; pages without chunks are left out."""
+        ...
+
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens (of `app.text.analysis`); 0 for an unknown token."""
         ...
@@ -62,7 +71,7 @@ class Draft(Protocol):
         ...
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that the draft starts from, by address, without Markdown; empty for a rebuild."""
+        """The pages as the draft has them, by address, without Markdown: first those of the live generation, or none."""
         ...
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
@@ -84,7 +93,8 @@ class Draft(Protocol):
     async def touch(self, pages: Iterable[Page]) -> None:
         """Replace the records of these pages (etag, last_ok, status ...) without writing chunks.
 
-        `chunk_ids` and `markdown` of the given pages are ignored; the stored values are kept.
+        `chunk_ids` and `markdown` of the given pages are ignored; the stored values are kept. Another `translation_set` makes a
+        new generation, as `put` does.
         """
         ...
 

@@ -117,5 +117,6 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "url": hit.chunk.url,
         "language": hit.chunk.language,
         "title": hit.chunk.title,
+        "found_in": hit.found_in,
         **{name: None if score is None else round(score, 4) for name, score in scores.items()},
     }

@@ -11,6 +11,7 @@ from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
+from app.text.marks import fingerprint
 from app.text.titles import plain_title
 from ingestion.convert import Document, SourceText, convert
 from ingestion.convert.document import decode
@@ -76,6 +77,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         last_ok=now,
         versions=said_versions(url, read.version),
         reading=entry.site.reading,
+        fingerprint=fingerprint(read.markdown),
     )
     return Prepared(page, note=found.note)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +17,8 @@ class DryRunDraft:
 
     def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
         self._live = live
-        self._pages = pages
+        self._pages = dict(pages)
+        self._rebuilds = not pages
         self._chunks = frozenset(id_ for page in pages.values() for id_ in page.chunk_ids)
         self.changed = False
         """True when a real draft would become a generation."""
@@ -34,10 +36,10 @@ class DryRunDraft:
     @property
     def rebuilds(self) -> bool:
         """True when nothing could be shared with the live generation."""
-        return not self._pages
+        return self._rebuilds
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that it starts from."""
+        """The pages as a real draft would have them."""
         return dict(self._pages)
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
@@ -47,13 +49,18 @@ class DryRunDraft:
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:  # noqa: ARG002
         """Only remembers that something would change."""
         self.changed = True
+        self._pages[page.url] = replace(page, markdown="")
 
     async def remove(self, url: str) -> None:
         """Only remembers that something would change."""
-        self.changed |= url in self._pages
+        self.changed |= self._pages.pop(url, None) is not None
 
     async def touch(self, pages: Iterable[Page]) -> None:
-        """Nothing."""
+        """Only remembers whether a translation set would change."""
+        for page in pages:
+            if page.url in self._pages:
+                self.changed |= self._pages[page.url].translation_set != page.translation_set
+                self._pages[page.url] = page
 
     async def publish(self) -> GenerationInfo:
         """Never: nothing is there to be published."""

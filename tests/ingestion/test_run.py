@@ -30,11 +30,17 @@ class Index:
         self.embedder = FakeEmbedder()
         self.settings = Settings.load(None, chunk_size=600, embedding_batch=4, crawl_timeout=2)
 
-    async def run(self, *sites: str | Source, only: bool = False, **changes: object) -> Report:
+    async def run(self, *sites: str | Source, only: bool = False, force: bool = False, **changes: object) -> Report:
         settings = self.settings.model_copy(update=changes)
         async with Fetcher(settings, retry_wait=0.01) as fetcher:
             return await ingest(
-                sites, store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher, only=only
+                sites,
+                store=self.store,
+                embedder=self.embedder,
+                settings=settings,
+                fetcher=fetcher,
+                only=only,
+                force=force,
             )
 
     async def pages(self) -> dict[str, Page]:

@@ -92,8 +92,8 @@ class EmbeddedDraft:
         return self._start.base is None
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that the draft starts from, by address, without Markdown; empty for a rebuild."""
-        return dict(self._base_pages)
+        """The pages as the draft has them, by address, without Markdown."""
+        return dict(self._pages)
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
         """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
@@ -139,6 +139,7 @@ class EmbeddedDraft:
             if known is not None:
                 self._pages[page.url] = replace(page, markdown="", plain=PlainText(), chunk_ids=known.chunk_ids)
                 self._touched |= self._pages[page.url] != known
+                self._changed |= page.translation_set != known.translation_set
 
     async def publish(self) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""

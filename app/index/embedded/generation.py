@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from app.core.errors import IndexDamaged
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import Published
-from app.index.embedded.rows import condition, quoted, to_chunk, to_page, to_plain_text, unit
-from app.index.embedded.shared import Shared
+from app.index.embedded.rows import TRANSLATION_SET, condition, quoted, to_chunk, to_page, to_plain_text, unit
 from app.index.embedded.tables import ANY, Tables, lance_errors
 from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
+from app.index.shared import Shared
+from app.index.translation_sets import TranslationSets
 from app.text.analysis import analyse
 
 MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
@@ -35,6 +37,7 @@ class EmbeddedGeneration:
     clusters: Clusters = ANY
     with_plain_texts: bool = True
     _counts: Shared[Counter[str]] = field(default_factory=Shared)
+    _translation_sets: Shared[TranslationSets] = field(default_factory=Shared)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
@@ -58,6 +61,35 @@ class EmbeddedGeneration:
         found = {row["id"]: row["record"] for row in rows}
         with lance_errors("read the chunks that were found", IndexDamaged):
             return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+
+    async def translation_sets(self) -> TranslationSets:
+        """The pages that are translations of each other. The first call reads them all."""
+        return await self._translation_sets.get(self._read_translation_sets)
+
+    async def _read_translation_sets(self) -> TranslationSets:
+        with lance_errors("read the columns of its pages", IndexDamaged):
+            known = TRANSLATION_SET in (await self.records.schema()).names
+        rows = (
+            await self._rows(self.records, f"{TRANSLATION_SET} != ''", ["url", "language", TRANSLATION_SET])
+            if known
+            else []
+        )
+        return TranslationSets.read(
+            (row["url"], row["language"], row[TRANSLATION_SET]) for row in sorted(rows, key=itemgetter("url"))
+        )
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages, in order; pages without chunks are left out."""
+        within = f"url IN ({quoted(sorted(urls))})"
+        rows, records = await asyncio.gather(
+            self._rows(self.chunks, within, ["record"]), self._rows(self.records, within, ["record"])
+        )
+        with lance_errors("read the chunks of its pages", IndexDamaged):
+            chunks = {chunk.id: chunk for chunk in (to_chunk(row["record"]) for row in rows)}
+            pages = [to_page(row["record"]) for row in records]
+        return {
+            page.url: tuple(chunks[id_] for id_ in page.chunk_ids if id_ in chunks) for page in pages if page.chunk_ids
+        }
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens. The first call reads all chunks: 1 s for 10,000."""

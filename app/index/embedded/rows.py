@@ -16,6 +16,9 @@ from app.core.filters import Filters
 from app.core.types import Chunk, Page, PlainText, Section, Vector
 from app.text.analysis import analyse
 
+TRANSLATION_SET = "translation_set"
+"""The column with the translation set of a page; tables of earlier releases lack it and `language`."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
@@ -184,12 +187,23 @@ def page_table(pages: Sequence[Page]) -> Any:
     import pyarrow as pa
 
     ordered = sorted(pages, key=lambda page: page.url)
-    schema = pa.schema([pa.field("url", pa.string(), nullable=False), pa.field("record", pa.binary(), nullable=False)])
-    urls = pa.array([page.url for page in ordered], pa.string())
-    return pa.Table.from_arrays(
-        [urls, pa.array([orjson.dumps(replace(page, plain=PlainText())) for page in ordered], pa.binary())],
-        schema=schema,
+    names = ("url", "language", TRANSLATION_SET)
+    schema = pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in names),
+            pa.field("record", pa.binary(), nullable=False),
+        ]
     )
+    rows = [
+        {
+            "url": page.url,
+            "language": page.language,
+            TRANSLATION_SET: "" if page.same_as else page.translation_set,  # another page has the text
+            "record": orjson.dumps(replace(page, plain=PlainText())),
+        }
+        for page in ordered
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def to_page(record: bytes) -> Page:

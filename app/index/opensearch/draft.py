@@ -15,7 +15,17 @@ from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.lock import WriterLock
-from app.index.opensearch.rows import chunk_row, chunk_row_id, page_record, page_row, page_row_id, to_chunk, to_page
+from app.index.opensearch.mapping import TRANSLATION_SET
+from app.index.opensearch.rows import (
+    chunk_row,
+    chunk_row_id,
+    page_record,
+    page_row,
+    page_row_id,
+    set_of,
+    to_chunk,
+    to_page,
+)
 from app.index.opensearch.writing import Batch, count, delete_rows, discard, reopen_rows, rows
 
 log = logging.getLogger(__name__)
@@ -65,7 +75,9 @@ class OpenSearchDraft:
         self._batch = Batch(connection, lock)
         self._base: dict[str, tuple[str, Page]] = {}
         self._base_chunks: frozenset[str] = frozenset()
+        self._pages: dict[str, Page] = {}
         self._put: set[str] = set()
+        self._moved: set[str] = set()
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
         self._done = ""
@@ -78,6 +90,7 @@ class OpenSearchDraft:
         if base is not None:
             found = rows(self._connection, base.pages, base.info.id, leave_out=("markdown", "plain"))
             self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in found}
+            self._pages = {url: page for url, (_, page) in self._base.items()}
             self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.chunk_ids)
 
     @property
@@ -86,8 +99,8 @@ class OpenSearchDraft:
         return self._plan.base is None
 
     async def page_states(self) -> Mapping[str, Page]:
-        """The pages that the draft starts from, by address, without Markdown."""
-        return {url: page for url, (_, page) in self._base.items()}
+        """The pages as the draft has them, by address, without Markdown."""
+        return dict(self._pages)
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
         """The chunks that the draft doesn't have yet."""
@@ -124,6 +137,8 @@ class OpenSearchDraft:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
             record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
+            self._pages[page.url] = replace(page, markdown="", chunk_ids=tuple(c.id for c in chunks))
+            self._moved.discard(page.url)
 
     async def remove(self, url: str) -> None:
         """Remove the page and its chunks."""
@@ -132,6 +147,7 @@ class OpenSearchDraft:
             if url in self._put:
                 await self._revert(url)
             self._touched.pop(url, None)
+            self._pages.pop(url, None)
             if url in self._base and url not in self._removed:
                 await self._claim_id()
                 self._removed.add(url)
@@ -142,13 +158,21 @@ class OpenSearchDraft:
     async def touch(self, pages: Iterable[Page]) -> None:
         """Replace the records of these pages when the draft is published."""
         self._check_open()
-        self._touched |= {page.url: page for page in pages}
+        for page in pages:
+            known = self._pages.get(page.url)
+            if known is None:
+                continue
+            self._touched[page.url] = self._pages[page.url] = replace(page, markdown="", chunk_ids=known.chunk_ids)
+            if page.translation_set != known.translation_set:
+                self._moved.add(page.url)
+        if self._moved:
+            await self._claim_id()
 
     async def publish(self) -> GenerationInfo:
         """Make the draft live in one atomic step."""
         async with self._turn:
             self._check_open()
-            if not self._put and not self._removed:
+            if not (self._put or self._removed or self._moved):
                 return await self._keep_live()
             await self._write_touched()
             await self._batch.flush()
@@ -192,6 +216,9 @@ class OpenSearchDraft:
         if not self._id_claimed:
             await self._acquire_lock()
             await self._catalog.write(self._plan.state)
+            properties = {"metadata": {"properties": TRANSLATION_SET}}
+            path = f"/{self._plan.target.pages}/_mapping"
+            await self._connection.call("PUT", path, {"properties": properties}, timeout=60)
             self._id_claimed = True
 
     async def _acquire_lock(self) -> None:
@@ -266,7 +293,9 @@ class OpenSearchDraft:
         for url, page in self._touched.items():
             row_id = page_row_id(url, self._plan.id) if url in self._put else self._base.get(url, ("",))[0]
             if row_id and url not in self._removed:
-                await self._batch.update(self._plan.target.pages, row_id, {"record": page_record(page)})
+                # an index of an earlier release lacks the field until `_claim_id`
+                moved = {"metadata": {"translation_set": set_of(page)}} if url in self._moved else {}
+                await self._batch.update(self._plan.target.pages, row_id, {"record": page_record(page), **moved})
         await self._batch.flush()
 
     async def _keep_live(self) -> GenerationInfo:

@@ -31,6 +31,10 @@ FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "as
 """The analyzer for other clients of the index; this product searches `tokens`."""
 
 
+TRANSLATION_SET = {"translation_set": {"type": "keyword"}}
+"""A field of page records that indices of earlier releases lack until something is written to them."""
+
+
 def chunk_index(dimension: int) -> dict[str, Any]:
     """Settings and mapping of an index of chunks, compatible with LlamaIndex's OpensearchVectorStore."""
     return {
@@ -73,6 +77,7 @@ def page_index(dimension: int = 0) -> dict[str, Any]:
                     "properties": {
                         "url": {"type": "keyword"},
                         "language": {"type": "keyword"},
+                        **TRANSLATION_SET,
                         **({name: {"type": "keyword"} for name in ("collection", "versions")} if searched else {}),
                         "gen_from": {"type": "integer"},
                         "gen_to": {"type": "integer"},

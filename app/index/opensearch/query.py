@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,10 @@ ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,
 
 RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
 """Special characters of Lucene's regular expressions; opensearch-py has no function to escape them."""
+
+SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
+PAGES_AT_ONCE = 5000
+MOST_CHUNKS = 5000  # of the pages that are read for one question
 
 MAX_TERMS = 900
 """Limit of tokens in one search; the server accepts fewer than 1,024 clauses."""
@@ -78,6 +82,35 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
         )
         for hit in answer.get("hits", {}).get("hits", ())
         for fields in (hit["fields"],)
+    )
+
+
+def translations(generation: int, after: Sequence[str]) -> dict[str, Any]:
+    """A search for the pages in translation sets, by address, from `after` on."""
+    body = {
+        "size": PAGES_AT_ONCE,
+        "query": {"bool": {"filter": [*alive(generation), {"exists": {"field": "metadata.translation_set"}}]}},
+        "sort": [{"metadata.url": "asc"}],
+        "track_total_hits": False,
+        "stored_fields": "_none_",
+        "docvalue_fields": SET_FACTS,
+    }
+    return body | ({"search_after": after} if after else {})
+
+
+def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) -> bytes:
+    """The body of an `_msearch` for the chunks of these pages, and for the order of the chunks."""
+    found = {"bool": {"filter": [*alive(generation), {"terms": {"metadata.url": sorted(urls)}}]}}
+    return to_lines(
+        {"index": chunks, "preference": "docs-assistant"},
+        {
+            "size": MOST_CHUNKS,
+            "query": found,
+            "_source": {"excludes": ["embedding", "tokens"]},
+            "track_total_hits": False,
+        },
+        {"index": pages, "preference": "docs-assistant"},
+        {"size": len(urls), "query": found, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
     )
 
 

@@ -13,7 +13,7 @@ from app.text.analysis import analyse
 RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
-    "same_as", "reading", "translated_from", "summary", "summary_of",
+    "same_as", "reading", "translated_from", "summary", "summary_of", "fingerprint", "translation_set",
 )  # fmt: skip
 """Fields of a page that `touch` replaces, in addition to `alternates`, `translations` and `versions`."""
 
@@ -102,7 +102,13 @@ def _sections(values: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
 def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
     """The row of a page, valid from this generation; `summary` is the vector of its summary."""
     row: dict[str, Any] = {
-        "metadata": {"url": page.url, "language": page.language, "gen_from": generation, "gen_to": OPEN},
+        "metadata": {
+            "url": page.url,
+            "language": page.language,
+            "translation_set": set_of(page),
+            "gen_from": generation,
+            "gen_to": OPEN,
+        },
         "chunk_ids": chunk_ids,
         "markdown": page.markdown,
         "plain": page.plain,
@@ -112,6 +118,11 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
         row["summary_embedding"] = summary
         row["metadata"] |= {"collection": page.collection, "versions": page.versions}
     return row
+
+
+def set_of(page: Page) -> str | None:
+    """The translation set of a page that is searched; None for a page whose text another page has."""
+    return page.translation_set if page.translation_set and not page.same_as else None
 
 
 def page_record(page: Page) -> dict[str, Any]:

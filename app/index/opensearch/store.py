@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,22 @@ from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import VERSION, chunk_index, page_index
-from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
+from app.index.opensearch.query import (
+    ANSWER,
+    PAGES_AT_ONCE,
+    SET_FACTS,
+    best_of_pages,
+    candidates,
+    legs,
+    of_pages,
+    summary_hits,
+    translations,
+)
 from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import discard, rows
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
+from app.index.shared import Shared
+from app.index.translation_sets import TranslationSets
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -30,6 +42,7 @@ class OpenSearchGeneration:
     def __init__(self, connection: Connection, published: Published) -> None:
         self._connection = connection
         self._published = published
+        self._translation_sets: Shared[TranslationSets] = Shared()
 
     @property
     def info(self) -> GenerationInfo:
@@ -85,6 +98,36 @@ class OpenSearchGeneration:
         answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
         chunks = {hit["_source"]["chunk"]: to_chunk(hit["_source"]) for hit in answer.get("hits", {}).get("hits", ())}
         return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def translation_sets(self) -> TranslationSets:
+        """The pages that are translations of each other. The first call reads them all."""
+        return await self._translation_sets.get(self._read_translation_sets)
+
+    async def _read_translation_sets(self) -> TranslationSets:
+        found: list[tuple[str, str, str]] = []
+        params = {"filter_path": "hits.hits.fields,hits.hits.sort", "preference": "docs-assistant"}
+        after: Sequence[str] = ()
+        while True:
+            body = translations(self.info.id, after)
+            answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
+            hits = answer.get("hits", {}).get("hits", ())
+            found += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
+            if len(hits) < PAGES_AT_ONCE:
+                return TranslationSets.read(found)
+            after = hits[-1]["sort"]
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages, in order; pages without chunks are left out."""
+        lines = of_pages(self._published.chunks, self._published.pages, urls, self.info.id)
+        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
+        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
+        for response in answer["responses"]:
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], "the search for pages")
+        rows, pages = ([hit["_source"] for hit in r.get("hits", {}).get("hits", ())] for r in answer["responses"])
+        chunks = {row["chunk"]: to_chunk(row) for row in rows}
+        ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
+        return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""

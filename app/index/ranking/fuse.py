@@ -9,6 +9,7 @@ from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
 from app.index.protocols import Generation
 from app.index.ranking.boosts import factors
+from app.index.ranking.translations import Scored, merge_translations
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
 RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
@@ -28,14 +29,16 @@ class Ranked:
     cosine: float | None
     fused: float
     boost: float = 1.0
+    found_in: str = ""
 
 
 async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, ...]:
     """The hits that `fuse` chooses from the legs, with the texts of their chunks."""
-    ranked = fuse(legs, query)
+    scored = await merge_translations(generation, _scored(legs, query), query)
+    ranked = _chosen(scored, legs, query)
     chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
     return tuple(
-        Hit(chunk=chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost)
+        Hit(chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost, found_in=r.found_in)
         for r in ranked
         if r.id in chunks
     )
@@ -57,9 +60,12 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
 
     Equal scores are ordered by id.
     """
+    return _chosen(_scored(legs, query), legs, query)
+
+
+def _scored(legs: Legs, query: Query) -> Scored:
     lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
-    raw_lexical, raw_vector = _scores(lexical), _scores(vector)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
     other = query.of_another_language
     scores = {
@@ -70,19 +76,27 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
     boosts = factors(found, query)
     if boosts:
         scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
-    order = sorted(found.values(), key=lambda candidate: (-scores[candidate.id], candidate.id))
-    return tuple(
-        Ranked(
+    return Scored(found, scores, boosts)
+
+
+def _chosen(scored: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
+    raw_lexical, raw_vector = _scores(legs.lexical[: query.depth]), _scores(legs.vector[: query.depth])
+    order = sorted(scored.candidates.values(), key=lambda candidate: (-scored.scores[candidate.id], candidate.id))
+
+    def ranked(candidate: Candidate) -> Ranked:
+        found = scored.found_as.get(candidate.id, candidate)
+        return Ranked(
             id=candidate.id,
             url=candidate.url,
             language=candidate.language,
-            lexical=raw_lexical.get(candidate.id),
-            cosine=raw_vector.get(candidate.id),
-            fused=scores[candidate.id],
-            boost=boosts.get(candidate.id, 1.0),
+            lexical=raw_lexical.get(found.id),
+            cosine=raw_vector.get(found.id),
+            fused=scored.scores[candidate.id],
+            boost=scored.boosts.get(found.id, 1.0),
+            found_in="" if found is candidate else found.language,
         )
-        for candidate in _spread(_one_version(order, query), query)
-    )
+
+    return tuple(ranked(candidate) for candidate in _spread(_one_version(order, query), scored, query))
 
 
 def _best(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -147,12 +161,16 @@ def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate
     return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
 
 
-def _spread(order: Sequence[Candidate], query: Query) -> list[Candidate]:
+def _spread(order: Sequence[Candidate], scored: Scored, query: Query) -> list[Candidate]:
     kept: list[Candidate] = []
     of_page: dict[str, int] = {}
+    shown: dict[str, str] = {}  # the page of each translation set
     for candidate in order:
         if len(kept) >= query.limit:
             break
+        translations = scored.sets.get(candidate.url)
+        if translations and shown.setdefault(translations.id, candidate.url) != candidate.url:
+            continue
         if of_page.get(candidate.url, 0) < query.per_page:
             of_page[candidate.url] = of_page.get(candidate.url, 0) + 1
             kept.append(candidate)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,13 +17,11 @@ from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
 from app.citing.sections import asked_stems, best_section
 from app.citing.support import Place, places
-from app.citing.translations import Counterpart, counterparts
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit, Section
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.runner import Changes
-from app.text.titles import named
 
 SNIPPET = 300
 REFUSED = "offered: the model finds no answer in the passages"
@@ -54,29 +51,22 @@ class Cite:
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
-        # runs while the model prepares its first word
-        lookup = asyncio.create_task(counterparts(turn))
-        answer: _Answer | None = None
-        try:
-            async with aclosing(turn.events) as events:
-                async for event in events:
-                    if answer is None:
-                        answer = _Answer(turn, self.prompts, await lookup, self.images)
-                    for cited in answer.mapped(event):
-                        yield cited
-        finally:
-            lookup.cancel()
+        answer = _Answer(turn, self.prompts, self.images)
+        async with aclosing(turn.events) as events:
+            async for event in events:
+                for cited in answer.mapped(event):
+                    yield cited
 
 
 class _Answer:
     """Rewrites the events of one answer."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, translations: Mapping[str, Counterpart], images: str) -> None:
-        self._turn, self._language, self._others = turn, prompts.language(turn.language), translations
+    def __init__(self, turn: Turn, prompts: Prompts, images: str) -> None:
+        self._turn, self._language = turn, prompts.language(turn.language)
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
         headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
-        pages = tuple(_page_of(hit, translations) for hit in turn.hits)
+        pages = tuple(hit.chunk.url for hit in turn.hits)
         self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
         self._images = images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
@@ -109,7 +99,7 @@ class _Answer:
         elif isinstance(event, Done) and not self._turn.choices:
             found = self._sources(answer)
         if self._turn.citing:
-            self._turn.citing.links += cited_links(self._turn, found, self._others, cited=self._citations.any)
+            self._turn.citing.links += cited_links(self._turn, found, cited=self._citations.any)
         if found and self._turn.request.links:
             rest += source_list(tuple(source for source, _ in found), self._language)
         shown = [
@@ -121,18 +111,13 @@ class _Answer:
     def _sources(self, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""
         return [
-            (source_of(number, self._turn.hits[held[0].passage - 1], held[0].section, self._others), held)
+            (source_of(number, self._turn.hits[held[0].passage - 1], held[0].section), held)
             for number, held in places(self._turn, self._citations, answer)
         ]
 
     def _refuses(self, answer: str) -> bool:
         """Whether the model only says that the documentation has no answer; then no page is a source."""
         return is_refusal(answer, self._language, self._citations)
-
-
-def _page_of(hit: Hit, translations: Mapping[str, Counterpart]) -> str:
-    translation = translations.get(hit.chunk.url)
-    return translation.page.url if translation else hit.chunk.url
 
 
 @lru_cache(maxsize=1000)
@@ -171,30 +156,25 @@ def passages_of(turn: Turn) -> tuple[Source, ...]:
     """Each hit as a source, in the order of the ranking, with its section that has most words of the question."""
     wanted = asked_stems(turn)
     return tuple(
-        source_of(number, hit, best_section(hit.chunk, wanted), {}) for number, hit in enumerate(turn.hits, start=1)
+        source_of(number, hit, best_section(hit.chunk, wanted)) for number, hit in enumerate(turn.hits, start=1)
     )
 
 
-def source_of(number: int, hit: Hit, section: Section | None, translations: Mapping[str, Counterpart]) -> Source:
-    """The section of the hit as a source. `translations` are pages in the reader's language, by the found page's address."""
-    chunk, translation = hit.chunk, translations.get(hit.chunk.url)
+def source_of(number: int, hit: Hit, section: Section | None) -> Source:
+    """The section of the hit as a source."""
+    chunk = hit.chunk
     snippet = _shortened(chunk.text[section.offset if section else 0 :].strip())
-    title, url, language = page_title(chunk), chunk.link_to(section), chunk.language
-    if translation:
-        section = translation.section(section)
-        anchor = f"#{section.anchor}" if section and section.anchor else ""
-        title, url, language = translation.page.title, translation.page.url + anchor, translation.page.language
-        title = untagged(named(title, url))
+    title = page_title(chunk)
     name = untagged(section.path[-1]) if section and section.path else ""
     return Source(
         number=number,
         title=title,
-        url=url,
+        url=chunk.link_to(section),
         section="" if name == title else name,
-        language=language,
+        language=chunk.language,
         snippet=snippet,
         score=hit.score,
-        translated_from="" if translation else chunk.translated_from,
+        translated_from=chunk.translated_from,
     )
 
 

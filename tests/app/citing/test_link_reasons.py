@@ -7,10 +7,9 @@ from dataclasses import replace
 from app.citing.citations import Citations
 from app.citing.link_reasons import cited_links
 from app.citing.support import places
-from app.citing.translations import Counterpart
 from app.core.prompts import load_prompts
 from app.core.turn import CitingTrace, Done, Events, Link, Source, Text, Turn
-from app.core.types import Hit, Page, Section
+from app.core.types import Hit, Section
 from app.pipeline.steps.cite import Cite, source_of
 from tests.app.pipeline.turns import hit, turn
 
@@ -84,22 +83,9 @@ async def test_pages_that_are_only_offered_have_no_number() -> None:
     assert {one.reason for one in links} == {"offered: the model finds no answer in the passages"}
 
 
-def test_a_section_of_a_translation_names_what_it_stands_for() -> None:
-    """By its anchor, by its place among as many, or not for certain."""
-    page = Page("https://docs.example.org/cs", "docs", "Disky", "cs", "", "")
-    own = HEADED.chunk.sections
-    elsewhere = tuple(replace(section, anchor=f"cs-{section.anchor}") for section in own)
-    for theirs, said in (
-        (own, "the section of the same anchor"),
-        (elsewhere, "the section at the same place"),
-        (elsewhere[:1], "no section for certain"),
-    ):
-        asked, others = (
-            turn(QUESTION, language="cs", hits=(HEADED,)),
-            {HEADED.chunk.url: Counterpart(page, theirs, own)},
-        )
-        ((number, held),) = places(asked, Citations((page.url,)), "")
-        source = source_of(number, HEADED, held[0].section, others)
-        (link,) = cited_links(asked, [(source, held)], others, cited=False)
-        assert link.reason.endswith(f"its counterpart on the page in the question's language, {page.url}, is {said}")
-        assert link.url == page.url + {own: "#resize", elsewhere: "#cs-resize"}.get(theirs, "")
+def test_a_passage_that_a_translation_was_found_for_says_so() -> None:
+    hit = replace(HEADED, found_in="en")
+    asked = turn(QUESTION, language="cs", hits=(hit,))
+    ((number, held),) = places(asked, Citations((hit.chunk.url,)), "")
+    (link,) = cited_links(asked, [(source_of(number, hit, held[0].section), held)], cited=False)
+    assert link.reason.endswith("; found by the translation of its page in en")

@@ -10,6 +10,7 @@ import pytest
 from app.core.prompts import load_prompts
 from app.core.turn import Calls, Message, Request, Turn
 from app.core.types import Candidate, Legs, Page, Query
+from app.index.translation_sets import TranslationSets
 from app.models.openai import OpenAIModel
 from app.pipeline.conversation import referred
 from app.pipeline.steps.optional.associate import Associate
@@ -41,12 +42,15 @@ async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None
             questions.append(question)
             return [0.5 for _ in passages]
 
+    async def translation_sets() -> TranslationSets:
+        return TranslationSets()
+
     async def fetch(ids: list[str]) -> list:
         return [hit(1).chunk for _ in ids]
 
     found = replace(
         asked,
-        generation=SimpleNamespace(fetch=fetch),
+        generation=SimpleNamespace(fetch=fetch, translation_sets=translation_sets),
         legs=Legs((Candidate("c1", "https://x", "en", 1.0),)),
         search=Query(()),
     )

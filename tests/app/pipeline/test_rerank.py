@@ -15,6 +15,7 @@ from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, Sett
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.types import Boost, Candidate, Legs, Query
+from app.index.translation_sets import TranslationSets
 from app.models import open_reranker
 from app.models.openai import Endpoint
 from app.models.rerank import Reranker
@@ -78,6 +79,9 @@ class Chunks:
 
     def __init__(self, **languages: str) -> None:
         self.languages = languages
+
+    async def translation_sets(self) -> TranslationSets:
+        return TranslationSets()
 
     async def fetch(self, ids: list[str]) -> list:
         chunks = [hit(int(id_[1:]), f"Text {id_}.").chunk for id_ in ids]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import LexicalText, Query
+from app.index.opensearch import draft as draft_module
 from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, page, publish, put
 
 
@@ -129,3 +130,30 @@ class TestIndex:
             assert [c.score for c in near.vector] == pytest.approx([c.score for c in exact.vector], abs=1e-5)
             assert {c.id for c in near.vector} == {c.id for c in exact.vector}
             assert len(near.vector) == 80
+
+    async def test_an_index_of_an_earlier_release_gets_translation_sets(self, open_store, monkeypatch):
+        """Its pages lack the field, and its mapping refuses it until the next write."""
+        with monkeypatch.context() as earlier:
+            earlier.setattr("app.index.opensearch.mapping.TRANSLATION_SET", {})
+            earlier.setattr("app.index.opensearch.draft.TRANSLATION_SET", {})
+            made = draft_module.page_row
+
+            def row(*given) -> dict:
+                values = made(*given)
+                del values["metadata"]["translation_set"]
+                return values
+
+            earlier.setattr("app.index.opensearch.draft.page_row", row)
+            await publish(open_store(), "one", "two")
+        store = open_store()
+        assert not (await (await store.live()).translation_sets()).of
+        async with await store.draft(RECIPE) as draft:
+            states = (await draft.page_states()).values()
+            await draft.touch([replace(each, etag="2") for each in states])
+            await draft.publish()
+        async with await store.draft(RECIPE) as draft:
+            states = (await draft.page_states()).values()
+            languages = zip(("cs", "en"), states, strict=True)
+            await draft.touch([replace(each, language=code, translation_set="s") for code, each in languages])
+            await draft.publish()
+        assert {each.translation_set for each in await (await store.live()).pages()} == {"s"}

@@ -1,0 +1,111 @@
+"""What a text says in any language: its code, numbers, identifiers, anchors, pictures, and the shape of its blocks.
+
+Two versions of a page share these marks whatever languages they are in, so they prove that one is a translation of the
+other. They also tell which of its sections is the translation of a given one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from app.text.fences import blocks
+
+FORM = "1 "
+"""What fingerprints begin with; raise the number when the marks of a text change."""
+
+KEPT = 160
+"""Marks kept of a text: of longer ones those with the smallest hashes, which are the same ones in each language."""
+
+FEWEST_HEADINGS = 4  # whose levels say something: most short pages have the same ones
+
+SHORTEST_NAME = 3
+
+LONGEST = 200  # characters of a mark; longer lines of code are compared by their beginnings
+
+_RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*|[^\W_]*_[\w.]*")
+_TELLING = re.compile(r"\d|_|[^\W\d_][A-Z]|@")  # of a run that is no word of a language: digits, inner capitals
+_SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_HEADING = re.compile(r"(?m)^ {0,3}(#{1,6})[ \t]")
+_ANCHOR = re.compile(r"\{#([^{}\s]++)[^{}\n]*+\}[ \t]*+$", re.MULTILINE)
+_TARGET = re.compile(r"\]\(<?([^\s()<>]+)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
+_DECIMAL = re.compile(r"(?<=\d),(?=\d)")
+
+
+def marks(markdown: str) -> frozenset[str]:
+    """All marks of the text."""
+    return frozenset(mark[:LONGEST] for mark in _marks(markdown))
+
+
+def _marks(markdown: str) -> Iterator[str]:
+    levels = ""
+    for code, piece in blocks(markdown):
+        if code:
+            lines = [" ".join(line.split()) for line in piece.splitlines()[1:-1]]
+            yield from (f"code {line}" for line in lines if len(line) > 2)
+            yield from _runs(piece)
+        else:
+            levels += "".join(str(len(found[1])) for found in _HEADING.finditer(piece))
+            yield from _of_prose(piece)
+    if len(levels) >= FEWEST_HEADINGS:
+        yield f"headings {levels}"
+
+
+def _of_prose(text: str) -> Iterator[str]:
+    yield from (f"anchor {found}" for found in _ANCHOR.findall(text))
+    yield from (f"code {' '.join(found.split())}" for found in _SPAN.findall(text))
+    for target in _TARGET.findall(text):
+        yield f"link {target.rstrip('/').rpartition('/')[2]}"
+    yield from _runs(_TARGET.sub("](", text))
+    yield from _shapes(text)
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Numbers and identifiers: runs without spaces that aren't words of a language."""
+    for run in _RUN.findall(_DECIMAL.sub(".", text)):
+        if _TELLING.search(run):
+            yield run.casefold()
+
+
+def names(text: str) -> frozenset[str]:
+    """The numbers and identifiers in the text that are long enough to mean one thing."""
+    return frozenset(run for run in _runs(text) if len(run) >= SHORTEST_NAME)
+
+
+def _shapes(text: str) -> Iterator[str]:
+    """Lists and tables, by their size."""
+    items = rows = 0
+    for line in (*text.splitlines(), "#"):
+        stripped = line.strip()
+        if stripped.startswith("|"):
+            rows += 1
+        elif _ITEM.match(line):
+            items += 1
+        elif stripped and not line.startswith((" ", "\t")):
+            if rows > 2:
+                yield f"rows {rows}"
+            if items > 1:
+                yield f"items {items}"
+            rows = items = 0
+
+
+def fingerprint(markdown: str) -> str:
+    """The marks of a text in a short form, to be stored and compared with others. It begins with `FORM`."""
+    hashes = sorted({_hash(mark) for mark in marks(markdown)})[:KEPT]
+    return FORM + base64.b64encode(np.array(hashes, dtype="<u4").tobytes()).decode()
+
+
+def hashed(fingerprint: str) -> frozenset[int]:
+    """The marks of a fingerprint as numbers."""
+    return frozenset(np.frombuffer(base64.b64decode(fingerprint.removeprefix(FORM)), dtype="<u4").tolist())
+
+
+@lru_cache(maxsize=20_000)
+def _hash(mark: str) -> int:
+    return int.from_bytes(hashlib.blake2b(mark.encode("utf-8", "replace"), digest_size=4).digest(), "little")

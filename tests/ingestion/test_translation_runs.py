@@ -1,0 +1,103 @@
+"""The translation sets that the index has follow what a site adds, moves and removes, run by run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.types import Page
+from ingestion.report_page import html
+from ingestion.sources import Source
+from tests.ingestion.local_site import LocalSite
+from tests.ingestion.test_run import Index
+from tests.ingestion.test_translation_sets import text
+
+TYPE = "text/markdown; charset=utf-8"
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    made = Index(tmp_path / "data")
+    yield made
+    await made.store.close()
+
+
+def put(site: LocalSite, *paths: str) -> str:
+    """Serve these pages, each about the topic that its address ends with, and list them."""
+    for path in paths:
+        language = "cs" if "/cs/" in path else "en"
+        prose = {
+            "en": "This is the page that shows what you have to know about it and how it works. ",
+            "cs": "Na této stránce se dozvíte, co o tom potřebujete vědět a jak to celé funguje. ",
+        }
+        site.put(path, text(int(path[-1]), language) + "\n\n" + prose[language] * 4, TYPE)
+    return site.sitemap(*paths)
+
+
+async def sets(index: Index) -> dict[str, str]:
+    """The id of each page's set, without the host."""
+    return {
+        path: "/" + page.translation_set.split("/", 3)[-1]
+        for path, page in (await index.pages()).items()
+        if page.translation_set
+    }
+
+
+async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Index) -> None:
+    """Without another embedding of what didn't change, and without a generation where nothing did."""
+    report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2"))
+    assert await sets(index) == {"/en/disk-1": "/en/disk-1", "/cs/disk-1": "/en/disk-1"}
+    live = (await index.store.live()).info.id
+    embedded = len(index.embedder.texts)
+    assert not (await index.run(site.url + "/sitemap.xml")).changed
+    assert (await index.store.live()).info.id == live
+    assert len(index.embedder.texts) == embedded
+    report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2", "/cs/disk-2"))
+    assert len(index.embedder.texts) - embedded == report.embedded_texts < 5
+    assert (await sets(index))["/en/disk-2"] == "/en/disk-2"  # a page that itself didn't change
+    await index.run(put(site, "/en/volume-1", "/cs/svazek-1", "/en/disk-2", "/cs/disk-2"), force=True)
+    assert await sets(index) == {
+        "/en/volume-1": "/en/volume-1",
+        "/cs/svazek-1": "/en/volume-1",
+        "/en/disk-2": "/en/disk-2",
+        "/cs/disk-2": "/en/disk-2",
+    }
+    await index.run(put(site, "/en/volume-1", "/cs/svazek-1", "/cs/disk-2"), force=True)
+    assert await sets(index) == {"/en/volume-1": "/en/volume-1", "/cs/svazek-1": "/en/volume-1"}
+
+
+async def test_a_source_may_deny_translations(site: LocalSite, index: Index) -> None:
+    """And what it says holds for pages that a later run doesn't read."""
+    url = put(site, "/en/disk-1", "/cs/disk-1")
+    await index.run(url)
+    await index.run(Source(url=url, translations="none"))
+    assert await sets(index) == {}
+    await index.run(Source(url=url, translations="/{lang}/"))
+    assert len(await sets(index)) == 2
+
+
+async def test_the_report_counts_pairs_by_what_says_so(site: LocalSite, index: Index) -> None:
+    report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2"))
+    assert "Pages in several languages: 1 (2 addresses; pairs: 1 by address /{lang}/)." in report.text
+    assert f"Translations by address /{{lang}}/, for example:\n  {site.url}/" in report.text
+    (pairs,) = json.loads(report.to_json())["translations"]["pairs"]
+    assert (pairs["origin"], pairs["form"], pairs["pairs"]) == ("address", "/{lang}/", 1)
+    assert sorted(pairs["sample"][0]) == [f"{site.url}/cs/disk-1", f"{site.url}/en/disk-1"]
+    assert "address /{lang}/" in html(report)
+
+
+async def test_an_index_of_an_earlier_release_gets_its_sets_from_its_texts(site: LocalSite, index: Index) -> None:
+    """Though the site answers that nothing changed."""
+    url = put(site, "/en/disk-1", "/cs/disk-1")
+    await index.run(url)
+    async with await index.store.draft((await index.store.live()).info.recipe) as draft:
+        states: dict[str, Page] = dict(await draft.page_states())
+        await draft.touch([replace(page, fingerprint="", translation_set="") for page in states.values()])
+        await draft.publish()
+    assert await sets(index) == {}
+    report = await index.run(url)
+    assert (len(await sets(index)), report.embedded_texts, report.changed) == (2, 0, True)

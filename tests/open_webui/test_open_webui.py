@@ -100,7 +100,7 @@ def sources_are_listed(chat: Chat, assistant: Program) -> None:
 def test_a_czech_question(chat: Chat, llm: FakeLLM):
     """The status line is in its language."""
     llm.reply = saying(Reply("Zadejte příkazu adresu mapy webu [1]."))
-    chat.ask("Jak zaindexuji jiný web?")
+    chat.ask("Jak zaindexovat jiný web?")
     assert chat.shows("Prohledávám dokumentaci…")
     assert "Zadejte" in chat.finished()
     chat.picture("answer")

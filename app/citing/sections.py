@@ -12,7 +12,7 @@ from app.text.analysis import fold
 from app.text.language import without_stopwords
 
 STEM = 5  # letters; endings usually begin after them
-FEWEST_STEMS = FEWEST_WORDS = 2  # single words are often headings
+FEWEST_WORDS = 2  # single words are often headings
 _WORD = re.compile(r"[^\W_]+")
 _STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
 
@@ -33,9 +33,13 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
     """The section with most of the wanted stems in heading and text; the first one on a tie."""
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
-    stems_wanted = set(wanted)
-    found = [len(stems(f"{heading} {text}") & stems_wanted) for heading, text in section_texts(chunk)]
+    found = _matches(section_texts(chunk), set(wanted))
     return chunk.sections[found.index(max(found))]
+
+
+def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[int]:
+    """How many of the wanted stems each section has in heading and text."""
+    return [len(stems(f"{heading} {text}") & wanted) for heading, text in texts]
 
 
 def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:
@@ -50,7 +54,7 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     if not chunk.sections:
         return "the passage lies in no section"
     asked, parts = set(wanted), list(section_texts(chunk))
-    found = [len(stems(f"{heading} {text}") & asked) for heading, text in parts]
+    found = _matches(parts, asked)
     best = max(found)
     heading, text = parts[found.index(best)]
     places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
@@ -86,9 +90,10 @@ def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tupl
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
         if len(asked) >= FEWEST_WORDS and any(_words(heading) == asked for heading in headings):
             return 0
+        if len(wanted) < FEWEST_WORDS:
+            return 2
         near = [heading for heading in headings if stems(heading) >= wanted]  # few match, and the next check takes time
-        repeats = any(stems(without_stopwords(heading, language)) == wanted for heading in near)
-        return 1 if repeats and len(wanted) >= FEWEST_STEMS else 2
+        return 1 if any(stems(without_stopwords(heading, language)) == wanted for heading in near) else 2
 
     return tuple(sorted(hits, key=place))
 

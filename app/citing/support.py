@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.citing.citations import BRACKET, Citations, inner
-from app.citing.sections import asked_stems, best_section, section_reason, section_texts, stems
+from app.citing.sections import asked_stems, best_section, section_texts, stems
 from app.core.turn import Turn
 from app.core.types import Section
 from app.text.analysis import fold
 
 LONGEST = 500  # characters of a statement
 FEWEST_WORDS = 3  # fewer before a citation: what it proves comes behind it
-SHOWN = 6  # words of a reason
 EXACT = 2.0  # times the weight of a word: numbers and commands are copied, words are not
 _EXACT = re.compile(
     r"\d{1,20}+(?:[.,:]\d{1,20}+){0,6}+|--?[a-z][\w-]{2,60}+|[^\W_]{1,40}+(?:[_./-][^\W_]{1,40}+){1,8}+"
@@ -29,11 +28,13 @@ _GAP = re.compile(r"[\s,;.)(]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The section that a source leads to, and why."""
+    """The section that a source leads to, and the words of the statements that it holds; none if it was chosen by the
+    question.
+    """
 
     passage: int
     section: Section | None
-    reason: str
+    words: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -47,7 +48,8 @@ class _Votes:
 def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, list[Place]]]:
     """For each listed page its number and a place in each of its cited passages, the one with most statements first."""
     said = list(statements(answer, citations)) or [(answer[:LONGEST], range(1, len(citations.pages) + 1))]
-    return [(number, _of_page(turn, passages, said)) for number, passages in citations.listed()]
+    wanted = asked_stems(turn)
+    return [(number, _of_page(turn, passages, said, wanted)) for number, passages in citations.listed()]
 
 
 def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequence[int]]]:
@@ -67,7 +69,9 @@ def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequenc
         yield statement, passages
 
 
-def _of_page(turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequence[int]]]) -> list[Place]:
+def _of_page(
+    turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequence[int]]], wanted: set[str]
+) -> list[Place]:
     chunks = {passage: turn.hits[passage - 1].chunk for passage in passages}
     options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
     votes: dict[tuple[int, int], _Votes] = {}
@@ -82,21 +86,15 @@ def _of_page(turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequ
                 vote.words |= dict.fromkeys(words)
     counts = Counter({place: vote.count for place, vote in votes.items()})
     ranked = [place for place, _ in counts.most_common()]
-    made = {
-        passage: _place(turn, passage, next((i for p, i in ranked if p == passage), None), votes)
-        for passage in passages
-    }
+    made: dict[int, Place] = {}
+    for passage, chunk in chunks.items():
+        index = next((i for p, i in ranked if p == passage), None)
+        if index is None or len(chunk.sections) < 2:
+            made[passage] = Place(passage, best_section(chunk, wanted))
+        else:
+            made[passage] = Place(passage, chunk.sections[index], tuple(votes[passage, index].words))
     first = [passage for passage, _ in ranked]
     return [made[passage] for passage in dict.fromkeys([*first, *passages])]
-
-
-def _place(turn: Turn, passage: int, index: int | None, votes: Mapping[tuple[int, int], _Votes]) -> Place:
-    chunk = turn.hits[passage - 1].chunk
-    if index is None or len(chunk.sections) < 2:
-        wanted = asked_stems(turn)
-        return Place(passage, best_section(chunk, wanted), section_reason(chunk, wanted))
-    words = ", ".join(list(votes[passage, index].words)[:SHOWN])
-    return Place(passage, chunk.sections[index], f"the passage's section that holds what is cited; words: {words}")
 
 
 def _best(statement: str, texts: Sequence[str]) -> tuple[int, list[str]] | None:

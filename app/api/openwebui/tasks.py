@@ -22,6 +22,7 @@ from app.core.errors import ModelError
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
 from app.models.protocols import CallOptions, Model
+from app.pipeline.reading import CHARACTERS_PER_TOKEN
 from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")
@@ -29,7 +30,6 @@ log = logging.getLogger("app.api")
 MAX_TOKENS = 300
 MAX_CHARS = 200
 MAX_ITEMS = 5
-CHARACTERS_PER_TOKEN = 3
 HEADER = "x-owui-task"
 # by Open WebUI's name of the task: the only key of the JSON reply
 BY_NAME: Mapping[str, str] = MappingProxyType(

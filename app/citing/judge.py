@@ -186,9 +186,8 @@ class Judge:
             yield Edit(span.start, span.start, "\\")
 
     def _span(self, text: str, span: Span) -> Iterator[Edit]:
-        for found in _LINE_END.finditer(
-            text, span.start, span.end
-        ):  # other clients can see the beginning of a block in it
+        # other clients can see the beginning of a block behind a line end
+        for found in _LINE_END.finditer(text, span.start, span.end):
             yield Edit(found.start(), found.end(), " ")
         yield from self.in_code(text, span.start, span.end)
 
@@ -240,10 +239,9 @@ class Judge:
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:
+            # behind another sign, some clients only find the address within this one
             if at and not text[at - 1].isspace() and SCHEME.search(address, len(scheme[0])):
-                return Edit(
-                    at, at, " "
-                ), stop  # behind another sign, some clients only find the address within this one
+                return Edit(at, at, " "), stop
             # some clients' links end at a blank, and include a sign that would begin code or an escape
             swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
             return (Edit(stop, stop, " ") if swallows else None), stop

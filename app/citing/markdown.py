@@ -15,9 +15,8 @@ from app.citing.parser import Span, parser_with_spans
 
 _MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # signs that no block marker has
 _CLOSING = re.compile(r"[ \t>]*([`~]{3,})[ \t]*")
-_BEGINS = re.compile(
-    r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}"
-)  # what other clients don't read as a table
+# what other clients don't read as a table
+_BEGINS = re.compile(r"#{1,6}(?!\S)|[-+*](?!\S)|\d{1,9}[.)](?!\S)|>|`{3}|~{3}")
 _PROBE = "x"
 
 
@@ -93,10 +92,8 @@ class _Placed:
             elif token.type == "inline" and token.content and token.map:
                 self._inline(token, cell=cell)
             elif token.type == "table_open" and token.map:
-                rule = token.map[0] + 1
-                found.odd = (
-                    found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]
-                )  # or the line of a heading
+                rule = token.map[0] + 1  # without a bar, it may be the line of a heading
+                found.odd = found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]
             cell = token.type in {"th_open", "td_open"}
         self._covered += found.code
         for gap in self._gaps():

@@ -218,9 +218,8 @@ class Placement:
     def _merged(self, run: re.Match[str]) -> str:
         parts, at = list[str](), run.start()
         behind = _BEHIND.match(self._held, run.end())
-        seen = (
-            self._last if behind and _AFTER_STOP.search(self._line) else set[str]()
-        )  # it repeats the one before the stop
+        # behind a stop, it repeats the one before that
+        seen = self._last if behind and _AFTER_STOP.search(self._line) else set[str]()
         found: set[str] = set()
         for one in BRACKET.finditer(self._held, run.start(), run.end()):
             between, at = self._held[at : one.start()], one.end()

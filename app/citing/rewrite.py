@@ -211,11 +211,8 @@ class Rewriter:
             self._said = self._said if self._indent else ""
             return closing
         if line.strip(" \t\n") and not line.startswith(" " * self._item):
-            self._where, self._blank, self._apart = (
-                "start",
-                True,
-                True,
-            )  # the list item ends here, and its fence too
+            # the list item ends here, and its fence too
+            self._where, self._blank, self._apart = "start", True, True
             return self._take(0, f"{self._indent}{self._fence}\n")
         self._opened = True
         return self._take(end, self._code(line))

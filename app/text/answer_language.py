@@ -68,9 +68,8 @@ class AnswerLanguage:
         self._own, self._foreign = own - others, others - own
         self._letters = languages[code].letters
         self._code = code
-        self._statistics = (
-            profiles(languages) if has_profile(code) else None
-        )  # without its own profile, others would match its texts
+        # without its own profile, others would match its texts
+        self._statistics = profiles(languages) if has_profile(code) else None
 
     def early(self, text: str) -> Verdict:
         """The verdict on the beginning of an answer; "unsure" as long as more text could change it."""

@@ -112,9 +112,8 @@ class _Run:
 
 async def _grid(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     _check_options(options, settings)
-    options.parallel = options.parallel or (
-        1 if options.answers else 4
-    )  # with one answer at a time, milliseconds are those of an answer
+    # with one answer at a time, milliseconds are those of an answer
+    options.parallel = options.parallel or (1 if options.answers else 4)
     model, known = model_from_files(options, settings, load_cases(options.file))
     known = half(known, options.half) if options.half else known
     everything = (*known, *(load_unanswerable(options.unanswerable) if options.unanswerable else ()))

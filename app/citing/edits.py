@@ -35,7 +35,8 @@ def applied(text: str, edits: list[Edit]) -> str:
 
 def with_marks(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
     """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block, or
-    if a marker of a list would stand alone."""
+    if a marker of a list would stand alone.
+    """
     kept: list[Edit] = []
     for edit in sorted(set(edits), reverse=True):
         bares = not edit.text and edit.start in reading.line_starts

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from httpx import TimeoutException, TransportError
 
-from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.plugins import made
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
 from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
-
-
-def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
-    """An instance of the class at `module:Class`. Raises `SettingsError` that names the setting."""
-    module, _, name = path.partition(":")
-    try:
-        return getattr(import_module(module), name)(**arguments)
-    except ImportError as error:
-        raise SettingsError(f"{setting}={path}: {error}. Install the package that has it.") from error
-    except AttributeError as error:
-        raise SettingsError(f"{setting}={path}: write it as module:Class ({error}).") from error
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
 def _error_from(name: str, error: Exception) -> ModelError:
@@ -41,6 +28,20 @@ def _error_from(name: str, error: Exception) -> ModelError:
     if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
         return ModelTimeout(message)
     return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
+
+
+def open_llm(path: str, arguments: Mapping[str, Any]) -> LlamaIndexModel:
+    """The LLM class at `module:Class`. Raises `SettingsError`."""
+    from llama_index.core.base.llms.base import BaseLLM
+
+    return LlamaIndexModel(made(path, BaseLLM, arguments, "DOCS_LLM_CLASS"))
+
+
+def open_embedding(path: str, arguments: Mapping[str, Any]) -> LlamaIndexEmbedder:
+    """The embedding class at `module:Class`. Raises `SettingsError`."""
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    return LlamaIndexEmbedder(made(path, BaseEmbedding, arguments, "DOCS_EMBEDDING_CLASS"))
 
 
 class LlamaIndexModel:

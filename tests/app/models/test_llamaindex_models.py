@@ -111,8 +111,9 @@ async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_name
     ("path", "says"),
     [
         ("no.such:Class", "Install the package"),
-        ("json:Nothing", "module:Class"),
-        ("fractions:Fraction", "refuses its arguments"),
+        ("json:Nothing", "has no class"),
+        ("fractions:Fraction", "is no BaseLLM"),
+        ("llama_index.core.llms:MockLLM", "has no argument nonsense. Its arguments: .*max_tokens"),
     ],
 )
 def test_a_class_that_cannot_be_made_is_a_settings_error(path: str, says: str) -> None:

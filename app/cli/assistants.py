@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.pipeline.runner import Step
 
 GROUP_MARKS = ("┌", "│", "└")
+KINDS = ("model", "embedder", "reranker", "postprocessor")
 
 
 def add_command(commands: Commands) -> None:
@@ -62,7 +63,7 @@ def _assistant_object(one: Assistant) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    asked = {kind: getattr(step, kind, None) for kind in ("model", "embedder", "reranker")}
+    asked = {kind: getattr(step, kind, None) for kind in KINDS}
     settings = getattr(step, "settings", None)
     waits = bool(asked["model"] and step.optional and settings)
     return {
@@ -98,7 +99,7 @@ def _text(one: dict[str, Any]) -> str:
 
 
 def _step_notes(step: dict[str, Any]) -> str:
-    notes = [step[kind] or "no language model" for kind in ("model", "embedder", "reranker") if kind in step]
+    notes = [step[kind] or "no language model" for kind in KINDS if kind in step]
     if "seconds" in step:
         notes.append(f"{step['seconds']:g} s at most")
     return ", ".join([*notes, *(["may fail"] if step["optional"] else [])])

@@ -6,6 +6,7 @@ AssistantError
  ├─ RequestError                  the client's request is invalid
  ├─ Overloaded                    too many requests at the same time
  ├─ AnswerTimeout                 an answer took too long
+ ├─ StepError                     a step of a project took too long, or returned what it doesn't declare
  ├─ StoreError                    the store gave an unexpected response
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
@@ -61,6 +62,10 @@ class Overloaded(AssistantError):
 
 class AnswerTimeout(AssistantError):
     """An answer took too long."""
+
+
+class StepError(AssistantError):
+    """A step of a project took too long, or returned what it doesn't declare."""
 
 
 class StoreError(AssistantError):

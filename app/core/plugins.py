@@ -32,7 +32,8 @@ def load(path: str, base: type[T], what: str) -> type[T]:
     found = getattr(loaded := _imported(module, f"{what}={path}"), name, None)
     if not isinstance(found, type):
         there = _listed(_classes(loaded, base)) or "none"
-        raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {base.__name__} classes: {there}.")
+        kind = "" if base is object else f"{base.__name__} "
+        raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {kind}classes: {there}.")
     if not issubclass(found, base):
         raise SettingsError(
             f"{what}={path}: {name} is no {base.__name__}. Derive it from {base.__module__}.{base.__qualname__}."
@@ -44,15 +45,19 @@ def load(path: str, base: type[T], what: str) -> type[T]:
 
 def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str) -> T:
     """An instance of the class at `module:Class`, with its arguments checked. Raises `SettingsError` as `load` does."""
-    found = load(path, base, what)
-    check_arguments(found, arguments, f"{what}={path}")
+    return instance(load(path, base, what), arguments, f"{what}={path}")
+
+
+def instance(found: type[T], arguments: Mapping[str, Any], what: str) -> T:
+    """An instance of the class. Raises `SettingsError`, which begins with `what`, for arguments that it doesn't take."""
+    check_arguments(found, arguments, what)
     try:
         return found(**arguments)
     except ValidationError as error:  # its own text repeats the values, which may be secret
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise SettingsError(f"{what}={path} refuses its arguments: {problems}") from None
+        raise SettingsError(f"{what} refuses its arguments: {problems}") from None
     except Exception as error:  # anything can happen in a class from outside
-        raise SettingsError(f"{what}={path} refuses its arguments: {error} ({type(error).__name__})") from error
+        raise SettingsError(f"{what} refuses its arguments: {error} ({type(error).__name__})") from error
 
 
 def check_arguments(call: Callable[..., Any], arguments: Mapping[str, Any], what: str) -> None:

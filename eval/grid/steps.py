@@ -39,7 +39,9 @@ def variants(
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
         found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
     return tuple(
-        Variant(name, steps, changed, next((what for step in changed if (what := missing_tool(known[step], tools))), ""))
+        Variant(
+            name, steps, changed, next((what for step in changed if (what := missing_tool(known[step], tools))), "")
+        )
         for name, steps, changed in found
         if _possible(steps, known)
     )
@@ -59,7 +61,9 @@ def _with(base: Steps, known: Mapping[str, StepFactory]) -> Iterator[tuple[str, 
         if not present.intersection(steps):
             at = _place(base, steps[0])
             yield f"with {' + '.join(steps)}", (*base[:at], *((step,) for step in steps), *base[at:]), steps
-    for step in [name for name in known if name not in STEPS and name not in present]:  # from outside: nobody has said where they belong
+    for step in [
+        name for name in known if name not in STEPS and name not in present
+    ]:  # from outside: nobody has said where they belong
         places = ((*base[:at], (step,), *base[at:]) for at in range(len(base) + 1))
         if first := next((steps for steps in places if _possible(steps, known)), None):
             yield f"with {step}", first, (step,)

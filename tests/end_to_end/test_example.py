@@ -26,7 +26,9 @@ def test_the_example_project_answers_over_http(tmp_path: Path):
     path = {"PYTHONPATH": f".:{ROOT}"}
     shown = finished(folder, "assistants", **path)
     assert "helpdesk:NewerFirst" in shown.stdout, shown.stderr
-    with service(folder, "run", **path) as running:
+    done = finished(folder, "ingest", **path)
+    assert done.returncode == 0, done.stderr
+    with service(folder, "serve", **path) as running:
         assert httpx.get(f"{running.url}/health").json()["index"]["pages"] == 4  # without the draft
         answer = ask(running.url, "I lost my phone, what about 2FA?")
         assert answer.links[0] == f"{DESK}/102"  # the newer article

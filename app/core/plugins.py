@@ -42,12 +42,15 @@ def load(path: str, base: type[T], what: str) -> type[T]:
     return found
 
 
-def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str) -> T:
-    """An instance of the class at `module:Class`, with its arguments checked. Raises `SettingsError` as `load` does."""
+def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str, by: str = "") -> T:
+    """An instance of the class at `module:Class`, with its arguments checked; made by its class method `by` where it has
+    one of its own. Raises `SettingsError` as `load` does.
+    """
     found = load(path, base, what)
-    check_arguments(found, arguments, f"{what}={path}")
+    make: Callable[..., T] = getattr(found, by) if by in vars(found) else found
+    check_arguments(make, arguments, f"{what}={path}")
     try:
-        return found(**arguments)
+        return make(**arguments)
     except ValidationError as error:  # its own text repeats the values, which may be secret
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise SettingsError(f"{what}={path} refuses its arguments: {problems}") from None

@@ -19,6 +19,7 @@ AssistantError
  │   └─ ModelTimeout              it took too long
  └─ CrawlError                    a site can't be read
      ├─ SitemapError              a sitemap can't be read, or lists nothing
+     ├─ ReaderError               a LlamaIndex reader fails, or gives nothing
      └─ NotPublished              a run was stopped before it changed the index
          └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes anyway
 
@@ -118,6 +119,10 @@ class CrawlError(AssistantError):
 
 class SitemapError(CrawlError):
     """A sitemap can't be read, or lists nothing."""
+
+
+class ReaderError(CrawlError):
+    """A LlamaIndex reader fails, or gives no document. The pages of its source stay as they are."""
 
 
 class NotPublished(CrawlError):

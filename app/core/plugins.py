@@ -43,16 +43,22 @@ def load(path: str, base: type[T], what: str) -> type[T]:
     return found
 
 
-def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str) -> T:
-    """An instance of the class at `module:Class`, with its arguments checked. Raises `SettingsError` as `load` does."""
-    return instance(load(path, base, what), arguments, f"{what}={path}")
+def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str, by: str = "") -> T:
+    """An instance of the class at `module:Class`, with its arguments checked; made by its class method `by` where it has
+    one of its own. Raises `SettingsError` as `load` does.
+    """
+    found = load(path, base, what)
+    make: Callable[..., T] = getattr(found, by) if by in vars(found) else found
+    return instance(make, arguments, f"{what}={path}")
 
 
-def instance(found: type[T], arguments: Mapping[str, Any], what: str) -> T:
-    """An instance of the class. Raises `SettingsError`, which begins with `what`, for arguments that it doesn't take."""
-    check_arguments(found, arguments, what)
+def instance(make: Callable[..., T], arguments: Mapping[str, Any], what: str) -> T:
+    """What `make` returns, such as an instance of a class. Raises `SettingsError`, which begins with `what`, for arguments
+    that it doesn't take.
+    """
+    check_arguments(make, arguments, what)
     try:
-        return found(**arguments)
+        return make(**arguments)
     except ValidationError as error:  # its own text repeats the values, which may be secret
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise SettingsError(f"{what} refuses its arguments: {problems}") from None

@@ -39,6 +39,12 @@ class Fields(BaseModel, Base):
 class Tolerant(Fields):
     def __init__(self, key, **rest): super().__init__(key=key)
 
+class Made(Plain):
+    def __init__(self, parts): self.path = parts
+    @classmethod
+    def from_defaults(cls, size=2): return cls(parts=size)
+
+class Derived(Made): ...
 class Half(Base): ...
 class Other: ...
 number = 3
@@ -64,6 +70,8 @@ def test_a_class_is_made_with_its_arguments(module: str) -> None:
     ]
     for name, arguments, works in cases:
         assert made(f"{module}:{name}", Base, arguments, "X").work() == works
+    assert made(f"{module}:Made", Base, {"size": 5}, "X", by="from_defaults").work() == 5
+    assert made(f"{module}:Derived", Base, {"parts": 6}, "X", by="from_defaults").work() == 6
 
 
 def test_every_mistake_is_named(module: str) -> None:
@@ -75,7 +83,11 @@ def test_every_mistake_is_named(module: str) -> None:
         ("json.no_such:C", {}, "there is no module json.no_such"),
         ("plugged_broken:C", {}, "can't be imported: No module named 'no_such_package_at_all'"),
         ("plugged_failing:C", {}, "can't be imported: no disk (OSError)"),
-        (f"{module}:Missing", {}, "has no class Missing. Its Base classes: Fields, Half, Open, Plain, Tolerant."),
+        (
+            f"{module}:Missing",
+            {},
+            "has no class Missing. Its Base classes: Derived, Fields, Half, Made, Open, Plain, Tolerant.",
+        ),
         (f"{module}:number", {}, "has no class number"),
         (f"{module}:Other", {}, "Other is no Base. Derive it from"),
         (f"{module}:Half", {}, "is abstract: it lacks work"),

@@ -61,7 +61,7 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.patterns
-	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
+	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests examples *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
 eval: install

@@ -88,7 +88,7 @@ class TranslationReport:
 class Report:
     """The result of a run; `published` is the live generation after it, `seconds` the total time.
 
-    `warnings` are about whole sites, `refused` has the reasons for not publishing. `changed` is False
+    `warnings` are about whole sites, `failed_sources` says of each source that failed why, `refused` has the reasons for not publishing. `changed` is False
     when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do.
     """
 
@@ -100,6 +100,7 @@ class Report:
     summary_calls: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    failed_sources: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     changed: bool = False
     dry_run: bool = False
@@ -118,7 +119,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: all went well; 1: nothing was published; 2: published, but pages failed; 3: refused, see `refused`.
+        """0: all went well; 1: nothing was published; 2: published, but pages or sources failed; 3: refused, see `refused`.
 
         Skipped pages are no failure. A dry run ends as the real one would.
         """
@@ -126,7 +127,7 @@ class Report:
             return EXIT_REFUSED
         if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
-        return EXIT_WITH_FAILURES if self.counts["failed"] else EXIT_OK
+        return EXIT_WITH_FAILURES if self.counts["failed"] or self.failed_sources else EXIT_OK
 
     @property
     def read(self) -> int:
@@ -162,6 +163,7 @@ class Report:
             *([self.translations.text] if self.translations.text else []),
             *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
         ]
+        lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
             ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
@@ -182,6 +184,7 @@ class Report:
             "exit_code": self.exit_code,
             "counts": self.counts,
             "warnings": self.warnings,
+            "failed_sources": self.failed_sources,
             "refused": self.refused,
             "changed": self.changed,
             "dry_run": self.dry_run,

@@ -116,6 +116,7 @@ class _Request:
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
+        open_splitter(settings)  # a mistake in the settings is told before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
@@ -124,6 +125,7 @@ class _Request:
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
             listed = await _listed(given, client, workers)
+            report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
@@ -297,7 +299,7 @@ def _require_pages(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    described = "; ".join(f"{reason} ({count})" for reason, count in reasons)
+    described = "; ".join([*report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
     raise NotPublished(
         f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import frontmatter
+import pytest
 import yaml
 from pydantic import SecretStr
 
@@ -273,6 +274,27 @@ def test_the_example_of_an_assistant_can_be_started(tmp_path: Path):
         for model in ({}, {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}):
             settings = Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"), **model)
             assert build(settings).get("handbook").collections == ("handbook",), language
+
+
+def test_the_examples_of_own_classes_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The step, the tables that name classes, and the variables that do."""
+    pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for language in LANGUAGES:
+        text = page(language, "own-classes")
+        (example,) = blocks(text, "python")
+        (tmp_path / "newest.py").write_text(example, encoding="utf-8")
+        variables = re.findall(r"^export (DOCS_\w+_(?:CLASS|ARGS))=(\S.*)$", text, re.MULTILINE)
+        assert len(variables) == 4, language
+        for name, value in variables:
+            monkeypatch.setenv(name, value.strip("'"))
+        made = []
+        for number, table in enumerate(one for one in blocks(text, "toml") if "[[assistant]]" in one):
+            file = tmp_path / f"{number}.toml"
+            file.write_text(table, encoding="utf-8")
+            assistant = build(Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"))).get("")
+            made += [step.name for group in assistant.plan for step in group]
+        assert {"similar", "newest:Newest"} <= set(made), language
 
 
 def test_requests_in_curl_lines_are_valid():

@@ -19,7 +19,8 @@ from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
-from app.pipeline.registry import Tools, flat, helper_call_warning, make_plan
+from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
+from app.pipeline.steps.optional.postprocess import Postprocess
 from app.text.language import LanguageDetector
 
 
@@ -48,11 +49,13 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
             id_: _guarded(id_, one)
             for id_, one in open_indices([table.written() for table in file.indices], settings).items()
         }
-        by_id = _by_id(file, tools, store, _Extras(models, indices))
+        by_id = _by_id(file, tools, store, _Extras(models, indices, file.known_steps()))
     others: list[Closable] = [one.model for one in models.values()]
     others += [part for one in indices.values() for part in (one.store, one.embedder)]
     timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
-    guards = (store, model, embedder, reranker, *others)
+    steps = (step for one in by_id.values() for group in one.plan for step in group)
+    processors = dict.fromkeys(step.postprocessor for step in steps if isinstance(step, Postprocess))
+    guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
         by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
         tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())),
@@ -84,7 +87,7 @@ async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIter
     """Context of the assistants that `build` returns; closes them at the end."""
     assistants = build(settings, model=model)
     try:
-        await assistants.check_reranker()
+        await assistants.check_scores()
         yield assistants
     finally:
         await assistants.close()
@@ -106,10 +109,11 @@ def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts
 
 @dataclass(frozen=True, slots=True)
 class _Extras:
-    """The models and indices of assistants.toml, in addition to the configured ones."""
+    """The models and indices of assistants.toml, in addition to the configured ones, and all steps."""
 
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
+    steps: Mapping[str, StepFactory]
 
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """The tools of an assistant, with the index and the model that it names."""
@@ -150,7 +154,7 @@ def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
 
 def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras) -> Assistant:
     own = _limited_to_languages(entry, named.tools(entry, tools))
-    plan = make_plan(entry.steps, own, named.by_step(entry, own))
+    plan = make_plan(entry.steps, own, named.by_step(entry, own), named.steps)
     running = {step.name for group in plan for step in group}
     return Assistant(
         id=entry.id,
@@ -161,7 +165,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras
         store=named.indices[entry.index].store if entry.index else store,
         collections=tuple(entry.collections),
         listed=entry.listed,
-        lookup=make_plan(entry.steps, replace(own, model=None)),
+        lookup=make_plan(entry.steps, replace(own, model=None), known=named.steps),
         languages=tools.prompts.languages,
         personas=frozenset(tools.prompts.personas),
         descriptions=entry.descriptions,

@@ -20,8 +20,9 @@ from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
-from app.pipeline.registry import upto
+from app.pipeline.registry import search_of, upto
 from app.pipeline.runner import Plan, answer, run
+from app.pipeline.steps.optional.postprocess import Postprocess
 from app.pipeline.steps.optional.rerank import Rerank
 from app.pipeline.trace import traced
 
@@ -74,8 +75,8 @@ class Assistant:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn after the passages are found and fused, without reranking, evidence check and synthesis."""
-        return await run(upto(self.plan, "search"), await self.begin(request), search=True)
+        """The turn after the passages are found, fused and reranked, without evidence check and synthesis."""
+        return await run(search_of(self.plan), await self.begin(request), search=True)
 
     async def assess(self, request: Request) -> Turn:
         """The turn after the evidence check, which decides whether the passages are relevant to the question."""
@@ -83,7 +84,7 @@ class Assistant:
 
     async def search(self, request: Request) -> Turn:
         """The turn after retrieval and, if the plan has it, reranking; never calls a language model."""
-        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
+        return await run(search_of(self.lookup), await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None if it isn't indexed or is outside this assistant's limits."""
@@ -218,11 +219,12 @@ class Assistants:
             details=details,
         )
 
-    async def check_reranker(self) -> None:
-        """Check with the server that the reranker works for its steps. Raises `SettingsError` if it doesn't."""
-        steps = [step for one in self.by_id.values() for group in one.plan for step in group]
-        if first := next((step for step in steps if isinstance(step, Rerank)), None):
-            await first.check_scores()
+    async def check_scores(self) -> None:
+        """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
+        steps = {step.name: step for one in self.by_id.values() for group in one.plan for step in group}
+        for step in steps.values():
+            if isinstance(step, Rerank | Postprocess):
+                await step.check_scores()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -57,17 +57,31 @@ async def _findings(settings: Settings) -> dict[str, Any]:
             model = {"name": assistants.model.name, "problem": await _problem(call)}
         empty_collections = _empty_collections(assistants.by_id.values(), named)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
-    shown = _settings(settings)
+    shown, indexing = _settings(settings), _indexing_problem(settings)
     problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
     return {
-        "ok": not any((*problems, model["problem"], *empty_collections)),
+        "ok": not any((*problems, model["problem"], *empty_collections, indexing)),
         "settings": shown,
         "store": shown["DOCS_STORE"],
+        "indexing_problem": indexing,
         **named.pop("", unused),
         "indices": named,
         "collections_without_pages": empty_collections,
         "language_model": model,
     }
+
+
+def _indexing_problem(settings: Settings) -> str:
+    """What is wrong with the configured sources or the splitter; reads nothing of the sources."""
+    from ingestion.sources import as_sources, configured
+    from ingestion.split import open_splitter
+
+    try:
+        open_splitter(settings)
+        as_sources(configured(settings))
+    except AssistantError as error:
+        return str(error)
+    return ""
 
 
 async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
@@ -159,6 +173,8 @@ def _print(findings: dict[str, Any]) -> None:
         print(f"{name:{width}}  {_as_written(value)}".rstrip())
     model = findings["language_model"]
     print(f"\nstore           {findings['store']}")
+    if findings["indexing_problem"]:
+        print(f"indexing        PROBLEM: {findings['indexing_problem']}")
     _print_index(findings)
     for name, one in findings["indices"].items():
         print(f"\n[[index]] {name}")

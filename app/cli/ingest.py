@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -27,7 +28,7 @@ def add_command(commands: Commands) -> None:
         "ingest",
         help="index documentation sites",
         description="Indexes sites and publishes the new index in one step; pages of other sites are kept.",
-        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages failed; 3 not published, because too much of "
+        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or a reader failed; 3 not published, because too much of "
         "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
     )
     parser.add_argument(
@@ -74,7 +75,8 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
     options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
     try:
-        report = asyncio.run(index(settings, sites, options))
+        with redirect_stdout(sys.stderr):  # a reader may print, and the output is the report
+            report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)

@@ -205,12 +205,14 @@ def read_toml(name: str, override: str) -> dict[str, Any]:
         raise PromptError(f"prompts/{name} isn't valid TOML: {error}") from error
 
 
-def read_text(name: str, override: str) -> str:
-    """The text of a file in `override`, or else in `prompts`. Raises `PromptError` if it can't be read."""
-    own = Path(override, name) if override else None
+def read_text(name: str, *folders: str) -> str:
+    """The text of a file in the first of the folders that has it, or else in `prompts`. Raises `PromptError` if it can't
+    be read.
+    """
+    own = (Path(folder, name) for folder in folders if folder)
     try:
-        if own and own.is_file():
-            return own.read_text(encoding="utf-8")
+        if first := next((path for path in own if path.is_file()), None):
+            return first.read_text(encoding="utf-8")
         return files("prompts").joinpath(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(

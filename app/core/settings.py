@@ -59,7 +59,12 @@ class Crawl(BaseModel):
 class Pages(BaseModel):
     """How pages are split, translated and summarised."""
 
-    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field("markdown", description="How pages are split.")
+    splitter: str = Field(
+        "markdown",
+        pattern=r"^(markdown|semantic|fixed|page|[\w.]+:\w+)$",
+        description="How pages are split: markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
+    )
+    splitter_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(

@@ -251,6 +251,7 @@ class Turn:
     - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
     - `more_keywords`: keywords of a second search
     - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
+    - `pool`: further hits that the next postprocessor may choose from
     - `related`: hits that are too weak to answer from
     - `choices`: hits for different readings of the question
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
@@ -277,6 +278,7 @@ class Turn:
     hypothetical: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
+    pool: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
     overview: bool = False
     passages: tuple[Passage, ...] = ()

@@ -6,12 +6,13 @@ Called by assistants, pipeline, ingestion and eval; imports app.core and app.tex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from types import MappingProxyType
+from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from app.core.errors import SettingsError
 from app.core.masking import masked
+from app.core.plugins import load
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
 
@@ -35,7 +36,8 @@ def open_store(settings: Settings) -> Store:
         )
     module, colon, name = address.partition(":")
     if colon and name.isidentifier() and "/" not in module:
-        return _own(module, name, settings)
+        own: type[Any] = load(address, object, "DOCS_STORE")
+        return cast("Store", own(settings))
     from app.index.embedded.store import EmbeddedStore
 
     return EmbeddedStore(address, keep=settings.generations)
@@ -68,14 +70,6 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
         auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
         notice_seconds=NOTICE_SECONDS,
     )
-
-
-def _own(module: str, name: str, settings: Settings) -> Store:
-    try:
-        made: Store = getattr(import_module(module), name)(settings)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"DOCS_STORE={module}:{name} can't be loaded: {error}") from error
-    return made
 
 
 NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation

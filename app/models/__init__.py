@@ -20,9 +20,9 @@ __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 def open_model(settings: Settings) -> Model | None:
     """The configured language model. None if none is configured; answers are extractive then."""
     if settings.llm_class:
-        from app.models.llamaindex import LlamaIndexModel, make
+        from app.models.llamaindex import open_llm
 
-        return LlamaIndexModel(make(settings.llm_class, settings.llm_args, "DOCS_LLM_CLASS"))
+        return open_llm(settings.llm_class, settings.llm_args)
     if not settings.llm_url:
         return None
     if not settings.llm_model:
@@ -36,9 +36,9 @@ def open_model(settings: Settings) -> Model | None:
 def open_embedder(settings: Settings) -> Embedder:
     """The configured embedder, else the static embedder, which needs no server."""
     if settings.embedding_class:
-        from app.models.llamaindex import LlamaIndexEmbedder, make
+        from app.models.llamaindex import open_embedding
 
-        return LlamaIndexEmbedder(make(settings.embedding_class, settings.embedding_args, "DOCS_EMBEDDING_CLASS"))
+        return open_embedding(settings.embedding_class, settings.embedding_args)
     if not settings.embedding_url:
         from app.models.static import StaticEmbedder
 

@@ -52,7 +52,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "refined_language", "keywords", "related", "search")
+    uses = ("hits.rerank", "referred", "refined", "refined_language", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0

@@ -1,0 +1,42 @@
+"""The project of examples/json-dump: four classes of its own, answering over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.end_to_end.asking import ask
+from tests.end_to_end.program import finished, service
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/json-dump"
+DESK = "https://desk.example.org/articles"
+
+
+def test_the_example_project_answers_over_http(tmp_path: Path):
+    """Reader, splitter, postprocessor and own step, each at work, in at most 60 lines of Python."""
+    code = [line for file in EXAMPLE.rglob("*.py") for line in file.read_text("utf-8").splitlines()]
+    assert len(code) <= 60
+    folder = shutil.copytree(EXAMPLE, tmp_path / "project")
+    path = {"PYTHONPATH": f".:{ROOT}"}
+    shown = finished(folder, "assistants", **path)
+    assert "helpdesk:NewerFirst" in shown.stdout, shown.stderr
+    done = finished(folder, "ingest", **path)
+    assert done.returncode == 0, done.stderr
+    with service(folder, "serve", **path) as running:
+        assert httpx.get(f"{running.url}/health").json()["index"]["pages"] == 4  # without the draft
+        answer = ask(running.url, "I lost my phone, what about 2FA?")
+        assert answer.links[0] == f"{DESK}/102"  # the newer article
+        assert "backup codes" in answer.text
+        assert "draft" not in answer.text
+        found = httpx.post(f"{running.url}/v1/search", json={"query": "2FA backup codes"}).json()["data"]
+        assert [one["id"] for one in found if one["text"].count(". ") > 0] == []  # a chunk is a sentence
+        dates = [one["modified"][:4] >= "2026" for one in found]
+        assert dates == sorted(dates, reverse=True)
+        czech = ask(running.url, "Jak si nastavím nové heslo?")
+        assert czech.links[0] == f"{DESK}/104"

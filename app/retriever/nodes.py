@@ -16,10 +16,11 @@ SHOWN = ("title", "heading_path", "link")
 
 def passage_node(passage: Passage) -> NodeWithScore:
     """The passage with the id of its chunk, its score, and where it comes from."""
-    facts = ("title", "section", "language", "translated_from", "collection", "published", "modified")
+    facts = ("section", "language", "translated_from", "collection", "published", "modified")
     metadata: dict[str, Any] = {
-        **_address(passage["url"]),
+        "title": passage["title"],
         "heading_path": " > ".join(passage["headings"]),
+        **_address(passage["url"]),
         **{name: passage[name] for name in facts},  # type: ignore[literal-required]
     }
     return _node(passage["id"], passage["text"], metadata, passage["score"])
@@ -28,9 +29,10 @@ def passage_node(passage: Passage) -> NodeWithScore:
 def source_node(source: Source) -> NodeWithScore:
     """The section of a source, with the beginning of its text."""
     metadata = {
-        **_address(source.url),
+        "title": source.title,
         "heading_path": " > ".join(part for part in (source.title, source.section) if part),
-        **{name: getattr(source, name) for name in ("title", "section", "language", "translated_from")},
+        **_address(source.url),
+        **{name: getattr(source, name) for name in ("section", "language", "translated_from")},
     }
     return _node(source.url, source.snippet, metadata, source.score)
 

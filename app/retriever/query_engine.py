@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import BaseQueryEngine
@@ -29,6 +30,9 @@ class DocsAssistantQueryEngine(BaseQueryEngine):  # type: ignore[misc]  # LlamaI
     def __init__(self, retriever: DocsAssistantRetriever) -> None:
         super().__init__(callback_manager=retriever.callback_manager)
         self._retriever = retriever
+
+    def _get_prompt_modules(self) -> dict[str, Any]:
+        return {}  # the prompts are those of the assistant
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         return self._retriever.loop.run(self._respond(query_bundle.query_str))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -24,8 +24,13 @@ from app.pipeline.steps.optional.postprocess import Postprocess
 from app.text.language import LanguageDetector
 
 
-def build(settings: Settings, *, model: Model | None = None) -> Assistants:
-    """Build all assistants. `model` replaces the configured language models. Raises `SettingsError` for invalid settings."""
+def build(
+    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
+) -> Assistants:
+    """Build all assistants. `model` replaces the configured language models, and `opener` opens the store of each index.
+
+    Raises `SettingsError` for invalid settings.
+    """
     if settings.default_language not in settings.languages:
         raise SettingsError(
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
@@ -35,7 +40,7 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     own = model or open_model(settings)
     model = GuardedModel(own) if own else None
     embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
-    store = GuardedStore(open_store(settings), "the store")
+    store = GuardedStore(opener(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
@@ -47,7 +52,7 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
         }
         indices = {
             id_: _guarded(id_, one)
-            for id_, one in open_indices([table.written() for table in file.indices], settings).items()
+            for id_, one in open_indices([table.written() for table in file.indices], settings, opener).items()
         }
         by_id = _by_id(file, tools, store, _Extras(models, indices, file.known_steps()))
     others: list[Closable] = [one.model for one in models.values()]
@@ -83,9 +88,11 @@ def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> 
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
+async def opened(
+    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
+) -> AsyncIterator[Assistants]:
     """Context of the assistants that `build` returns; closes them at the end."""
-    assistants = build(settings, model=model)
+    assistants = build(settings, model=model, opener=opener)
     try:
         await assistants.check_scores()
         yield assistants

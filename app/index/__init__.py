@@ -69,6 +69,7 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
         timeout=settings.store_timeout,
         auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
         notice_seconds=NOTICE_SECONDS,
+        vector_weight=settings.vector_share(""),
     )
 
 

@@ -37,7 +37,7 @@ def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[st
     """
     restrict = [*alive(generation), *restrictions(query.filters)]
     searches: dict[str, dict[str, Any]] = {}
-    should = _lexical(query.texts)
+    should = lexical_clauses(query.texts)
     if should:
         searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
     # a zero vector has no cosine
@@ -48,10 +48,16 @@ def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[st
     lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
     names = list(searches)
     if pages and "vector" in searches:
-        near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
-        lines += to_lines({**header, "index": pages}, _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]})
+        lines += to_lines({**header, "index": pages}, nearest_summaries(query, generation))
         names.append("summaries")
     return names, lines
+
+
+def nearest_summaries(query: Query, generation: int) -> dict[str, Any]:
+    """A search for the pages whose summaries are nearest to the vector of the query."""
+    restrict = [*alive(generation), *restrictions(query.filters)]
+    near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+    return _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
 
 
 def summary_hits(answer: Mapping[str, Any]) -> tuple[SummaryHit, ...]:
@@ -149,7 +155,8 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
     }
 
 
-def _lexical(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
+def lexical_clauses(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
+    """A clause for the tokens of each text; the scores of a row are added up."""
     clauses: list[dict[str, Any]] = []
     left = MAX_TERMS
     for text in texts:

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from app.core.errors import IndexDamaged, IndexMismatch, NoIndex, SettingsError, StoreError
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
@@ -57,13 +56,20 @@ class OpenSearchGeneration:
                 f"The question's vector has {len(query.vector)} numbers, but the index was built with {dimension} "
                 f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
             )
+        found, summaries = await self._found(query)
+        if summaries:
+            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
+        return Legs(**found)
+
+    async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
+        """The candidates of each leg, and the pages with the nearest summaries."""
         pages = self._published.pages if self.info.recipe.summaries else ""
         names, lines = legs(self._published.chunks, pages, query, self.info.id)
-        if not names:
-            return Legs()
-        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
-        found: dict[str, Any] = {}
+        found: dict[str, tuple[Candidate, ...]] = {}
         summaries: tuple[SummaryHit, ...] = ()
+        if not names:
+            return found, summaries
+        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
         for name, response in zip(names, answer["responses"], strict=True):
             if "error" in response:
                 raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
@@ -71,9 +77,7 @@ class OpenSearchGeneration:
                 summaries = summary_hits(response)
             else:
                 found[name] = candidates(name, response)
-        if summaries:
-            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
-        return Legs(**found)
+        return found, summaries
 
     async def _with_summaries(
         self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
@@ -175,8 +179,11 @@ class OpenSearchStore:
     """See `app.index.protocols.Store`. Opens its connections with the first call.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
-    reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms).
+    reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_weight` (0..1) is for
+    hybrid queries of other clients. `generation_class` makes the generations that `live` returns.
     """
+
+    generation_class: type[OpenSearchGeneration] = OpenSearchGeneration
 
     def __init__(  # noqa: PLR0913 - settings, all by name
         self,
@@ -189,6 +196,7 @@ class OpenSearchStore:
         auth: tuple[str, str] | None = None,
         lock_seconds: float = 60.0,
         notice_seconds: float = 0.0,
+        vector_weight: float = 0.3,
     ) -> None:
         if not NAME.fullmatch(index):
             raise SettingsError(
@@ -199,6 +207,7 @@ class OpenSearchStore:
         self._keep = keep
         self._lock_seconds = lock_seconds
         self._notice_seconds = notice_seconds
+        self._vector_weight = vector_weight
         self._pinned: OpenSearchGeneration | None = None
         self._pointer: tuple[str, int] | None = None
         self._until = 0.0
@@ -219,7 +228,7 @@ class OpenSearchStore:
 
         If possible, the draft acquires the writer's lock with its first write, so that a run without changes writes nothing.
         """
-        await self._catalog.prepare()
+        await self._catalog.prepare(self._vector_weight)
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
         found = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:
@@ -283,7 +292,7 @@ class OpenSearchStore:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = OpenSearchGeneration(self._connection, found[0])
+            self._pinned = self.generation_class(self._connection, found[0])
             self._pointer = (found[0].chunks, found[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds

@@ -1,0 +1,168 @@
+"""The retriever for LlamaIndex finds what the service finds, in each of the places that it can search."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from llama_index.core.schema import MetadataMode
+
+from app.api.request_models import SearchRequest
+from app.api.search import search_result
+from app.assistants.assembly import opened
+from app.core.errors import (
+    AssistantError,
+    IndexMismatch,
+    NoIndex,
+    RequestError,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+)
+from app.core.settings import Settings
+from app.retriever import DocsAssistantRetriever
+from tests.app.retriever.conftest import KEY
+from tests.app.retriever.corpus import SITE
+from tests.fake_llm import fake_llm
+
+SEARCHES: tuple[dict[str, Any], ...] = (
+    {"query": "How do I set API keys?"},
+    {"query": "Jak přidám nový jazyk?"},
+    {"query": "jak se meri kvalita odpovedi", "limit": 12},
+    {"query": "DOCS_LLM_URL"},
+    {"query": "docker", "language": "cs"},
+    {"query": "xyzzy"},
+    {"query": "errors of a stream", "filters": {"languages": ["en"], "url_prefixes": [f"{SITE}/en/c"]}},
+    {"query": "sitemap", "filters": {"sections": ["/cs"], "collections": ["cs"]}},
+)
+
+
+async def of_the_service(address: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The passages of `/v1/search`, without LlamaIndex."""
+    if address.startswith("http"):
+        async with httpx.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as client:
+            data: list[dict[str, Any]] = (await client.post(f"{address}/v1/search", json=body)).json()["data"]
+            return data
+    async with opened(Settings.load(None, store=address)) as assistants:
+        request = SearchRequest(**body)
+        language = body.get("language", "")
+        found = await search_result(assistants.get(""), request, "t", max_question=1000, language=language)
+        return list(found["data"])
+
+
+async def test_it_finds_the_passages_of_the_service_with_their_scores(address, open_retriever):
+    """In the same order; the nodes say where they come from, and the model reads title, headings and link."""
+    for search in SEARCHES:
+        options = {name: value for name, value in search.items() if name in ("filters", "language")}
+        retriever = open_retriever(address, similarity_top_k=search.get("limit"), **options)
+        found, expected = await retriever.aretrieve(search["query"]), await of_the_service(address, search)
+        assert [(node.node_id, node.score, node.text) for node in found] == [
+            (one["id"], one["score"], one["text"]) for one in expected
+        ]
+        for node, one in zip(found, expected, strict=True):
+            url, _, anchor = one["url"].partition("#")
+            assert (node.metadata["url"], node.metadata["anchor"], node.metadata["link"]) == (url, anchor, one["url"])
+            assert node.metadata["heading_path"] == " > ".join(one["headings"])
+            shared = ("title", "section", "language", "collection", "modified")
+            assert {name: node.metadata[name] for name in shared} == {name: one[name] for name in shared}
+            assert node.node.ref_doc_id == url
+            read = node.node.get_content(MetadataMode.LLM)
+            assert all(one[name].strip() in read for name in ("text", "title", "url"))
+            assert "2026-03-04" not in read
+    assert len(expected) > 0
+
+
+def test_it_answers_with_and_without_an_event_loop(address, open_retriever):
+    """Synchronously, inside a running loop, in a second loop, and from several threads at once."""
+    retriever, question = open_retriever(address), SEARCHES[0]["query"]
+
+    def found() -> list[str]:
+        return [node.node_id for node in retriever.retrieve(question)]
+
+    async def inside() -> list[list[str]]:
+        nodes = await asyncio.gather(*(retriever.aretrieve(question) for _ in range(5)))
+        return [found(), *([node.node_id for node in of_one] for of_one in nodes), await asyncio.to_thread(found)]
+
+    expected = found()
+    assert len(expected) == 5
+    for _ in range(2):
+        assert asyncio.run(inside()) == [expected] * 7
+
+
+def test_a_closed_or_forgotten_retriever_leaves_no_thread(directory):
+    """Also without `close`; a call after it opens everything again."""
+    with DocsAssistantRetriever(directory) as retriever:
+        first = retriever.retrieve("keys")
+    assert retriever.retrieve("keys") == first
+    retriever.loop.run(retriever.backend.close())
+    retriever.loop.close()
+    forgotten = DocsAssistantRetriever(directory)
+    forgotten.retrieve("keys")
+    del forgotten
+    gc.collect()
+    assert "docs-assistant" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_failures_of_an_index_are_our_errors(tmp_path, directory, open_retriever):
+    """Nothing indexed, another embedder, no server, and questions that the service would refuse."""
+    other = {"embedding_url": "http://127.0.0.1:9/v1", "embedding_model": "m"}
+    for wrong, error in (
+        (str(tmp_path), NoIndex),
+        ("opensearch://127.0.0.1:9/docs", StoreUnavailable),
+        (Settings.load(None, store=directory, **other), IndexMismatch),
+    ):
+        retriever = DocsAssistantRetriever(wrong)
+        with pytest.raises(error):
+            await retriever.aretrieve("keys")
+        with pytest.raises(error):
+            retriever.retrieve("keys")
+        retriever.close()
+    with pytest.raises(SettingsError, match="ftp"):
+        open_retriever("ftp://x/y").retrieve("keys")
+
+
+def test_wrong_arguments_and_questions_are_refused(address, open_retriever):
+    """Arguments at once, a question when it is asked."""
+    for options in ({"similarity_top_k": 51}, {"filters": {"language": ["en"]}}, {"top": 3}):
+        with pytest.raises(RequestError):
+            open_retriever(address, **options)
+    for options, question, param in (
+        ({}, "  ", "query"),
+        ({}, "x" * 30_000, "query"),
+        ({"language": "xx"}, "keys", "language"),
+        ({"model": "gpt-4"}, "keys", "model"),
+    ):
+        with pytest.raises(RequestError) as raised:
+            open_retriever(address, **options).retrieve(question)
+        assert raised.value.param == param
+
+
+def test_failures_over_http_have_the_class_that_they_have_in_the_service(tmp_path, service, open_retriever):
+    """A wrong key, no index, no service, another service; the address may end in /v1."""
+    with pytest.raises(RequestError) as raised:
+        open_retriever(service, api_key="wrong").retrieve("keys")
+    assert raised.value.code == "invalid_api_key"
+    assert open_retriever(f"{service}/v1/").retrieve("keys")
+    with pytest.raises(SettingsError, match="no address of a service"):
+        open_retriever("http://")
+    with pytest.raises(StoreUnavailable, match="can't be reached"):
+        open_retriever("http://127.0.0.1:9").retrieve("keys")
+    from app.api.server import create_app
+    from app.assistants.assembly import build
+    from tests.app.api.scripted import serving
+
+    empty = Settings.load(None, store=str(tmp_path))
+    with serving(create_app(build(empty), empty)) as url, pytest.raises(NoIndex, match="Nothing has been indexed"):
+        open_retriever(url).retrieve("keys")
+
+
+async def test_another_server_at_the_address_is_an_error_that_says_so(open_retriever):
+    """One that speaks the OpenAI API, but has no search."""
+    async with fake_llm() as llm:
+        with pytest.raises(StoreError, match="answered 404, not as Docs Assistant does"):
+            await open_retriever(llm.url).aretrieve("keys")
+    assert issubclass(StoreError, AssistantError)

@@ -126,7 +126,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
-        texts += [LexicalText(code, text) for code, text in keywords.items()]
+        texts += [LexicalText(code, text, settings.keyword_weight) for code, text in keywords.items()]
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))

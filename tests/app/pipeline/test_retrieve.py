@@ -112,6 +112,19 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert after.legs.vector
 
 
+async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> None:
+    """With a small one, the question's own word decides; with a large one, the keyword."""
+    asked = turn("Cores?", generation=generation, keywords={"en": "files"})
+    firsts, weights = [], []
+    for weight in (0.2, 5.0):
+        settings = SETTINGS.model_copy(update={"keyword_weight": weight, "vector_weight": {"*": 0.0}})
+        after = await run(((Retrieve(FakeEmbedder(), PROMPTS, settings),),), asked)
+        firsts.append(found(after)[0])
+        weights.append([text.weight for text in after.search.texts] if after.search else [])
+    assert firsts == ["cores", "files"]
+    assert weights == [[1.0, 0.2], [1.0, 5.0]]
+
+
 async def test_the_time_is_found_while_question_and_keywords_are_written(
     generation: Generation, llm: FakeLLM, model: OpenAIModel
 ) -> None:

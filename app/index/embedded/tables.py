@@ -177,7 +177,7 @@ def _count(name: str) -> int:
 
 async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
     """Create the missing indices of the table, and the clusters again if it has outgrown them."""
-    from lancedb.index import FTS, IvfFlat
+    from lancedb.index import FTS
 
     # The text is already analysed; only spaces separate tokens.
     words = FTS(
@@ -197,8 +197,15 @@ async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
             for index in present:
                 if index.columns == ["vector"]:
                     await table.drop_index(index.name)
-            parts = IvfFlat(distance_type="dot", num_partitions=count)
-            await table.create_index("vector", config=parts, name=f"{CLUSTERED}{count}")
+            await cluster(table, count)
+
+
+async def cluster(table: Any, count: int) -> None:
+    """Put the vectors of the table into so many clusters."""
+    from lancedb.index import IvfFlat
+
+    parts = IvfFlat(distance_type="dot", num_partitions=count)
+    await table.create_index("vector", config=parts, name=f"{CLUSTERED}{count}")
 
 
 async def _worth_merging(table: Any, oldest: int) -> bool:

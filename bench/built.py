@@ -45,7 +45,8 @@ def _rules(way: str, *names: str) -> Patterns:
 def _words() -> Patterns:
     yield from _rules("fullmatch", "_months", "_weekdays", "_units", "_numbers", "_named", "_written")
     yield from _rules("match", "_edges")
-    yield from _rules("search", "_about", "_perhaps_about", "_not_about")
+    yield from _rules("search", "_about", "_perhaps_about", "_not_about", "_other_things")
+    yield from _rules("finditer", "_topics")
 
 
 def _inside(value: object) -> Iterator[re.Pattern[Any]]:

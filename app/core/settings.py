@@ -137,6 +137,12 @@ class Retrieval(BaseModel):
     other_language: float = Field(
         0.8, ge=0, le=1, description="Factor for passages in another language than the question."
     )
+    keyword_weight: float = Field(
+        1.0,
+        ge=0,
+        le=10,
+        description="Weight of the model's keywords in the search by words; the question's words have 1.",
+    )
     min_evidence: float = Field(
         0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
     )

@@ -246,6 +246,7 @@ class Turn:
     - `referred`: an earlier question that is needed to understand this one
     - `smalltalk`: the reply if the user asked nothing; it ends the run
     - `refined_language`: that of the refined question; empty if it shows none
+    - `topic`: the question without the time that it names, which is searched; empty if it names none
     - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
     - `recency`: the preference for newer pages, if the question names no time
     - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
@@ -266,6 +267,7 @@ class Turn:
     unsure: bool = False
     referred: str = ""
     smalltalk: str = ""
+    topic: str = ""
     period: Boost | None = None
     recency: Recency | None = None
     sections: Boost | None = None

@@ -201,13 +201,14 @@ class Boost:
     """Multiplies the fused score of a hit by `factor` if its page matches.
 
     The date of the page is in the days `first` to `last` (ISO 8601, both included), and its address begins with one of
-    `url_prefixes`; an empty field matches every page.
+    `url_prefixes` or its collection is one of `collections`; empty fields match every page.
     """
 
     factor: float
     first: str = ""
     last: str = ""
     url_prefixes: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,7 @@ class Candidate(NamedTuple):
     score: float
     dated: str = ""
     versions: tuple[str, ...] = ()
+    collection: str = ""
 
 
 @dataclass(frozen=True, slots=True)

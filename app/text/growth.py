@@ -42,10 +42,13 @@ def grown(hits: Sequence[Hit], pages: Mapping[str, PlainText], budget: int) -> t
 
 
 def heading_line(chunk: Chunk) -> str:
-    """Where the chunk's text stands: site > page > headings, without one that the text itself begins with."""
+    """Where the chunk's text stands: site > page > headings, without one that the text itself begins with; then the day of
+    the page, if it is known.
+    """
     path = chunk.heading_path[: -1 if chunk.text.startswith("#") else None]
     site = chunk.url.partition("://")[2].partition("/")[0]
-    return " > ".join(dict.fromkeys(part for part in (site, chunk.title, *path) if part))
+    line = " > ".join(dict.fromkeys(part for part in (site, chunk.title, *path) if part))
+    return f"{line} ({chunk.dated[:10]})" if chunk.dated else line
 
 
 @dataclass(slots=True)

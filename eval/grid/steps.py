@@ -15,7 +15,7 @@ from eval.errors import EvaluationError
 
 Steps = tuple[tuple[str, ...], ...]
 UNCHANGED = "as it is"
-BESIDE_PROBE = ("multi_query", "hyde", "associate")  # they run while the question is embedded
+BESIDE_PROBE = ("period", "multi_query", "hyde", "associate")  # they run while the question is embedded
 TOGETHER = (("rerank", "helpful"),)  # the second needs the first
 
 

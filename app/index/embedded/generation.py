@@ -22,7 +22,7 @@ from app.text.analysis import analyse
 
 MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
-CANDIDATE = ["id", "url", "language", "modified", "versions"]
+CANDIDATE = ["id", "url", "language", "modified", "versions", "collection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,7 @@ def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tupl
             score=score,
             dated=row["modified"],
             versions=tuple(row["versions"]),
+            collection=row["collection"],
         )
         for row, score in zip(rows, scores, strict=True)
     ]

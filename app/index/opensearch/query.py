@@ -14,7 +14,7 @@ from app.index.opensearch.rows import alive
 from app.index.ranking.summaries import PAGES, SummaryHit
 from app.text.analysis import analyse
 
-FACTS = ("url", "language", "dated", "versions")
+FACTS = ("url", "language", "dated", "versions", "collection")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the response that are read; the server leaves out the rest."""
@@ -85,6 +85,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
             score=hit["_score"] * slope + offset,
             dated=fields.get("metadata.dated", ("",))[0],
             versions=tuple(fields.get("metadata.versions", ())),
+            collection=fields["metadata.collection"][0],
         )
         for hit in answer.get("hits", {}).get("hits", ())
         for fields in (hit["fields"],)

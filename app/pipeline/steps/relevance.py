@@ -19,7 +19,7 @@ from app.core.turn import Turn
 from app.core.types import Hit
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
-from app.pipeline.conversation import spelled_out
+from app.pipeline.conversation import searched
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
 from app.text.analysis import PREFIX_MARK, analyse
@@ -52,7 +52,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("hits.rerank", "referred", "refined", "refined_language", "keywords", "related", "search")
+    uses = ("hits.rerank", "referred", "refined", "refined_language", "topic", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -85,7 +85,7 @@ class Relevance:
         return {**judged, "hits": kept} if kept != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
-        asked = spelled_out(turn)
+        asked = searched(turn)
         referred, question = both_ends(asked.referred), both_ends(asked.question)
         whole = f"{referred} {question}".strip()
         language = self.prompts.language(asked.language)

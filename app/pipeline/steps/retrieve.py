@@ -17,7 +17,7 @@ from app.core.versions import named_versions
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, rank
 from app.models.protocols import Embedder
-from app.pipeline.conversation import spelled_out
+from app.pipeline.conversation import searched
 from app.pipeline.runner import Changes
 from app.text.language import without_stopwords
 
@@ -37,7 +37,7 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ("unsure", "referred", "period")
+    uses = ("unsure", "referred")
     writes = ("vector", "legs")
     optional = False
     helper_calls = 0
@@ -59,7 +59,7 @@ class Retrieve:
     name = "retrieve"
     reads = ("question", "language", "generation")
     uses = (
-        "unsure", "referred", "refined", "refined_language", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
+        "unsure", "referred", "refined", "refined_language", "topic", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
     )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
@@ -69,15 +69,17 @@ class Retrieve:
         """The query, its legs, and the hits, best first."""
         generation: Generation = turn.generation
         legs, vector = turn.legs, turn.vector
+        if turn.topic and turn.search is None:
+            legs = None  # the probe may have searched for the question with its time
         if legs is None:
-            vector = await _embed(turn, self.embedder)
-        asked = spelled_out(turn)
+            vector = await _embed(replace(turn, question=turn.topic or turn.question), self.embedder)
+        asked = searched(turn)
         query = replace(query_for(asked, self, vector, turn.keywords), language=turn.language)
         if legs is None:
             legs = await generation.search(query)
         elif turn.keywords or asked is not turn:
-            again = await generation.search(replace(query, vector=None))
-            legs = Legs(again.lexical, legs.vector)
+            lexical = (await generation.search(replace(query, vector=None))).lexical
+            legs = Legs(lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
         hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(asked.language))
         return {"search": query, "legs": legs, "hits": hits}
@@ -124,7 +126,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
-        texts += [LexicalText(code, text) for code, text in keywords.items()]
+        texts += [LexicalText(code, text, settings.keyword_weight) for code, text in keywords.items()]
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))

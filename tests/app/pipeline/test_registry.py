@@ -51,8 +51,7 @@ def test_names_make_a_plan() -> None:
         ("retrieve synthesize rerank cite", "synthesize uses hits, so it must come after rerank"),
         ("retrieve clarify relevance synthesize", "clarify uses hits, so it must come after relevance"),
         ("retrieve clarify+relevance synthesize", "clarify uses hits, so it must come after relevance"),
-        ("refine period retrieve synthesize cite", "refine uses question, so it must come after period"),
-        ("period+keywords retrieve synthesize", "keywords uses question, so it must come after period"),
+        ("retrieve period synthesize cite", "retrieve uses topic, so it must come after period"),
         # a new ranking would undo what was judged
         ("retrieve relevance rerank synthesize", "relevance uses hits, so it must come after rerank"),
         # twice, in vain, or without what it acts on
@@ -80,6 +79,7 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
         "period refine+keywords+probe+multi_query+hyde+associate retrieve rerank helpful relevance second_search clarify condense synthesize cite",
         "probe retrieve rerank relevance second_search helpful condense+clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
+        "period+refine+keywords+probe retrieve relevance synthesize cite",
     ],
 )
 def test_an_order_that_can_work_is_taken(steps: str) -> None:

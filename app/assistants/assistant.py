@@ -19,6 +19,7 @@ from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
+from app.models.protocols import for_index
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import upto
@@ -245,7 +246,11 @@ def empty_index_message(index: str, error: NoIndex) -> str:
 def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     """A message if the index was built with another embedder; empty if it matches."""
     built = info.recipe.embedder
-    return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
+    return (
+        ""
+        if built == for_index(embedder, built).name
+        else f"built with the embedder {built}: index anew, or set that one"
+    )
 
 
 async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
@@ -258,4 +263,6 @@ async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) 
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
     problem = embedder_mismatch(live.info, embedder)
-    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)
+    return IndexState(
+        for_index(embedder, live.info.recipe.embedder).name, live.info, await checkup.problem(live), problem
+    )

@@ -78,7 +78,9 @@ class Pages(BaseModel):
 class Embedding(BaseModel):
     """The embedding model."""
 
-    embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
+    embedding_url: str = Field(
+        "", description="OpenAI-compatible address. Empty: vectors of the package, no server needed."
+    )
     embedding_model: str = Field(
         "",
         validation_alias="docs_embedding",
@@ -116,7 +118,7 @@ class Rerank(BaseModel):
     """The reranker, for the step `rerank`."""
 
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
-    rerank_model: str = Field("", description="Name of the reranking model.")
+    rerank_model: str = Field("", description="Name of the reranking model; local:NAME is one in this process.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
@@ -239,10 +241,14 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
             raise ValueError("there is no key in it; write one, or remove the setting")
         return value
 
-    def vector_share(self, language: str) -> float:
-        """The weight of the vector search for a question in this language, 0..1; the search by words has the rest."""
-        default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
-        if self.embedding_model.startswith("local:") and self.embedding_model != "local:static":
+    def vector_share(self, language: str, embedder: str) -> float:
+        """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
+
+        The search by words has the rest.
+        """
+        served = self.embedding_url or self.embedding_class
+        default = MODEL_VECTOR_WEIGHT if served else STATIC_VECTOR_WEIGHT
+        if embedder.startswith("local:"):
             default = LOCAL_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 

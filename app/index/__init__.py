@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -15,7 +16,7 @@ from app.core.masking import masked
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
 
-__all__ = ["Draft", "Generation", "Store", "open_store"]
+__all__ = ["Draft", "Generation", "Store", "directory_of", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
@@ -33,12 +34,19 @@ def open_store(settings: Settings) -> Store:
         raise SettingsError(
             f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Known: a directory, {', '.join(STORES)}."
         )
-    module, colon, name = address.partition(":")
-    if colon and name.isidentifier() and "/" not in module:
+    if (directory := directory_of(settings)) is None:
+        module, _, name = address.partition(":")
         return _own(module, name, settings)
     from app.index.embedded.store import EmbeddedStore
 
-    return EmbeddedStore(address, keep=settings.generations)
+    return EmbeddedStore(directory, keep=settings.generations)
+
+
+def directory_of(settings: Settings) -> Path | None:
+    """The directory of the embedded store; None if DOCS_STORE is another store."""
+    module, colon, name = settings.store.partition(":")
+    own = colon and name.isidentifier() and "/" not in module
+    return None if own or "://" in settings.store else Path(settings.store)
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:

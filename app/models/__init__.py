@@ -39,7 +39,7 @@ def open_model(settings: Settings) -> Model | None:
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder, else the static embedder. Raises `SettingsError` if it can't be used here."""
+    """The configured embedder, else a `DefaultEmbedder`. Raises `SettingsError` if it can't be used here."""
     if settings.embedding_class:
         from app.models.llamaindex import LlamaIndexEmbedder, make
 
@@ -48,7 +48,9 @@ def open_embedder(settings: Settings) -> Embedder:
     if kind == LOCAL:
         return _local_embedder(name, settings)
     if not settings.embedding_url:
-        return _local_embedder("static", settings)
+        from app.models.default import DefaultEmbedder
+
+        return DefaultEmbedder(settings.embedding_max_chars)
     if not settings.embedding_model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint, OpenAIEmbedder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from app.core.breaker import Breaker
@@ -113,7 +113,10 @@ class GuardedModel:
 
 
 class GuardedEmbedder:
-    """An embedder; `timeout` in seconds applies to each call of `embed_queries`."""
+    """An embedder; `timeout` in seconds applies to each call of `embed_queries`.
+
+    `others` are guarded alike (see `app.models.protocols.for_index`).
+    """
 
     def __init__(self, embedder: Embedder, timeout: float) -> None:
         self.name = embedder.name
@@ -121,7 +124,12 @@ class GuardedEmbedder:
         self._timeout = timeout
         self._breaker = breaker(embedder.name)
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
-        self.breakers = (self._breaker,)
+        others: Mapping[str, Embedder] = getattr(embedder, "others", {})
+        self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
+        self.breakers: tuple[Breaker, ...] = (
+            self._breaker,
+            *(one for other in self.others.values() for one in other.breakers),
+        )
 
     async def dimension(self) -> int:
         """Length of the vectors."""

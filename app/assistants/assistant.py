@@ -12,12 +12,14 @@ from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
 from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
+from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
 from app.core.turn import CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
+from app.models.protocols import for_index
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import search_of, upto
@@ -204,7 +206,7 @@ class Assistants:
         checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
         found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
         first, *others = found
-        details: dict[str, Any] = {"index": first.problem} if first.problem else {}
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
             named = zip(list(used)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
@@ -246,7 +248,11 @@ def empty_index_message(index: str, error: NoIndex) -> str:
 def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     """A message if the index was built with another embedder; empty if it matches."""
     built = info.recipe.embedder
-    return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
+    return (
+        ""
+        if built == for_index(embedder, built).name
+        else f"built with the embedder {built}: index anew, or set that one"
+    )
 
 
 async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
@@ -259,4 +265,6 @@ async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) 
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
     problem = embedder_mismatch(live.info, embedder)
-    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)
+    return IndexState(
+        for_index(embedder, live.info.recipe.embedder).name, live.info, await checkup.problem(live), problem
+    )

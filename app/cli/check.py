@@ -86,7 +86,10 @@ def _indexing_problem(settings: Settings) -> str:
 
 async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
     """The index with its embedder, and their problems."""
+    from app.models.protocols import for_index
+
     index, problem = await _index(name, store, embedder)
+    embedder = for_index(embedder, index["embedder"] if index else "")
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
     return {"index": index, "index_problem": problem, "embedder": answers}
 

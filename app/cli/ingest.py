@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, cast
 from app.cli import logs
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
-from app.core.errors import NotPublished, SettingsError
+from app.core.errors import NotPublished, SettingsError, StoreError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
+    from app.index import Store
+    from app.models import Embedder
     from ingestion.report import Report
+    from ingestion.resuming import ResumingEmbedder
     from ingestion.sources import Source
 
 
@@ -101,15 +104,42 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
     """Index the sites, show progress on standard error, and return the report."""
     from app.index import open_store
     from app.models import open_embedder
+    from app.models.protocols import for_index
     from ingestion.progress import open_progress
     from ingestion.run import ingest as ingest_sites
 
-    store, embedder = open_store(settings), open_embedder(settings)
+    store, opened = open_store(settings), open_embedder(settings)
+    embedder = for_index(opened, await live_embedder(store))
+    resuming = _resuming(embedder, settings)
     progress = open_progress(sys.stderr)
     try:
-        return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
+        report = await ingest_sites(
+            sites, store=store, embedder=resuming or embedder, settings=settings, progress=progress, **asdict(options)
         )
+        if resuming:
+            resuming.finish(report)
+        return report
     finally:
         await store.close()
-        await embedder.close()
+        await opened.close()
+
+
+def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None:
+    """The embedder with a cache in the directory of the index; None for other stores, and for vectors that cost little."""
+    from app.index import directory_of
+    from app.index.vector_cache import VectorCache
+    from app.models.static import StaticEmbedder
+    from ingestion.resuming import ResumingEmbedder
+
+    directory = directory_of(settings)
+    if directory is None or isinstance(embedder, StaticEmbedder):
+        return None
+    return ResumingEmbedder(embedder, VectorCache(directory, embedder.name))
+
+
+async def live_embedder(store: Store) -> str:
+    """The embedder that the live index records; empty if there is none, or if the run that follows will report why."""
+    try:
+        return (await store.live()).info.recipe.embedder
+    except StoreError:
+        return ""

@@ -8,6 +8,7 @@ from app.core.types import GenerationInfo
 from app.index import open_store
 from app.index.protocols import Generation
 from app.models import open_embedder
+from app.models.protocols import for_index
 from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared
 from ingestion.embedding import BatchEmbedder
@@ -30,6 +31,7 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     # without summaries and translations: texts by another model would blur the effect of the settings
     settings = settings.model_copy(update={"summaries": False})
     store, embedder = open_store(settings), open_embedder(settings)
+    embedder = for_index(embedder, source.info.recipe.embedder)
     embedding = BatchEmbedder(embedder, settings.embedding_batch, settings.embedding_parallel)
     workers = Workers()
     chunker = Chunker(open_splitter(settings), embedding, workers)

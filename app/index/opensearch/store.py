@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.errors import IndexDamaged, IndexMismatch, NoIndex, SettingsError, StoreError
@@ -179,8 +179,8 @@ class OpenSearchStore:
     """See `app.index.protocols.Store`. Opens its connections with the first call.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
-    reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_weight` (0..1) is for
-    hybrid queries of other clients. `generation_class` makes the generations that `live` returns.
+    reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_share` is the weight (0..1) of
+    the vectors of an embedder, for hybrid queries of other clients. `generation_class` makes the generations that `live` returns.
     """
 
     generation_class: type[OpenSearchGeneration] = OpenSearchGeneration
@@ -196,7 +196,7 @@ class OpenSearchStore:
         auth: tuple[str, str] | None = None,
         lock_seconds: float = 60.0,
         notice_seconds: float = 0.0,
-        vector_weight: float = 0.3,
+        vector_share: Callable[[str], float] = lambda _: 0.3,
     ) -> None:
         if not NAME.fullmatch(index):
             raise SettingsError(
@@ -207,7 +207,7 @@ class OpenSearchStore:
         self._keep = keep
         self._lock_seconds = lock_seconds
         self._notice_seconds = notice_seconds
-        self._vector_weight = vector_weight
+        self._vector_share = vector_share
         self._pinned: OpenSearchGeneration | None = None
         self._pointer: tuple[str, int] | None = None
         self._until = 0.0
@@ -228,7 +228,7 @@ class OpenSearchStore:
 
         If possible, the draft acquires the writer's lock with its first write, so that a run without changes writes nothing.
         """
-        await self._catalog.prepare(self._vector_weight)
+        await self._catalog.prepare(self._vector_share(recipe.embedder))
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
         found = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:

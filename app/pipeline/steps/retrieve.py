@@ -16,7 +16,7 @@ from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, rank
-from app.models.protocols import Embedder
+from app.models.protocols import Embedder, for_index
 from app.pipeline.conversation import searched
 from app.pipeline.runner import Changes
 from app.text.language import without_stopwords
@@ -88,6 +88,7 @@ class Retrieve:
 async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
     generation: Generation = turn.generation
     recipe = generation.info.recipe
+    embedder = for_index(embedder, recipe.embedder)
     if recipe.embedder != embedder.name:
         raise IndexMismatch(
             f"The index was built with the embedder {recipe.embedder}, but {embedder.name} is configured: "
@@ -130,7 +131,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
-    share = settings.vector_share(turn.language)
+    share = settings.vector_share(turn.language, turn.generation.info.recipe.embedder)
     return Query(
         texts=tuple(texts),
         vector=vector,

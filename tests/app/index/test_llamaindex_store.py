@@ -81,7 +81,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
             pytest.fail(message)
         pytest.skip(message)
     name = f"test-{uuid.uuid4().hex[:12]}"
-    store = OpenSearchStore(address, index=name, vector_weight=WEIGHT)
+    store = OpenSearchStore(address, index=name, vector_share=lambda _: WEIGHT)
     await publish(
         store,
         chunk("/en/storage", "Storage has a quota."),
@@ -173,11 +173,11 @@ async def test_the_pipeline_follows_the_settings_and_a_server_without_it_can_be_
     store, theirs = index
     pipeline = theirs.client._search_pipeline
     path = f"/_search/pipeline/{pipeline}"
-    store._vector_weight = 0.5
+    store._vector_share = lambda _: 0.5
     await publish(store, chunk("/en/storage", "Storage has a quota."))
     (steps,) = (await store._connection.call("GET", path))[pipeline]["phase_results_processors"]
     assert steps["normalization-processor"]["combination"]["parameters"]["weights"] == [0.5, 0.5]
-    store._vector_weight = -1.0
+    store._vector_share = lambda _: -1.0
     await publish(store, chunk("/en/storage", "Storage has one."))
     assert pipeline in caplog.text
     assert "neural-search" in caplog.text

@@ -202,7 +202,8 @@ def cuts(prompt: Prompt) -> Counter[str]:
     sources = [Source(page) for page in prompt.pages]
     for passage in prompt.passages:
         for piece in _GAP.split(passage.partition("\n")[2]):
-            words = _WORD.findall(bare(piece).casefold())
+            if not (words := _WORD.findall(bare(piece).casefold())):
+                continue  # a gap at the end of a passage
             found[_first(source.cut_at_start(words[:size]) for size in SIZES for source in sources)] += 1
             found[_first(source.cut_at_end(words[-size:]) for size in SIZES for source in sources)] += 1
     return found

@@ -242,3 +242,24 @@ async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
     assert (ended.evidence, ended.hits, ended.related) == (0.0, (), scored)
     said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
     assert "https://docs.example.org/storage" in text_of(said)
+
+
+async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_everywhere(tmp_path: Path) -> None:
+    """Of an error code that no page has, the parts say as little as before."""
+    texts = [f"Error LUM-{number} is reported as soon as the limit is exceeded." for number in range(1001, 1021)]
+    chunks = [
+        Chunk(text[6:14], "docs", f"https://docs.example.org/{n}", 0, text, "en", "") for n, text in enumerate(texts)
+    ]
+    store = EmbeddedStore(tmp_path / "index")
+    async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
+        for chunk in chunks:
+            page = Page(chunk.url, "docs", chunk.title, chunk.language, chunk.text, chunk.id)
+            await draft.put(page, [chunk], {chunk.id: [1.0, 0.0]})
+        await draft.publish()
+    generation, found = await store.live(), tuple(Hit(chunk) for chunk in chunks[:2])
+    known, elsewhere, unknown = [
+        (await judge((generation, found), f"What does error {code} mean?"))["evidence"]
+        for code in ("LUM-1001", "LUM-1011", "LUM-2001")
+    ]
+    assert unknown < elsewhere < SETTINGS.min_evidence < known
+    await store.close()

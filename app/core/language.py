@@ -18,7 +18,7 @@ TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", 
 FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
 OPTIONAL_LISTS = (
-    "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
+    "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
 )  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
 OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units")
@@ -49,6 +49,7 @@ class Language:
     written: Mapping[str, str]
     dates: Mapping[str, Any]
     letters: frozenset[str] = frozenset()
+    question_words: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     covering: frozenset[str] = frozenset()
     passage: frozenset[str] = frozenset()

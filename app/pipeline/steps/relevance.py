@@ -32,6 +32,7 @@ UNKNOWN_NAME = 3.0  # times the weight of another unknown word
 WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings has more by chance
 MOST_NAMES = 0.7  # share of the words; with more, the text is a title
 FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
+COMMON = 0.05  # share of the chunks: a single word that is in more says something only in a heading
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
@@ -78,6 +79,8 @@ class Relevance:
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
+        if _in_passing(alone[0], hits, rarity):
+            alone, texts = [], texts[len(alone) :]
         evidence = max(await best_coverage(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
             own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
@@ -183,6 +186,10 @@ class Rarity:
         rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
 
+    def common(self, word: Word) -> bool:
+        """Whether the word is in so many texts that it tells none of them from the others."""
+        return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
+
     def knows(self, word: Word) -> bool:
         """Whether the word is an identifier of the index."""
         return bool(word.identifier and self.counts.get(word.identifier))
@@ -216,6 +223,20 @@ async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], ra
     """The largest coverage of any of the texts by a passage; 0 without texts or passages."""
     passages = await off_loop(partial(_tokens, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
     return max((coverage(words, passages, rarity) for words in texts), default=0.0)
+
+
+def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
+    """Whether the question has a single word besides function words, one that many texts have and no heading found.
+
+    What "how much does it cost" asks is not said by sentences in which something costs time.
+    """
+    if len(words) != 1 or not rarity.common(words[0]):
+        return False
+    for hit in hits:
+        headings = [hit.chunk.title, *(name for section in hit.chunk.sections for name in section.path)]
+        if not frozenset(analyse(" ".join(headings), hit.chunk.language)).isdisjoint(words[0].tokens):
+            return False
+    return True
 
 
 def _share(word: Word, passage: frozenset[str], whole: str) -> float:

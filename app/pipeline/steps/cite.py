@@ -17,6 +17,7 @@ from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
 from app.citing.sections import asked_stems, best_section
 from app.citing.support import Place, places
+from app.citing.wording import Wording
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit, Section
@@ -73,6 +74,7 @@ class _Answer:
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
+        self._wording = Wording(self._language.readers, lambda: " ".join((turn.question, *_texts_shown(turn))))
         self._written: list[str] = []  # by the model
 
     def mapped(self, event: Event) -> list[Event]:
@@ -80,16 +82,19 @@ class _Answer:
         if not isinstance(event, Text):
             return [*self._closing(event), event]
         if event.quoted:
-            return [Text(self._text.rest() + quoted(event.text, self._pages))]
+            return [Text(self._rest() + quoted(event.text, self._pages))]
         self._written.append(event.text)
-        text = self._text.feed(event.text)
+        text = self._text.feed(self._wording.feed(event.text))
         return [Text(text)] if text else []
+
+    def _rest(self) -> str:
+        return self._text.feed(self._wording.rest()) + self._text.rest()
 
     def _closing(self, event: Event) -> list[Event]:
         """The events before the last one: text that was held back and, after a complete answer, the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest, answer = self._text.rest(), "".join(self._written)
+        rest, answer = self._rest(), "".join(self._written)
         found: list[tuple[Source, list[Place]]] = []
         turn = self._turn if self._citations.any else _as_found(self._turn)
         if isinstance(event, Done) and not event.extractive and self._refuses(answer):

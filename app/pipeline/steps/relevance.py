@@ -22,15 +22,17 @@ from app.index.ranking.fuse import rank
 from app.pipeline.conversation import searched
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
-from app.text.analysis import PREFIX_MARK, analyse
+from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.language import both_ends, without_stopwords
 from app.text.sentences import informal_sentences
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
+A_PART = 0.5  # the share of an identifier that the passage has only a part of
 UNKNOWN_NAME = 3.0  # times the weight of another unknown word
 WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings has more by chance
 MOST_NAMES = 0.7  # share of the words; with more, the text is a title
 FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
+COMMON = 0.05  # share of the chunks: a single word that is in more says something only in a heading
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
@@ -42,6 +44,12 @@ class Word:
 
     tokens: tuple[str, ...]
     name: bool = False
+
+    @property
+    def identifier(self) -> str:
+        """The token of the whole word if it has others for its parts, as LUM-1093; else empty."""
+        plain = [token for token in self.tokens if not token.endswith((PREFIX_MARK, STEM_MARK))]
+        return plain[0] if len(plain) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Relevance:
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
+        if _in_passing(alone[0], hits, rarity):
+            alone, texts = [], texts[len(alone) :]
         evidence = max(await best_coverage(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
             own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
@@ -167,10 +177,22 @@ class Rarity:
     chunks: int
 
     def of(self, word: Word) -> float:
-        """The weight, above 0; largest for a word that isn't in the index, and more for such a name."""
-        count = max((self.counts.get(token, 0) for token in word.tokens if not token.endswith(PREFIX_MARK)), default=0)
+        """The weight, above 0; largest for a word that isn't in the index, and more for such a name.
+
+        An identifier of the index is as rare as the whole: parts of it may be everywhere.
+        """
+        counted = (word.identifier,) if self.knows(word) else word.tokens
+        count = max((self.counts.get(token, 0) for token in counted if not token.endswith(PREFIX_MARK)), default=0)
         rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
+
+    def common(self, word: Word) -> bool:
+        """Whether the word is in so many texts that it tells none of them from the others."""
+        return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
+
+    def knows(self, word: Word) -> bool:
+        """Whether the word is an identifier of the index."""
+        return bool(word.identifier and self.counts.get(word.identifier))
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
@@ -191,7 +213,9 @@ def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: 
     if not words or not passages:
         return 0.0
     weights = [rarity.of(word) for word in words]
-    had = (sum(w * _share(word, tokens) for word, w in zip(words, weights, strict=True)) for tokens in passages)
+    wholes = [word.identifier if rarity.knows(word) else "" for word in words]
+    weighed = list(zip(words, weights, wholes, strict=True))
+    had = (sum(weight * _share(word, tokens, whole) for word, weight, whole in weighed) for tokens in passages)
     return max(had) / sum(weights)
 
 
@@ -201,8 +225,24 @@ async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], ra
     return max((coverage(words, passages, rarity) for words in texts), default=0.0)
 
 
-def _share(word: Word, passage: frozenset[str]) -> float:
+def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
+    """Whether the question has a single word besides function words, one that many texts have and no heading found.
+
+    What "how much does it cost" asks is not said by sentences in which something costs time.
+    """
+    if len(words) != 1 or not rarity.common(words[0]):
+        return False
+    for hit in hits:
+        headings = [hit.chunk.title, *(name for section in hit.chunk.sections for name in section.path)]
+        if not frozenset(analyse(" ".join(headings), hit.chunk.language)).isdisjoint(words[0].tokens):
+            return False
+    return True
+
+
+def _share(word: Word, passage: frozenset[str], whole: str) -> float:
     found = passage.intersection(word.tokens)
     if not found:
         return 0.0
+    if whole and whole not in found:
+        return A_PART
     return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in found) else 1.0

@@ -140,7 +140,7 @@ class StepTable(TableWithID):
     class_: Name = Field(alias="class", description='a class, as "module:Class"')
     args: dict[str, Any] = Field({}, description=TABLE)
     timeout: float = Field(0, gt=0, description="a number of seconds above 0")
-    scores: Scores | None = Field(None, description='"0..1", "sigmoid" or "order"')
+    scores: Scores | None = Field(None, description='"relative", "0..1" or "sigmoid"')
 
 
 class AssistantsFile(Table):

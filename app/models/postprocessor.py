@@ -17,7 +17,7 @@ from app.core.types import Hit
 from app.models.blocking import in_thread
 from app.models.guarded import breaker
 
-Scores = Literal["0..1", "sigmoid", "order"]
+Scores = Literal["relative", "0..1", "sigmoid"]
 MOST_RUNNING = 8
 """Calls of one postprocessor in threads at the same time; those that took too long still run."""
 
@@ -48,8 +48,8 @@ def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], score
 class Postprocessor:
     """A node postprocessor with a circuit breaker. Classes without asynchronous code of their own run in threads.
 
-    `scores` says what scores mean that it changes: "0..1" how well a passage answers, "sigmoid" the same as logits, and
-    "order" nothing but the order.
+    `scores` says what scores mean that it changes: "relative" compares the passages of one question with each other,
+    "0..1" says how well a passage answers, and "sigmoid" the same as logits.
     """
 
     def __init__(self, name: str, inner: Any, scores: Scores) -> None:
@@ -71,13 +71,13 @@ class Postprocessor:
             try:
                 async with asyncio.timeout(seconds) as limit:
                     found = await self._called(nodes, question)
+                return self._hits(found, {hit.chunk.id: hit for hit in hits})
             except ModelError:
                 raise
             except Exception as error:  # anything can happen in a class from outside
                 if limit.expired():
                     raise ModelTimeout(f"{self.name} did not answer within {seconds:g} s.") from error
                 raise ModelError(f"{self.name} failed: {error} ({type(error).__name__})") from error
-        return self._hits(found, {hit.chunk.id: hit for hit in hits})
 
     async def _called(self, nodes: list[Any], question: str) -> Any:
         if not self._blocks:
@@ -105,20 +105,26 @@ class Postprocessor:
         scores = [hit.score if score is None else score for hit, score in kept.values()]
         if scores == [hit.score for hit in hits]:
             return tuple(hits)
-        if self._scores == "order":  # those of a reranker before it stay: they are evidence
-            fused = sorted((hit.fused for hit in hits), reverse=True)
+        if not all(map(math.isfinite, scores)):
+            raise ModelError(f"{self.name} gives scores that are no numbers.")
+        if self._scores == "relative":  # the score of a reranker before it stays: it is evidence
+            fused = scores if _all_within(scores) else sorted((hit.fused for hit in hits), reverse=True)
             return tuple(replace(hit, fused=one) for hit, one in zip(hits, fused, strict=True))
         return tuple(replace(hit, rerank=one) for hit, one in zip(hits, self._within(scores), strict=True))
 
     def _within(self, scores: Sequence[float]) -> list[float]:
         if self._scores == "sigmoid":
             return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
-        if outside := [score for score in scores if not 0 <= score <= 1]:
+        if not _all_within(scores):
             raise ModelError(
-                f'{self.name} scores outside of 0..1 ({outside[0]:g}): write scores = "sigmoid" in its [[step]] if these are'
-                ' logits, or scores = "order" to take only its order.'
+                f'{self.name} scores outside of 0..1 ({min(scores):g} to {max(scores):g}): write scores = "sigmoid" in its'
+                " [[step]] if these are logits; without `scores`, they only compare passages."
             )
         return list(scores)
+
+
+def _all_within(scores: Sequence[float]) -> bool:
+    return all(0 <= score <= 1 for score in scores)
 
 
 def _node(hit: Hit) -> Any:

@@ -85,7 +85,7 @@ def _factory(name: str, table: OwnStep, what: str) -> StepFactory:
 
 
 def _postprocess(name: str, table: OwnStep, what: str) -> StepFactory:
-    processor = open_postprocessor(name, table.path, table.arguments, table.scores or "0..1", what)
+    processor = open_postprocessor(name, table.path, table.arguments, table.scores or "relative", what)
     named: Any = type(Postprocess.__name__, (Postprocess,), {"name": name})
     return StepFactory(
         named, lambda tools: named(processor, tools.settings, table.timeout or tools.settings.helper_timeout)

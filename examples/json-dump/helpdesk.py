@@ -1,4 +1,4 @@
-"""A help desk: articles of a JSON dump, the newest of equally good ones first, abbreviations spelled out."""
+"""A help desk: articles of a JSON dump, newer ones first, questions with abbreviations."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,6 @@ from llama_index.core.schema import NodeWithScore
 
 from app.core.turn import Turn
 
-FACTS = ("number", "title", "language", "updated")
-
 
 class Dump(BaseReader):
     """The published articles of a dump."""
@@ -22,24 +20,23 @@ class Dump(BaseReader):
     def load_data(self) -> list[Document]:
         """A document for each article; its metadata becomes that of the page."""
         articles = json.loads(Path(self.path).read_text("utf-8"))
-        return [
-            Document(text=f"# {one['title']}\n\n{one['body']}", metadata={key: one[key] for key in FACTS})
-            for one in articles
-            if one["state"] == "published"
-        ]
+        published = [one for one in articles if one.pop("state") == "published"]
+        return [Document(text=f"# {one['title']}\n\n{one.pop('body')}", metadata=one) for one in published]
 
 
 class NewerFirst(BaseNodePostprocessor):
-    """Puts passages that were changed before a day behind all others."""
+    """Halves the scores of passages that were last changed before a day."""
 
     day: str
 
     def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: object = None) -> list[NodeWithScore]:
-        return sorted(nodes, key=lambda one: one.metadata["date"] < self.day)
+        for one in nodes:
+            one.score = one.get_score() * (0.5 if one.metadata["date"] < self.day else 1.0)
+        return sorted(nodes, key=lambda one: -one.get_score())
 
 
 class Abbreviations:
-    """Spells out the abbreviations of a question, so that it finds articles that don't use them."""
+    """Replaces the abbreviations of a question, so that it finds articles that don't use them."""
 
     reads = ("question",)
     uses = ()
@@ -51,10 +48,6 @@ class Abbreviations:
         self.long_forms = long_forms
 
     async def __call__(self, turn: Turn) -> dict[str, str]:
-        """The question with the long form behind each abbreviation."""
-        return {"question": " ".join(self.spelled_out(word) for word in turn.question.split())}
-
-    def spelled_out(self, word: str) -> str:
-        """The word, with its long form if it has one."""
-        long_form = self.long_forms.get(word.strip("?!.,"))
-        return f"{word.rstrip('?!.,')} ({long_form})" if long_form else word
+        """The question with the long forms."""
+        words = (self.long_forms.get(word.strip("?!.,"), word) for word in turn.question.split())
+        return {"question": " ".join(words)}

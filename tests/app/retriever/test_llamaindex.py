@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,9 +16,9 @@ from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from llama_index.llms.openai_like import OpenAILike
 
-from app.core.errors import NoIndex
+from app.core.errors import ModelError, NoIndex
 from app.core.settings import Settings
-from app.retriever import DocsAssistantQueryEngine
+from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
 from tests.app.retriever.corpus import SITE
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
@@ -122,3 +123,19 @@ async def test_a_step_of_a_workflow_and_a_stock_engine_use_it(address, llm, llm_
     expected = await retriever.aretrieve(QUESTION)
     assert [node.node_id for node in response.source_nodes] == [node.node_id for node in expected]
     assert expected[0].metadata["link"] in str(llm.calls[-1]["messages"])
+
+
+async def test_the_embedding_class_gives_the_vectors_of_the_configured_embedder(llm):
+    """With its prefixes, of a question and of passages, with and without an event loop."""
+    settings = Settings.load(
+        None, embedding_url=llm.url, embedding_model="e", embedding_query_prefix="query: ", embedding_passage_prefix="passage: "
+    )  # fmt: skip
+    embedding = DocsAssistantEmbedding(settings)
+    question = await embedding.aget_query_embedding("keys")
+    assert await asyncio.to_thread(embedding.get_query_embedding, "keys") == question
+    passages = await embedding.aget_text_embedding_batch(["a", "b"])
+    assert [await asyncio.to_thread(embedding.get_text_embedding, text) for text in "ab"] == passages
+    assert llm.embedded == [["query: keys"]] * 2 + [["passage: a", "passage: b"], ["passage: a"], ["passage: b"]]
+    llm.embedding_status = 500
+    with pytest.raises(ModelError):
+        await embedding.aget_query_embedding("keys")

@@ -61,12 +61,11 @@ def named(title: str, url: str, headings: Iterable[str] = ()) -> str:
     """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
     the words of the address.
     """
-    place = breadcrumb(url)
     for one in (title, *headings):
         plain = plain_title(one)
-        if _says_something(plain) and (_letters(plain) not in _host(url) or place.endswith(plain)):
+        if _says_something(plain) and (_letters(plain) not in _host(url) or breadcrumb(url).endswith(plain)):
             return plain
-    return place or plain_title(title)
+    return breadcrumb(url) or plain_title(title)
 
 
 def _host(url: str) -> set[str]:

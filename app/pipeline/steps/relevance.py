@@ -35,6 +35,7 @@ FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
 COMMON = 0.05  # share of the chunks: a single word that is in more says something only in a heading
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
+_MARKS = PREFIX_MARK + STEM_MARK
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -48,8 +49,8 @@ class Word:
     @property
     def identifier(self) -> str:
         """The token of the whole word if it has others for its parts, as LUM-1093; else empty."""
-        plain = [token for token in self.tokens if not token.endswith((PREFIX_MARK, STEM_MARK))]
-        return plain[0] if len(plain) > 1 else ""
+        parts = any(token[-1] not in _MARKS for token in self.tokens[1:])
+        return self.tokens[0] if parts else ""
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class Rarity:
 
         An identifier of the index is as rare as the whole: parts of it may be everywhere.
         """
-        counted = (word.identifier,) if self.knows(word) else word.tokens
+        counted = (whole,) if (whole := self.known(word)) else word.tokens
         count = max((self.counts.get(token, 0) for token in counted if not token.endswith(PREFIX_MARK)), default=0)
         rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
@@ -190,9 +191,9 @@ class Rarity:
         """Whether the word is in so many texts that it tells none of them from the others."""
         return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
 
-    def knows(self, word: Word) -> bool:
-        """Whether the word is an identifier of the index."""
-        return bool(word.identifier and self.counts.get(word.identifier))
+    def known(self, word: Word) -> str:
+        """The token of the whole word if it is an identifier of the index; else empty."""
+        return whole if (whole := word.identifier) and self.counts.get(whole) else ""
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
@@ -213,7 +214,7 @@ def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: 
     if not words or not passages:
         return 0.0
     weights = [rarity.of(word) for word in words]
-    wholes = [word.identifier if rarity.knows(word) else "" for word in words]
+    wholes = [rarity.known(word) for word in words]
     weighed = list(zip(words, weights, wholes, strict=True))
     had = (sum(weight * _share(word, tokens, whole) for word, weight, whole in weighed) for tokens in passages)
     return max(had) / sum(weights)

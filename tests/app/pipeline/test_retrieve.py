@@ -83,7 +83,7 @@ async def test_the_question_is_embedded_once_and_its_search_is_used_again(genera
     assert found(after)[0] == "memory"
     assert len(embedder.questions) == 1
     assert after.search is not None
-    assert [text.text for text in after.search.texts] == ["much memory notebooks get?"]
+    assert [text.text for text in after.search.texts] == ["memory notebooks get?"]
     assert after.hits[0].lexical is not None
     assert after.hits[0].cosine is not None
 

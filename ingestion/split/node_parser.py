@@ -82,20 +82,27 @@ def _parser(path: str, arguments: str) -> Any:
 
 
 def _cuts(nodes: Iterable[Any], text: _Text, window: str) -> Iterator[Cut]:
+    """A part for each node: its window where it has one, which is searched better than its sentence alone."""
     from llama_index.core.schema import MetadataMode
 
-    after = 0
+    after, seen = 0, set[tuple[str, _Place]]()
     for node in nodes:
         content = node.get_content(metadata_mode=MetadataMode.NONE).strip()
         if not content or node.child_nodes:
             continue
-        place = text.place(content, getattr(node, "start_char_idx", None), after)
+        around = str(node.metadata.get(window, "")).strip()
+        place = text.place(around, None, after) if around else None
+        if place is None:
+            place = text.place(content, getattr(node, "start_char_idx", None), after)
+            after = place[0] + 1 if place else after
+        else:
+            content, after = around, place[0]
         if place is None:
             # nothing can be read around it, so it has what its parser gives for reading
-            yield Cut(str(node.metadata.get(window) or content))
-            continue
-        after = place[0] + 1
-        yield Cut(content, tuple(text.sections(content, place)), text.lines(place))
+            yield Cut(around or content)
+        elif (content, place) not in seen:  # on a short page, many windows are the whole page
+            seen.add((content, place))
+            yield Cut(content, tuple(text.sections(content, place)), text.lines(place))
 
 
 @dataclass

@@ -79,11 +79,12 @@ def test_nodes_have_their_sections_and_are_read_where_they_stand() -> None:
             assert all(chunk.text[one.offset :].lstrip("# ").startswith(one.path[-1]) for one in chunk.sections[1:])
 
 
-def test_a_found_sentence_is_read_with_its_section(own: str) -> None:
-    """One sentence is searched, the model reads around it; what the parser wrote itself is read in its window."""
-    chunks = opened(SENTENCES).split(page(LONG))
-    found = next(chunk for chunk in chunks if "Account 7 is" in chunk.text)
+def test_a_window_is_searched_and_read_with_its_section(own: str) -> None:
+    """A sentence is a chunk with its window, the model reads around it; what the parser wrote itself is read in its window."""
+    chunks = opened(SENTENCES, window_size=1).split(page(LONG))
+    (found,) = [chunk for chunk in chunks if re.findall(r"Account (\d+) is", chunk.text) == ["6", "7", "8"]]
     assert found.link.endswith("#use")
+    assert len(opened(SENTENCES, window_size=9).split(page("# A\n\nOne is one. Two is two. Three is three."))) == 1
     (passage,) = grown([Hit(found, 1.0)], {found.url: placed(chunks, LONG)}, 4000)
     assert {"Account 5 is", "Account 9 is"} <= set(re.findall(r"Account \d is", passage.chunk.text))
 

@@ -125,7 +125,7 @@ async def test_a_reader_that_fails_is_named_and_the_night_goes_on(
 
     Broken.acts = staticmethod(fails)  # type: ignore[assignment]
     site.page("/a", "Page a", LONG, "A new paragraph.")
-    report = await index.run(sitemap, bad, only=True)
+    report = await index.run(sitemap, bad, only=True, splitter="page")  # also where all is built anew
     assert report.failed_sources == [
         f"{WIKI}: {HERE}:Broken failed (ConnectionError: 401 for token … at https://me:…@wiki.example.org)"
     ]

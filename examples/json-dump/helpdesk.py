@@ -25,13 +25,13 @@ class Dump(BaseReader):
 
 
 class NewerFirst(BaseNodePostprocessor):
-    """Halves the scores of passages that were last changed before a day."""
+    """Divides the scores of passages by ten that were last changed before a day."""
 
     day: str
 
     def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: object = None) -> list[NodeWithScore]:
         for one in nodes:
-            one.score = one.get_score() * (0.5 if one.metadata["date"] < self.day else 1.0)
+            one.score = one.get_score() * (0.1 if one.metadata["date"] < self.day else 1.0)
         return sorted(nodes, key=lambda one: -one.get_score())
 
 

@@ -29,10 +29,11 @@ def test_the_example_project_answers_over_http(tmp_path: Path):
     with service(folder, "serve", **path) as running:
         assert httpx.get(f"{running.url}/health").json()["index"]["pages"] == 4  # without the draft
         answer = ask(running.url, "I lost my phone, what about 2FA?")
-        assert answer.links == [f"{DESK}/102", f"{DESK}/101"]  # the newer article first; "2FA" is in none
+        assert answer.links[0] == f"{DESK}/102"  # the newer of two articles; neither has "2FA"
         body = {"query": "backup codes for 2FA"}
         best, *others = httpx.post(f"{running.url}/v1/search", json=body).json()["data"]
-        assert best["text"] == "If you have lost it, use one of your ten backup codes."  # a chunk is a sentence
+        assert "ten backup codes" in best["text"]
+        assert "Your files" not in best["text"]  # a chunk is a sentence with its neighbours
         assert best["modified"].startswith("2026-05-01")
         assert [one for one in (best, *others) if "draft" in one["text"]] == []
         assert ask(running.url, "Jak si nastavím nové heslo?").links == [f"{DESK}/104"]

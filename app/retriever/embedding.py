@@ -10,7 +10,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from app.core.settings import Settings
 from app.core.types import Vector
 from app.models import Embedder, open_embedder
-from app.retriever.loop import LoopThread, close_in
+from app.retriever.loop import LoopThread
 
 
 class DocsAssistantEmbedding(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
@@ -26,7 +26,7 @@ class DocsAssistantEmbedding(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex
         embedder = open_embedder(settings or Settings.load())
         super().__init__(model_name=embedder.name)
         self._embedder, self._loop = embedder, LoopThread()
-        weakref.finalize(self, close_in, self._loop, embedder)
+        weakref.finalize(self, self._loop.close, embedder)
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return list(self._loop.run(self._embedder.embed_queries([query]))[0])

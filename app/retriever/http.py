@@ -52,8 +52,9 @@ class HttpBackend:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._client:
-            await self._client.aclose()
+        client, self._client = self._client, None
+        if client:
+            await client.aclose()
 
     async def _post(self, path: str, body: RequestModel, answer: TypeAdapter[T], seconds: float) -> T:
         address, limits = f"{masked(self._url)}/{path}", httpx.Timeout(seconds, connect=10)

@@ -58,7 +58,8 @@ class IndexBackend:
 
     async def close(self) -> None:
         """Close store and models."""
-        await self._open_parts.aclose()
+        parts, self._open_parts, self._assistants = self._open_parts, AsyncExitStack(), Shared()
+        await parts.aclose()
 
     async def _open(self) -> Assistants:
         return await self._open_parts.enter_async_context(opened(self._settings, opener=_open_store))

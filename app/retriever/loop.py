@@ -11,6 +11,14 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 
+class Closable(Protocol):
+    """An object with connections."""
+
+    async def close(self) -> None:
+        """Close them."""
+        ...
+
+
 class LoopThread:
     """Runs coroutines in one event loop, so that connections stay in it. The first call starts the thread."""
 
@@ -27,34 +35,39 @@ class LoopThread:
         """The result. Cancelling the caller cancels the work."""
         return await asyncio.wrap_future(self._begin(work))
 
-    def close(self) -> None:
-        """Stop the thread; safe to call twice. A later call starts a new one."""
+    def close(self, parts: Closable) -> None:
+        """Close connections that were opened in the loop, and stop the thread; safe to call twice.
+
+        A later call starts a new thread.
+        """
         with self._starting:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop and thread:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            ended = asyncio.run_coroutine_threadsafe(_end(parts), loop)
+            ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+            if thread is not threading.current_thread():  # the garbage collector runs in any thread
+                thread.join()
+                ended.result()
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="docs-assistant", daemon=True)
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="docs-assistant", daemon=True)
                 self._thread.start()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-class Closable(Protocol):
-    """An object with connections."""
-
-    async def close(self) -> None:
-        """Close them."""
-        ...
-
-
-def close_in(loop: LoopThread, parts: Closable) -> None:
-    """Close the connections in the loop that opened them, then stop it."""
-    loop.run(parts.close())
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
     loop.close()
+
+
+async def _end(parts: Closable) -> None:
+    """Cancel what still runs, and close the connections."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await parts.close()

@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from app.api.request_models import SearchRequest, validated
 from app.core.settings import Settings
 from app.retriever.backend import open_backend
-from app.retriever.loop import LoopThread, close_in
+from app.retriever.loop import LoopThread
 from app.retriever.nodes import passage_node
 
 
@@ -41,7 +41,7 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
         self.request: SearchRequest = validated(SearchRequest, values, "The arguments")
         self.backend = open_backend(address, api_key)
         self.loop = LoopThread()
-        self._closing = weakref.finalize(self, close_in, self.loop, self.backend)
+        weakref.finalize(self, self.loop.close, self.backend)
 
     async def search(self, query: str, limit: int | None = None) -> list[NodeWithScore]:
         """The nodes, best first, at most `limit`. Call it in `loop`."""
@@ -50,8 +50,8 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
         return [passage_node(passage) for passage in found["data"]]
 
     def close(self) -> None:
-        """Close all connections; safe to call twice. Otherwise, they are closed with the retriever."""
-        self._closing()
+        """Close all connections, which otherwise are closed with the retriever. A later search opens them again."""
+        self.loop.close(self.backend)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self.loop.run(self.search(query_bundle.query_str))

@@ -22,6 +22,8 @@ from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
 from tests.app.retriever.corpus import SITE
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
+pytestmark = pytest.mark.server  # a scripted model
+
 QUESTION = "How do I set API keys?"
 
 

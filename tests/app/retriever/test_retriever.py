@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +16,8 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 
 from app.api.request_models import SearchRequest
 from app.api.search import search_result
-from app.assistants.assembly import opened
+from app.api.server import create_app
+from app.assistants.assembly import build, opened
 from app.core.errors import (
     AssistantError,
     IndexMismatch,
@@ -27,6 +29,7 @@ from app.core.errors import (
 )
 from app.core.settings import Settings
 from app.retriever import DocsAssistantRetriever
+from tests.app.api.scripted import serving, wait_for
 from tests.app.retriever.conftest import KEY
 from tests.app.retriever.corpus import SITE
 from tests.fake_llm import fake_llm
@@ -107,18 +110,30 @@ def test_it_answers_with_and_without_an_event_loop(address, open_retriever):
         assert asyncio.run(inside()) == [expected] * 7
 
 
-def test_a_closed_or_forgotten_retriever_leaves_no_thread(directory):
-    """Also without `close`; a call after it opens everything again."""
-    with DocsAssistantRetriever(directory) as retriever:
-        first = retriever.retrieve("keys")
-    assert retriever.retrieve("keys") == first
-    retriever.loop.run(retriever.backend.close())
-    retriever.loop.close()
-    forgotten = DocsAssistantRetriever(directory)
-    forgotten.retrieve("keys")
-    del forgotten
-    gc.collect()
-    assert "docs-assistant" not in {thread.name for thread in threading.enumerate()}
+def test_a_closed_or_forgotten_retriever_leaves_no_thread(address, open_retriever):
+    """Also without `close`; a search after it opens everything again, and what runs while it closes is cancelled."""
+    with open_retriever(address) as retriever:
+        first = retriever.retrieve(QUESTION)
+    assert retriever.retrieve(QUESTION) == first
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(retriever.loop.run, asyncio.sleep(60))
+        wait_for(slow.running)
+        retriever.close()
+        with pytest.raises(CancelledError):
+            slow.result()
+    retriever.close()
+    for collected_in in ("here", "its own thread"):
+        forgotten = DocsAssistantRetriever(address, api_key=KEY)
+        assert forgotten.retrieve(QUESTION) == first
+        forgotten.itself, loop = forgotten, forgotten.loop._loop
+        del forgotten
+        assert loop is not None
+        if collected_in == "here":
+            gc.collect()
+        else:
+            loop.call_soon_threadsafe(gc.collect)
+        wait_for(lambda: "docs-assistant" not in {thread.name for thread in threading.enumerate()})
+        assert loop.is_closed()
 
 
 async def test_failures_of_an_index_are_our_errors(tmp_path, directory, open_retriever):
@@ -166,10 +181,6 @@ def test_failures_over_http_have_the_class_that_they_have_in_the_service(tmp_pat
     with pytest.raises(StoreUnavailable, match="can't be reached") as unreachable:
         open_retriever("http://reader:s3cret@127.0.0.1:9").retrieve("keys")
     assert "s3cret" not in str(unreachable.value)
-    from app.api.server import create_app
-    from app.assistants.assembly import build
-    from tests.app.api.scripted import serving
-
     empty = Settings.load(None, store=str(tmp_path))
     with serving(create_app(build(empty), empty)) as url, pytest.raises(NoIndex, match="Nothing has been indexed"):
         open_retriever(url).retrieve("keys")

@@ -24,6 +24,7 @@ from app.core.settings_file import FILE, FileSource, read_settings_file
 Words = Annotated[tuple[str, ...], NoDecode]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode]
 STATIC_VECTOR_WEIGHT = 0.2
+LOCAL_VECTOR_WEIGHT = 0.35
 MODEL_VECTOR_WEIGHT = 0.5
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 
@@ -78,7 +79,11 @@ class Embedding(BaseModel):
     """The embedding model."""
 
     embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
-    embedding_model: str = Field("", description="Name of the embedding model.")
+    embedding_model: str = Field(
+        "",
+        validation_alias="docs_embedding",
+        description="Name of the embedding model; local:NAME is one in this process. DOCS_EMBEDDING is short for it.",
+    )
     embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
     embedding_extra_body: dict[str, Any] = Field(
         default_factory=dict, description="JSON merged into each request body."
@@ -87,8 +92,8 @@ class Embedding(BaseModel):
     embedding_batch: int = Field(32, ge=1, description="Number of texts in one call.")
     embedding_parallel: int = Field(4, ge=1, description="Maximum number of simultaneous calls during indexing.")
     embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
-    embedding_query_prefix: str = Field("", description="Prefix of a question (e5: 'query: ').")
-    embedding_passage_prefix: str = Field("", description="Prefix of a passage (e5: 'passage: ').")
+    embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
+    embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
     embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
 
@@ -214,7 +219,9 @@ FILE_KEYS: Mapping[str, str] = MappingProxyType(
 class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index, BaseSettings):
     """What the service, the command line and ingestion are configured with. Times are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True, validate_by_name=True, loc_by_alias=False
+    )
 
     @field_validator(
         "sites", "languages", "translate", "translate_from", "crawl_allow", "allowed_hosts", "trusted_proxies",
@@ -235,6 +242,8 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
     def vector_share(self, language: str) -> float:
         """The weight of the vector search for a question in this language, 0..1; the search by words has the rest."""
         default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
+        if self.embedding_model.startswith("local:") and self.embedding_model != "local:static":
+            default = LOCAL_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod

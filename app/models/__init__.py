@@ -12,9 +12,13 @@ from app.core.settings import Settings
 from app.models.protocols import Embedder, Model
 
 if TYPE_CHECKING:
+    from app.models.local import LocalEmbedder
     from app.models.rerank import Reranker
 
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
+
+LOCAL = "local"
+"""What names of models in this process begin with: `local:NAME`."""
 
 
 def open_model(settings: Settings) -> Model | None:
@@ -34,15 +38,16 @@ def open_model(settings: Settings) -> Model | None:
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder, else the static embedder, which needs no server."""
+    """The configured embedder, else the static embedder. Raises `SettingsError` if it can't be used here."""
     if settings.embedding_class:
         from app.models.llamaindex import LlamaIndexEmbedder, make
 
         return LlamaIndexEmbedder(make(settings.embedding_class, settings.embedding_args, "DOCS_EMBEDDING_CLASS"))
+    kind, _, name = settings.embedding_model.partition(":")
+    if kind == LOCAL:
+        return _local_embedder(name, settings)
     if not settings.embedding_url:
-        from app.models.static import StaticEmbedder
-
-        return StaticEmbedder()
+        return _local_embedder("static", settings)
     if not settings.embedding_model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint, OpenAIEmbedder
@@ -51,10 +56,39 @@ def open_embedder(settings: Settings) -> Embedder:
     return OpenAIEmbedder(
         Endpoint(settings.embedding_url, key, timeout=settings.embedding_timeout),
         settings.embedding_model,
-        prefixes=(settings.embedding_query_prefix, settings.embedding_passage_prefix),
+        prefixes=_prefixes(settings.embedding_model, settings),
         max_chars=settings.embedding_max_chars,
         extra_body=settings.embedding_extra_body,
     )
+
+
+def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
+    from app.models.prefixes import prefixes_of
+
+    return prefixes_of(model, settings.embedding_query_prefix, settings.embedding_passage_prefix)
+
+
+def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
+    if settings.embedding_url:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_URL is set, and DOCS_EMBEDDING_MODEL=local:{name} needs no server: remove one of them."
+        )
+    if name == "static":
+        from app.models.static import StaticEmbedder
+
+        return StaticEmbedder()
+    from app.models import e5
+
+    if name != e5.NAME:
+        raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name}: there is local:{e5.NAME} and local:static.")
+    if problem := e5.unusable():
+        raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
+    if _prefixes(name, settings) != e5.PREFIXES:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_MODEL=local:{name} writes its prefixes itself:"
+            " remove DOCS_EMBEDDING_QUERY_PREFIX and DOCS_EMBEDDING_PASSAGE_PREFIX."
+        )
+    return e5.E5Embedder(settings.embedding_max_chars)
 
 
 def open_reranker(settings: Settings) -> Reranker | None:

@@ -11,9 +11,9 @@ from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
+from app.models.local import LocalEmbedder
 from app.models.protocols import CallOptions, Embedder, Model
 from app.models.rerank import Reranker
-from app.models.static import StaticEmbedder
 
 FAILURES = (ModelUnavailable, ModelTimeout)
 THINKING_FACTOR = 3
@@ -119,7 +119,7 @@ class GuardedEmbedder:
         self._embedder = embedder
         self._timeout = timeout
         self._breaker = breaker(embedder.name)
-        self._place = busy if isinstance(embedder, StaticEmbedder) else away
+        self._place = busy if isinstance(embedder, LocalEmbedder) else away
         self.breakers = (self._breaker,)
 
     async def dimension(self) -> int:

@@ -98,6 +98,7 @@ class Report:
     embedding_calls: int = 0
     embedded_texts: int = 0
     summary_calls: int = 0
+    memory_mb: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -161,6 +162,7 @@ class Report:
             *self._translated(),
             *([self.translations.text] if self.translations.text else []),
             *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
+            *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
         ]
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
@@ -188,6 +190,7 @@ class Report:
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "summary_calls": self.summary_calls,
+            "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],

@@ -21,6 +21,7 @@ from app.core.errors import (
     StoreUnavailable,
 )
 from app.core.masking import masked
+from app.core.memory import peak_mb
 from app.core.settings import Settings
 from app.core.types import Page, Recipe
 from app.index.checkup import check_readable
@@ -194,6 +195,7 @@ def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None
     report.pages = [processor.duplicates.reported(page) for page in report.pages]
     report.warnings, report.summary_calls = _warnings(client, reader.documents.notes), reader.chunker.summary_calls
     report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
+    report.memory_mb = peak_mb()
 
 
 async def _damage(store: Store) -> str:

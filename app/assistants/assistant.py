@@ -12,6 +12,7 @@ from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
 from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
+from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
 from app.core.turn import CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
@@ -203,7 +204,7 @@ class Assistants:
         checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
         found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
         first, *others = found
-        details: dict[str, Any] = {"index": first.problem} if first.problem else {}
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
             named = zip(list(used)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}

@@ -13,6 +13,7 @@ from app.models.protocols import Embedder, Model
 
 if TYPE_CHECKING:
     from app.models.local import LocalEmbedder
+    from app.models.onnx import OnnxReranker
     from app.models.rerank import Reranker
 
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
@@ -80,7 +81,10 @@ def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
     from app.models import e5
 
     if name != e5.NAME:
-        raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name}: there is local:{e5.NAME} and local:static.")
+        from app.models.onnx import OnnxEmbedder
+
+        given = (settings.embedding_query_prefix, settings.embedding_passage_prefix)
+        return OnnxEmbedder(name, given, settings.embedding_max_chars)
     if problem := e5.unusable():
         raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
     if _prefixes(name, settings) != e5.PREFIXES:
@@ -91,8 +95,11 @@ def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
     return e5.E5Embedder(settings.embedding_max_chars)
 
 
-def open_reranker(settings: Settings) -> Reranker | None:
-    """The configured reranker; None if none is configured."""
+def open_reranker(settings: Settings) -> Reranker | OnnxReranker | None:
+    """The configured reranker; None if none is configured. Raises `SettingsError` if it can't be used here."""
+    kind, _, name = settings.rerank_model.partition(":")
+    if kind == LOCAL:
+        return _local_reranker(name, settings)
     if not settings.rerank_url:
         return None
     if not settings.rerank_model and settings.rerank_form != "tei":
@@ -102,3 +109,14 @@ def open_reranker(settings: Settings) -> Reranker | None:
 
     endpoint = Endpoint(settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.helper_timeout)
     return Reranker(endpoint, settings.rerank_model or "reranker", settings.rerank_form)
+
+
+def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
+    if settings.rerank_url or settings.rerank_sigmoid:
+        raise SettingsError(
+            f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
+            " remove DOCS_RERANK_URL and DOCS_RERANK_SIGMOID."
+        )
+    from app.models.onnx import OnnxReranker
+
+    return OnnxReranker(name, settings.helper_timeout)

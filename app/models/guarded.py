@@ -12,6 +12,7 @@ from app.core.gate import away, busy, leave
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.local import LocalEmbedder
+from app.models.onnx import OnnxReranker
 from app.models.protocols import CallOptions, Embedder, Model
 from app.models.rerank import Reranker
 
@@ -147,15 +148,16 @@ class GuardedEmbedder:
 class GuardedReranker(Reranker):
     """A reranker with a circuit breaker."""
 
-    def __init__(self, reranker: Reranker) -> None:
+    def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
         self._breaker = breaker(reranker.name)
+        self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), away():
+        with self._breaker.call(), self._place():
             return await self._reranker.rerank(question, passages)
 
     async def close(self) -> None:

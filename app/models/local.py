@@ -13,12 +13,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.memory import peak_mb
 from app.core.types import Vector
 from app.models.prefixes import recorded_name
 
@@ -31,11 +31,51 @@ log = logging.getLogger("app.models")
 
 
 class Engine(Protocol):
-    """A loaded model; its methods may run in several threads."""
+    """A loaded embedding model; `embed` may run in several threads."""
 
     def embed(self, texts: Sequence[str], *, question: bool) -> NDArray[np.float32]:
         """A row for each text."""
         ...
+
+
+L = TypeVar("L")
+R = TypeVar("R")
+
+
+class InThreads(Generic[L]):
+    """A model that the first call loads, with threads in which all calls run."""
+
+    def __init__(self, name: str, load: Callable[[], L], threads: int) -> None:
+        self._name = name
+        self._load = load
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._model: L | None = None
+        self._loading = threading.Lock()
+
+    async def call(self, use: Callable[[L], R]) -> R:
+        """The result of `use`, called with the model. Raises what loading the model raises."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "local-model")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: use(self._loaded()))
+
+    def close(self) -> None:
+        """Release the weights and threads; a later call loads them again."""
+        self._model = None
+        if self._pool:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def _loaded(self) -> L:
+        with self._loading:
+            if self._model is None:
+                began = time.monotonic()
+                self._model = self._load()
+                log.info(
+                    "model loaded model=%r seconds=%.1f memory_mb=%d",
+                    self._name, time.monotonic() - began, peak_mb(),
+                )  # fmt: skip
+            return self._model
 
 
 class LocalEmbedder:
@@ -48,85 +88,53 @@ class LocalEmbedder:
         *,
         prefixes: tuple[str, str] = ("", ""),
         max_chars: int = 8000,
-        threads: int = 0,
+        threads: int = os.cpu_count() or 1,
     ) -> None:
         self.name = recorded_name(name, prefixes[1])
-        self.memory_mb = 0
-        self._load = load
+        self._engine = InThreads(name, load, threads)
         self._prefixes = prefixes
         self._max_chars = max_chars
-        self._threads = threads or os.cpu_count() or 1
-        self._pool: ThreadPoolExecutor | None = None
-        self._engine: Engine | None = None
-        self._loading = threading.Lock()
         self._kept: OrderedDict[str, Vector] = OrderedDict()
         self._dimension = 0
 
     async def dimension(self) -> int:
         """Length of the vectors; loads the model."""
         if not self._dimension:
-            await self.embed_queries(["dimension"])
+            self._dimension = len((await self.embed_queries(["dimension"]))[0])
         return self._dimension
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector of length 1 for each question. Raises `SettingsError` or `ModelError` if the model can't be loaded."""
         asked = [self._prefixes[0] + text[: min(QUERY_CHARS, self._max_chars)] for text in texts]
-        if new := [text for text in dict.fromkeys(asked) if text not in self._kept]:
-            vectors = await self._run(new, question=True)
-            self._kept.update(zip(new, vectors, strict=True))
-        found = [self._kept[text] for text in asked]
+        vectors = {text: self._kept[text] for text in asked if text in self._kept}
+        if new := [text for text in dict.fromkeys(asked) if text not in vectors]:
+            vectors |= zip(new, await self._embed(new, question=True), strict=True)
         for text in asked:
+            self._kept[text] = vectors[text]
             self._kept.move_to_end(text)
         while len(self._kept) > KEPT_QUERIES:
             self._kept.popitem(last=False)
-        return found
+        return [vectors[text] for text in asked]
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector of length 1 for each passage. Raises `SettingsError` or `ModelError` if the model can't be loaded."""
-        return await self._run([self._prefixes[1] + text[: self._max_chars] for text in texts], question=False)
+        return await self._embed([self._prefixes[1] + text[: self._max_chars] for text in texts], question=False)
 
     async def close(self) -> None:
         """Release the weights and threads; a later call loads them again."""
-        self._engine = None
         self._kept.clear()
-        if self._pool:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        self._engine.close()
 
-    async def _run(self, texts: Sequence[str], *, question: bool) -> list[Vector]:
-        if not texts:
-            return []
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "embedding")
-        vectors = await asyncio.get_running_loop().run_in_executor(self._pool, self._embed, texts, question)
-        self._dimension = len(vectors[0])
-        return vectors
-
-    def _embed(self, texts: Sequence[str], question: bool) -> list[Vector]:
-        # C libraries take no lone surrogates
-        readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        rows = self._loaded().embed(readable, question=question)
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return list((rows / np.where(lengths > 0, lengths, 1)).tolist())
-
-    def _loaded(self) -> Engine:
-        with self._loading:
-            if self._engine is None:
-                before, began = resident_mb(), time.monotonic()
-                self._engine = self._load()
-                self._engine.embed(["memory"], question=True)  # weights are mapped, and read only when they are used
-                self.memory_mb = resident_mb() - before
-                log.info(
-                    "embedding model loaded model=%r seconds=%.1f memory_mb=%d",
-                    self.name, time.monotonic() - began, self.memory_mb,
-                )  # fmt: skip
-            return self._engine
+    async def _embed(self, texts: Sequence[str], *, question: bool) -> list[Vector]:
+        return await self._engine.call(lambda engine: _unit_rows(engine, texts, question)) if texts else []
 
 
-def resident_mb() -> int:
-    """The memory of this process in megabytes; 0 where the system doesn't say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+def _unit_rows(engine: Engine, texts: Sequence[str], question: bool) -> list[Vector]:
+    rows = engine.embed([encodable(text) for text in texts], question=question)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return list((rows / np.where(lengths > 0, lengths, 1)).tolist())
+
+
+def encodable(text: str) -> str:
+    """The text with question marks for lone surrogates, which libraries in C and Rust refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")

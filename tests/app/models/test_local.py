@@ -41,8 +41,7 @@ async def test_a_local_model_finds_a_passage_of_another_language(caplog):
     assert len(asked) == await embedder.dimension() == 384
     assert embedder.name == f"{E5} prefix='passage: '"
     assert [record.message for record in caplog.records if "loaded" in record.message] == [caplog.records[0].message]
-    assert embedder.memory_mb > 20
-    assert f"memory_mb={embedder.memory_mb}" in caplog.records[0].message
+    assert "memory_mb=" in caplog.records[0].message
 
 
 @needs_e5
@@ -62,7 +61,7 @@ async def test_vectors_of_the_latest_questions_are_kept_and_no_more(monkeypatch)
     monkeypatch.setattr(local, "KEPT_QUERIES", 2)
     embedder = StaticEmbedder()
     first = await embedder.embed_queries(["quota", "disk", "quota"])
-    embedded, engine = [], embedder._engine
+    embedded, engine = [], embedder._engine._model
     embed = engine.embed
     monkeypatch.setattr(
         engine, "embed", lambda texts, question: embedded.extend(texts) or embed(texts, question=question)

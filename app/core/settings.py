@@ -24,7 +24,6 @@ from app.core.settings_file import FILE, FileSource, read_settings_file
 Words = Annotated[tuple[str, ...], NoDecode]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode]
 STATIC_VECTOR_WEIGHT = 0.2
-LOCAL_VECTOR_WEIGHT = 0.35
 MODEL_VECTOR_WEIGHT = 0.5
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 
@@ -241,9 +240,8 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
 
     def vector_share(self, language: str) -> float:
         """The weight of the vector search for a question in this language, 0..1; the search by words has the rest."""
-        default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
-        if self.embedding_model.startswith("local:") and self.embedding_model != "local:static":
-            default = LOCAL_VECTOR_WEIGHT
+        static = not self.embedding_url and not self.embedding_class and self.embedding_model in {"", "local:static"}
+        default = STATIC_VECTOR_WEIGHT if static else MODEL_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod

@@ -115,3 +115,20 @@ def test_ties_are_ordered_by_id_whatever_the_order_they_came_in(fusion):
     for seed in range(5):
         random.Random(seed).shuffle(scored)
         assert fuse(Legs(leg(*scored), leg(*reversed(scored))), query(fusion=fusion)) == expected
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.0, 0.9), (0.80, 0.83)])
+def test_cosines_that_hardly_differ_do_not_drown_clear_words(least: float, most: float):
+    """Whatever range the model's cosines use, a leg that can't tell its candidates apart weighs little."""
+    near = leg(*((f"v{i:02}", most - (most - least) * i / 60) for i in range(30)), ("named", 0.4 * most + 0.6 * least))
+    near += leg(*((f"w{i:02}", least) for i in range(30)))
+    words = leg(("named", 20.0), *((f"v{i:02}", 4.0 - i / 100) for i in range(60)))
+    for share in (0.2, 0.35, 0.5, 0.65):
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "named"
+
+
+def test_a_clear_vector_outweighs_words_that_all_have():
+    words = leg(*((f"c{i:02}", 4.0 - i / 100) for i in range(60)))
+    near = leg(("c40", 0.9), *((f"c{i:02}", 0.5 - i / 1000) for i in range(40)), ("c59", 0.3))
+    for share in (0.35, 0.5, 0.65):
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "c40"

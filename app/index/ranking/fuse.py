@@ -65,7 +65,7 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
 
 
 def _scored(legs: Legs, query: Query) -> Scored:
-    lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
+    lexical, vector = legs.lexical[: query.depth], _comparable(legs.vector[: query.depth], query)
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
     other = query.of_another_language
@@ -78,6 +78,15 @@ def _scored(legs: Legs, query: Query) -> Scored:
     if boosts:
         scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
     return Scored(found, scores, boosts)
+
+
+def _comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    """The vector leg without what its cosines owe to the language alone."""
+    if not query.language_offsets:
+        return vector
+    nearer = dict(query.language_offsets)
+    moved = [one._replace(score=one.score - nearer.get(one.language, 0.0)) for one in vector]
+    return sorted(moved, key=lambda one: (-one.score, one.id))
 
 
 def _chosen(scored: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:

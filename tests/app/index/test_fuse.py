@@ -8,6 +8,7 @@ import pytest
 
 from app.core.types import Candidate, Legs, Query
 from app.index.ranking.fuse import fuse
+from app.index.ranking.language_offsets import offsets
 
 
 def leg(*scored: tuple[str, float], language: str = "en") -> tuple[Candidate, ...]:
@@ -132,3 +133,16 @@ def test_a_clear_vector_outweighs_words_that_all_have():
     near = leg(("c40", 0.9), *((f"c{i:02}", 0.5 - i / 1000) for i in range(40)), ("c59", 0.3))
     for share in (0.35, 0.5, 0.65):
         assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "c40"
+
+
+def test_an_answer_in_another_language_is_not_behind_pages_that_are_near_for_their_language_only():
+    """A multilingual model puts texts of one language near each other; the means of the languages show by how much."""
+    czech = leg(*((f"c{i}", 0.86 - i / 1000) for i in range(8)), language="cs")
+    legs = Legs(vector=tuple(sorted(czech + leg(("answer", 0.85), ("e1", 0.78), ("e2", 0.77)), key=lambda c: -c.score)))
+    means = {"cs": (1.0, 0.0), "en": (0.92, 0.39)}
+    shifted = query(language="cs", language_offsets=offsets(means, (1.0, 0.0), "cs"))
+    assert shifted.language_offsets == (("en", pytest.approx(-0.08, abs=0.01)),)
+    assert fuse(legs, query(language="cs"))[0].id == "c0"
+    assert (first := fuse(legs, shifted)[0]).id == "answer"
+    assert first.cosine == 0.85  # what is shown stays raw
+    assert offsets(means, (1.0, 0.0), "de") == offsets({"cs": (1.0, 0.0)}, (1.0, 0.0), "cs") == ()

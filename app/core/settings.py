@@ -24,7 +24,6 @@ from app.core.settings_file import FILE, FileSource, read_settings_file
 Words = Annotated[tuple[str, ...], NoDecode]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode]
 STATIC_VECTOR_WEIGHT = 0.2
-LOCAL_VECTOR_WEIGHT = 0.35
 MODEL_VECTOR_WEIGHT = 0.5
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 
@@ -257,10 +256,8 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
 
         The search by words has the rest.
         """
-        served = self.embedding_url or self.embedding_class
+        served = self.embedding_url or self.embedding_class or embedder.startswith("local:")
         default = MODEL_VECTOR_WEIGHT if served else STATIC_VECTOR_WEIGHT
-        if embedder.startswith("local:"):
-            default = LOCAL_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
-from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
+from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.protocols import Draft, Generation, Store
 from app.index.recent import Recent, size_of_chunk, size_of_text
 from app.index.translation_sets import TranslationSets
@@ -80,6 +80,11 @@ class GuardedGeneration:
         """The pages that are translations of each other."""
         with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
             return await self._generation.translation_sets()
+
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language."""
+        with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
+            return await self._generation.language_centres()
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages."""

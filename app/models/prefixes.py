@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 AUTO = "auto"
+_MULTILINGUAL = re.compile(
+    r"multilingual|bge-m3|labse|gte-qwen2|qwen3-embedding|embeddinggemma|jina-embeddings-v[3-9]|nomic-embed-text-v2"
+    r"|arctic-embed2|arctic-embed.*v2|text-embedding-3"
+)
 _TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _BGE = "Represent this sentence for searching relevant passages: "
 
@@ -27,6 +31,11 @@ def prefixes_of(model: str, query: str = AUTO, passage: str = AUTO) -> tuple[str
     name = model.lower().replace("_", "-").rpartition("/")[2]
     known = next(((asked, read) for pattern, asked, read in _KNOWN if re.search(pattern, name)), ("", ""))
     return known[0] if query == AUTO else query, known[1] if passage == AUTO else passage
+
+
+def is_multilingual(model: str) -> bool:
+    """Whether the model with this name is known to bring texts in different languages together."""
+    return bool(_MULTILINGUAL.search(model.lower().replace("_", "-")))
 
 
 def recorded_name(model: str, passage_prefix: str, extra: Mapping[str, Any] | None = None) -> str:

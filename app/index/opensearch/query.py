@@ -11,6 +11,7 @@ from app.core.filters import Filters
 from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.connection import to_lines
 from app.index.opensearch.rows import alive
+from app.index.ranking.language_offsets import SAMPLE
 from app.index.ranking.summaries import PAGES, SummaryHit
 from app.text.analysis import analyse
 
@@ -119,6 +120,22 @@ def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) ->
         {"index": pages, "preference": "docs-assistant"},
         {"size": len(urls), "query": found, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
     )
+
+
+def vectors_of_languages(chunks: str, languages: Sequence[str], generation: int) -> bytes:
+    """The body of `_msearch` with a search for each language: the vectors of its chunks with the lowest ids."""
+    lines: list[dict[str, Any]] = []
+    for language in languages:
+        wanted = [*alive(generation), {"term": {"metadata.language": language}}, {"exists": {"field": "embedding"}}]
+        body = {
+            "size": SAMPLE,
+            "query": {"bool": {"filter": wanted}},
+            "sort": [{"chunk": "asc"}],
+            "_source": ["embedding"],
+            "track_total_hits": False,
+        }
+        lines += ({"index": chunks, "preference": "docs-assistant"}, body)
+    return to_lines(*lines)
 
 
 def restrictions(filters: Filters) -> list[dict[str, Any]]:

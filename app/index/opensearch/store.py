@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.errors import IndexDamaged, IndexMismatch, NoIndex, SettingsError, StoreError
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.opensearch.catalog import Catalog, Published, State, pages_of
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
@@ -25,9 +25,11 @@ from app.index.opensearch.query import (
     of_pages,
     summary_hits,
     translations,
+    vectors_of_languages,
 )
 from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import discard, rows
+from app.index.ranking.language_offsets import centres
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
@@ -42,6 +44,7 @@ class OpenSearchGeneration:
         self._connection = connection
         self._published = published
         self._translation_sets: Shared[TranslationSets] = Shared()
+        self._language_centres: Shared[Mapping[str, Vector]] = Shared()
 
     @property
     def info(self) -> GenerationInfo:
@@ -119,6 +122,26 @@ class OpenSearchGeneration:
             if len(hits) < PAGES_AT_ONCE:
                 return TranslationSets.read(found)
             after = hits[-1]["sort"]
+
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language."""
+        return await self._language_centres.get(self._read_language_centres)
+
+    async def _read_language_centres(self) -> Mapping[str, Vector]:
+        languages = self.info.languages
+        if not languages:
+            return {}
+        lines = vectors_of_languages(self._published.chunks, languages, self.info.id)
+        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
+        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
+        for response in answer["responses"]:
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], "the search for vectors")
+        return centres(
+            (language, hit["_source"]["embedding"])
+            for language, response in zip(languages, answer["responses"], strict=True)
+            for hit in response.get("hits", {}).get("hits", ())
+        )
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in order; pages without chunks are left out."""

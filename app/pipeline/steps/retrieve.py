@@ -16,6 +16,8 @@ from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, rank
+from app.index.ranking.language_offsets import offsets
+from app.models.prefixes import is_multilingual
 from app.models.protocols import Embedder, for_index
 from app.pipeline.conversation import searched
 from app.pipeline.runner import Changes
@@ -81,6 +83,9 @@ class Retrieve:
             lexical = (await generation.search(replace(query, vector=None))).lexical
             legs = Legs(lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
+        if vector is not None and is_multilingual(generation.info.recipe.embedder):
+            centres = await generation.language_centres()
+            query = replace(query, language_offsets=offsets(centres, vector, query.language))
         hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(asked.language))
         return {"search": query, "legs": legs, "hits": hits}
 

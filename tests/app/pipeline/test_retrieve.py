@@ -11,6 +11,7 @@ from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Page, Recipe, Vector
+from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation
 from app.models.openai import OpenAIModel
@@ -205,3 +206,13 @@ async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) 
         await steps(Counting(name="other-model"))[0](turn("memory", generation=generation))
     with pytest.raises(IndexMismatch, match="vectors of 8 numbers"):
         await steps(Counting(8))[0](turn("memory", generation=generation))
+
+
+async def test_only_multilingual_models_are_corrected_for_the_language(generation: EmbeddedGeneration):
+    """The question's nearness to the means of the languages goes into the query; others are searched as they are."""
+    for name, corrected in (("local:multilingual-x prefix='passage: '", True), ("bge-small-en", False)):
+        recipe = replace(generation.info.recipe, embedder=name)
+        of_model = replace(generation, info=replace(generation.info, recipe=recipe))
+        after = await run(((steps(Counting(name=name))[1],),), turn("Kolik paměti?", "cs", generation=of_model))
+        assert after.search
+        assert [code for code, _ in after.search.language_offsets] == ["en"] * corrected

@@ -15,9 +15,9 @@ from llama_index.vector_stores.opensearch import OpensearchVectorClient, Opensea
 from app.core.types import Candidate, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import Connection
+from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.query import lexical_clauses, nearest_summaries, restrictions, summary_hits
 from app.index.opensearch.rows import alive
-from app.index.opensearch.store import OpenSearchGeneration
 from app.index.ranking.summaries import SummaryHit
 
 Found = dict[str, tuple[Candidate, ...]]

@@ -231,7 +231,7 @@ def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> b
 
     What "how much does it cost" asks is not said by sentences in which something costs time.
     """
-    if len(words) != 1 or not rarity.common(words[0]):
+    if len(words) != 1 or rarity.known(words[0]) or not rarity.common(words[0]):
         return False
     for hit in hits:
         headings = [hit.chunk.title, *(name for section in hit.chunk.sections for name in section.path)]

@@ -264,7 +264,8 @@ async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_
             (await judge((generation, hits[:2]), f"What does error {code} mean?"))["evidence"]
             for code in ("LUM-1001", "LUM-1011", "LUM-2001")
         ]
-    assert unknown < elsewhere < SETTINGS.min_evidence < known
+        alone = (await judge((generation, hits[:2]), "What is LUM-1001 for?"))["evidence"]
+    assert unknown < elsewhere < SETTINGS.min_evidence < known < alone
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,11 +39,11 @@ class OnnxEmbedder(LocalEmbedder):
         library = _fastembed().TextEmbedding
         if directory := _directory(name):
             prefixes, name = _prompts(directory, prefixes), f"{directory.name}#{_print_of(directory)}"
-            make: Callable[[], Any] = lambda: _from_directory(library, name, directory)  # noqa: E731
+            make: Callable[[], Any] = partial(_from_directory, library, name, directory)
         else:
             known = _known(name, library)
             prefixes, name = prefixes_of(known, *prefixes), known
-            make = lambda: library(known, cache_dir=_cache())  # noqa: E731
+            make = partial(library, known, cache_dir=_cache())
         super().__init__(
             f"local:{name}", lambda: OnnxEngine(_loaded(name, make)), prefixes=prefixes, max_chars=max_chars, threads=1
         )
@@ -71,10 +72,10 @@ class OnnxReranker:
         from fastembed.rerank.cross_encoder import TextCrossEncoder as Library
 
         if directory := _directory(name):
-            make: Callable[[], Any] = lambda: _from_directory(Library, str(directory), directory)  # noqa: E731
+            make: Callable[[], Any] = partial(_from_directory, Library, str(directory), directory)
         else:
             known = _known(name, Library)
-            make = lambda: Library(known, cache_dir=_cache())  # noqa: E731
+            make = partial(Library, known, cache_dir=_cache())
         self.name = f"local:{name}"
         self._model = InThreads(self.name, lambda: _loaded(name, make), threads=1)
         self._timeout = timeout

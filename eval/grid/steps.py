@@ -36,11 +36,19 @@ def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Vari
     if {"refine", "keywords"} <= set(flat(base)):
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
         found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
+    if "probe" in flat(base):
+        searched = tuple(part for group in base for part in _search_first(group))
+        found.append(("first_search for probe", searched, ("first_search",)))
     return tuple(
         Variant(name, steps, changed, next((what for step in changed if (what := missing_tool(step, tools))), ""))
         for name, steps, changed in found
         if _possible(steps)
     )
+
+
+def _search_first(group: tuple[str, ...]) -> Steps:
+    others = tuple(step for step in group if step != "probe")
+    return tuple(filter(None, (("first_search",), others))) if "probe" in group else (group,)
 
 
 def _without(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:

@@ -29,6 +29,7 @@ from app.index.opensearch.query import (
 )
 from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import discard, rows
+from app.index.ranking.nearest import nearest
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
@@ -57,8 +58,7 @@ class OpenSearchGeneration:
                 f"The question's vector has {len(query.vector)} numbers, but the index was built with {dimension} "
                 f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
             )
-        pages = self._published.pages if self.info.recipe.summaries else ""
-        names, lines = legs(self._published.chunks, pages, query, self.info.id)
+        names, lines = legs(self._published, query)
         if not names:
             return Legs()
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -71,6 +71,8 @@ class OpenSearchGeneration:
                 summaries = summary_hits(response)
             else:
                 found[name] = candidates(name, response)
+        if "questions" in found:
+            found["vector"] = nearest(found["vector"], found.pop("questions"))
         if summaries:
             found["vector"] = await self._with_summaries(found["vector"], summaries, query)
         return Legs(**found)
@@ -91,7 +93,7 @@ class OpenSearchGeneration:
         body = {
             "size": len(ids),
             "query": {"bool": {"filter": [{"terms": {"chunk": ids}}, *alive(self.info.id)]}},
-            "_source": {"excludes": ["embedding", "tokens"]},
+            "_source": {"excludes": ["*embedding", "tokens"]},
             "track_total_hits": False,
         }
         params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
@@ -322,7 +324,7 @@ class OpenSearchStore:
 
     async def _make(self, chunks: str, recipe: Recipe) -> None:
         bodies = {
-            chunks: chunk_index(recipe.dimension),
+            chunks: chunk_index(recipe.dimension, questions=bool(recipe.questions)),
             pages_of(chunks): page_index(recipe.dimension if recipe.summaries else 0),
         }
         for name, body in bodies.items():

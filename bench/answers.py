@@ -53,7 +53,19 @@ TITLES = {
     "![](logo.png) Limits": "Limits", "[Limits](/limits)": "Limits", "Limits\u200b": "Limits", "Limits<!-- x -->": "Limits",
     "a < b > c": "a < b > c", "List<String>": "List<String>", "The `<input>` element": "The <input> element",
 }  # fmt: skip
-UNUSABLE = ("index", "Index", "", "README", "readme.md", "Untitled", "index.html", "_index", "Document", "undefined")
+UNUSABLE = (
+    "index",
+    "Index",
+    "",
+    "README",
+    "readme.md",
+    "Untitled",
+    "index.html",
+    "_index",
+    "Document",
+    "undefined",
+    "Example",
+)
 MENTIONS = re.compile(r"\b(?:passages?|excerpts?|pasáž\w*|úryv\w*|Textstellen?|context|kontext\w*)\b", re.IGNORECASE)
 _RUN = re.compile(r"\[\d+\](?:[\s,.;]*\[\d+\])*")
 _LONE = re.compile(r"^[ \t(]*(?:\[\d+\][ \t.,)]*)+$", re.MULTILINE)

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.citing import citations, refusal
+from app.citing import citations, refusal, wording
 from app.core.filters import Filters
 from app.core.prompts import Prompts, load_prompts
 from app.pipeline import conversation as history
@@ -45,7 +45,8 @@ def _rules(way: str, *names: str) -> Patterns:
 def _words() -> Patterns:
     yield from _rules("fullmatch", "_months", "_weekdays", "_units", "_numbers", "_named", "_written")
     yield from _rules("match", "_edges")
-    yield from _rules("search", "_about", "_perhaps_about", "_not_about")
+    yield from _rules("search", "_about", "_perhaps_about", "_not_about", "_other_things")
+    yield from _rules("finditer", "_topics")
 
 
 def _inside(value: object) -> Iterator[re.Pattern[Any]]:
@@ -86,6 +87,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.citing.refusal._refuses": _refusals,
     "app.citing.refusal._contrast": lambda: [(refusal._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
     "app.citing.refusal._only": lambda: [(refusal._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
+    "app.citing.wording._pattern": lambda: [(wording._pattern(("passage", "passages")), "sub")],  # noqa: SLF001
     "app.citing.support._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.replies._list": lambda: [
         (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001

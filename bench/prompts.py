@@ -202,21 +202,35 @@ def cuts(prompt: Prompt) -> Counter[str]:
     sources = [Source(page) for page in prompt.pages]
     for passage in prompt.passages:
         for piece in _GAP.split(passage.partition("\n")[2]):
-            words = _WORD.findall(bare(piece).casefold())
-            found[_first(source.cut_at_start(words[:size]) for size in SIZES for source in sources)] += 1
-            found[_first(source.cut_at_end(words[-size:]) for size in SIZES for source in sources)] += 1
+            if not (words := _WORD.findall(bare(piece).casefold())):
+                continue  # a gap at the end of a passage
+            found[_best([source.cut_at_start(words[:size]) for source in sources] for size in SIZES)] += 1
+            found[_best([source.cut_at_end(words[-size:]) for source in sources] for size in SIZES)] += 1
     return found
 
 
-def _first(tried: Iterator[str | None]) -> str:
-    return next((one for one in tried if one is not None), "not found")
+def _best(tried: Iterator[list[str | None]]) -> str:
+    """What is cut where the most words are found; of pages that have the same words, one where nothing is cut."""
+    for each in tried:
+        if known := [one for one in each if one is not None]:
+            return min(known)
+    return "not found"
 
 
 def repeated(passages: Sequence[str]) -> int:
-    """How many pairs of passages have a text in common."""
+    """How many pairs of passages have a text in common, also where a site's pages only begin or end a sentence alike."""
     plain = [" ".join(passage.partition("\n")[2].split()) for passage in passages]
     grams = [{text[i : i + REPEATED] for i in range(len(text) - REPEATED + 1)} for text in plain]
     return sum(not a.isdisjoint(b) for a, b in combinations(grams, 2))
+
+
+def repeated_blocks(passages: Sequence[str]) -> int:
+    """How many pairs of passages have a whole paragraph or code block in common."""
+    texts = [
+        [piece for code, text in blocks(one) for piece in ([text] if code else text.split("\n\n"))] for one in passages
+    ]
+    long = [{plain for piece in pieces if len(plain := " ".join(piece.split())) >= REPEATED} for pieces in texts]
+    return sum(not a.isdisjoint(b) for a, b in combinations(long, 2))
 
 
 def noise(passages: Sequence[str]) -> Counter[str]:
@@ -313,6 +327,7 @@ def report(prompts: Sequence[Prompt]) -> str:
         *([f"borders within a {kind}", str(borders[kind])] for kind in CUTS),
         ["borders not found in the page", str(borders["not found"])],
         [f"pairs of passages with {REPEATED} characters in common", f"{sum(pairs)} (in {sum(map(bool, pairs))} prompts)"],
+        ["of them with a whole block in common", str(sum(repeated_blocks(one.passages) for one in asked))],
         *([name, str(dirt[name])] for name in (*NOISE, "open fence", "fence attributes", "variant without its label")),
         ["gold sentences in the prompt, whole", f"{sum(holds(*one) for one in gold)} of {len(gold)}"],
         ["gold sentences in the prompt, mean share", f"{statistics.mean(share(*one) for one in gold):.3f}"],

@@ -152,6 +152,7 @@ class Bench:
             name = self.settings.store.rsplit("/", 1)[1]
             for index in httpx.get(f"{self.opensearch}/_cat/indices/{name}-*?h=index", trust_env=False).text.split():
                 httpx.delete(f"{self.opensearch}/{index}", trust_env=False, timeout=60).raise_for_status()
+            httpx.delete(f"{self.opensearch}/_search/pipeline/{name}*", trust_env=False, timeout=60)
 
     async def measure(self, rounds: int) -> None:
         """Print what the second run takes and costs, and the one after a change."""

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingestion.sources import Source
 from ingestion.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A document as a LlamaIndex reader gives it: its text, and what its metadata says of it, or empty."""
+
+    text: str
+    media_type: str
+    title: str = ""
+    language: str = ""
+    published: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A page that a sitemap or a directory lists.
+    """A page that a sitemap or a directory lists, or that a reader gives.
 
     `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, and readers are sent to `public`.
+    `file`, that of a reader is `given`; both send readers to `public`.
     """
 
     url: str
@@ -24,6 +36,16 @@ class Entry:
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     public: str = ""
+    given: Given | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """True when the page is read without a request."""
+        return bool(self.file or self.given)
+
+    def without_text(self) -> Entry:
+        """The entry for another process, which gets the text of a document as its download."""
+        return replace(self, given=replace(self.given, text="")) if self.given else self
 
     @property
     def address(self) -> str:
@@ -44,10 +66,12 @@ class Listing:
     """What the sources list, each page once, in their order.
 
     `sources` are the addresses of the sitemaps and directories that were read first. Only in those that are `complete`,
-    because every part of them was read, does a missing page mean that it was removed.
+    because every part of them was read, does a missing page mean that it was removed. Those that `failed` list nothing,
+    and their pages stay as they are.
     """
 
     entries: tuple[Entry, ...]
     skipped: tuple[Skipped, ...]
     sources: frozenset[str]
     complete: frozenset[str]
+    failed: tuple[Skipped, ...] = ()

@@ -34,7 +34,7 @@ class PageProcessor:
         """Read and write all entries, several at once."""
         queue: asyncio.Queue[PageChange | None] = asyncio.Queue(READAHEAD)
         waiting = iter(entries)
-        hosts = len({host(entry.url) for entry in entries})
+        hosts = len({host(entry.url) for entry in entries if not entry.is_local})
 
         async def read() -> None:
             for entry in waiting:

@@ -101,7 +101,8 @@ class WrittenTexts:
 class Report:
     """The result of a run; `published` is the live generation after it, `seconds` the total time.
 
-    `written` are the texts that a language model wrote, by kind. `warnings` are about whole sites, `refused` has the reasons for not publishing. `changed` is False
+    `written` are the texts that a language model wrote, by kind. `warnings` are about whole sites, `failed_sources` says of
+    each source that failed why, `refused` has the reasons for not publishing. `changed` is False
     when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do.
     """
 
@@ -111,8 +112,10 @@ class Report:
     embedding_calls: int = 0
     embedded_texts: int = 0
     written: Mapping[str, WrittenTexts] = field(default_factory=dict)
+    memory_mb: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    failed_sources: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     changed: bool = False
     dry_run: bool = False
@@ -131,7 +134,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: all went well; 1: nothing was published; 2: published, but pages failed; 3: refused, see `refused`.
+        """0: all went well; 1: nothing was published; 2: published, but pages or sources failed; 3: refused, see `refused`.
 
         Skipped pages are no failure. A dry run ends as the real one would.
         """
@@ -139,7 +142,7 @@ class Report:
             return EXIT_REFUSED
         if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
-        return EXIT_WITH_FAILURES if self.counts["failed"] else EXIT_OK
+        return EXIT_WITH_FAILURES if self.counts["failed"] or self.failed_sources else EXIT_OK
 
     @property
     def read(self) -> int:
@@ -178,7 +181,9 @@ class Report:
                 for name, found in self.written.items()
                 if found.calls
             ),
+            *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
         ]
+        lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
             ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
@@ -199,12 +204,14 @@ class Report:
             "exit_code": self.exit_code,
             "counts": self.counts,
             "warnings": self.warnings,
+            "failed_sources": self.failed_sources,
             "refused": self.refused,
             "changed": self.changed,
             "dry_run": self.dry_run,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "written": {name: asdict(found) for name, found in self.written.items()},
+            "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],

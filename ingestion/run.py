@@ -21,6 +21,7 @@ from app.core.errors import (
     StoreUnavailable,
 )
 from app.core.masking import masked
+from app.core.memory import peak_mb
 from app.core.settings import Settings
 from app.core.types import Page, Recipe
 from app.index.checkup import check_readable
@@ -117,6 +118,7 @@ class _Request:
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
+        open_splitter(settings)  # a mistake in the settings is told before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
@@ -125,6 +127,7 @@ class _Request:
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
             listed = await _listed(given, client, workers)
+            report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
@@ -198,6 +201,7 @@ def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None
         name: WrittenTexts(writer.calls, writer.failures) for name, writer in reader.chunker.written.items()
     }
     report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
+    report.memory_mb = peak_mb()
 
 
 async def _damage(store: Store) -> str:
@@ -302,7 +306,7 @@ def _require_pages(report: Report) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    described = "; ".join(f"{reason} ({count})" for reason, count in reasons)
+    described = "; ".join([*report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
     raise NotPublished(
         f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
@@ -17,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from app.core.errors import SettingsError
 from app.core.masking import masked
+from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
 
 
@@ -62,6 +65,22 @@ def _one_or_more(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+def _arguments(value: object) -> str:
+    """Arguments as JSON, so that sources stay comparable; dates of TOML become texts."""
+    if isinstance(value, str) and value.startswith("{"):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("is no table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
+    return json.dumps(value, default=str, sort_keys=True)
+
+
+def _link(text: str) -> str:
+    written = re.sub(r"\{[^{}]+\}", "", text)
+    if text and (written == text or not re.match(r"https?://[^/{}]+/[^{}]*+$", written)):
+        raise ValueError("is no web address with a name of the metadata, as https://docs.example.org/{file_name}")
+    return text
+
+
 NO_TRANSLATIONS = "none"
 
 FOR_ALL = ("collection", "language", "languages")
@@ -69,13 +88,16 @@ FOR_ALL = ("collection", "language", "languages")
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 Selector = Annotated[str, AfterValidator(_selector)]
+Arguments = Annotated[str, BeforeValidator(_arguments)]
 
 
 class Source(BaseModel):
-    """A site or a directory of Markdown, and how to read it. Empty fields take their value from the settings.
+    """A site, a directory of Markdown or a LlamaIndex reader, and how to read it. Empty fields take their value from the
+    settings.
 
     `url` is the address of a sitemap or of a site. With `directory` it is the address at which the directory's files
-    are published, each with `ending` after its name.
+    are published, each with `ending` after its name. With `reader` (`module:Class`, made with `reader_args` and asked
+    with `load_args`, both JSON) it names the source; `link` makes the addresses of documents without one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,6 +105,10 @@ class Source(BaseModel):
     url: str
     directory: str = ""
     ending: Literal["", "/", ".html"] = ""
+    reader: str = ""
+    reader_args: Arguments = "{}"
+    load_args: Arguments = "{}"
+    link: Annotated[str, AfterValidator(_link)] = ""
     collection: str = ""
     include: Words = ()
     exclude: Words = ()
@@ -106,7 +132,21 @@ class Source(BaseModel):
             raise ValueError(f"language {self.language!r} is none of languages ({', '.join(self.languages)})")
         if self.ending and not self.directory:
             raise ValueError("ending is for a directory only")
+        if self.directory and self.reader:
+            raise ValueError("it has both a directory and a reader: make two sources of it")
+        if not self.reader and (self.link or {self.reader_args, self.load_args} != {"{}"}):
+            raise ValueError("reader_args, load_args and link are for a reader only")
         return self
+
+    @property
+    def reader_arguments(self) -> dict[str, Any]:
+        """The arguments of the reader's class."""
+        return dict(json.loads(self.reader_args))
+
+    @property
+    def load_arguments(self) -> dict[str, Any]:
+        """The arguments of the reader's `load_data`."""
+        return dict(json.loads(self.load_args))
 
     @property
     def reading(self) -> str:
@@ -207,18 +247,34 @@ def load_sources(file: Path) -> tuple[Source, ...]:
 
 
 def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
+    shown = masked(str(table.get("url", "no url")))
     try:
         source = Source(**table)
     except ValidationError as error:
         problems = "; ".join(_described(problem) for problem in error.errors())
-        shown = masked(str(table.get("url", "no url")))
         raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
+    if source.reader:
+        check_reader(source, f"{file}, source {number} ({shown}): reader")
     if not source.directory:
         return source
     directory = (file.parent / source.directory).resolve()
     if not directory.is_dir():
         raise SettingsError(f"{file}, source {number} ({source.url}): directory: {directory} is no directory.")
     return source.model_copy(update={"directory": str(directory)})
+
+
+def check_reader(source: Source, what: str) -> None:
+    """Raises `SettingsError` when the reader isn't there, is none of LlamaIndex's, or has no such arguments.
+
+    It isn't made yet, because that may take a connection.
+    """
+    from llama_index.core.readers.base import BaseReader
+
+    reader = load(source.reader, BaseReader, what)
+    check_arguments(reader, source.reader_arguments, f"{what}={source.reader}")
+    lazy = reader.load_data is BaseReader.load_data  # it passes its arguments on
+    method = reader.lazy_load_data if lazy else reader.load_data
+    check_arguments(partial(method, None), source.load_arguments, f"{what}={source.reader}: load_data")
 
 
 def _described(problem: Any) -> str:

@@ -10,6 +10,7 @@ import multiprocessing.forkserver
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -196,6 +197,7 @@ class _Worker:
 def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     """The work of a process: one call after the other until the other end is closed."""
     _limit(memory)
+    sys.stdout = sys.stderr  # a splitter from outside may print, and the output is the report
     gc.freeze()  # imported modules stay, so the garbage collector can ignore them
     gc.set_threshold(_GARBAGE)
     pipe.send_bytes(_READY)

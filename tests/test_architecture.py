@@ -68,7 +68,7 @@ def test_every_module_says_what_it_is_for():
     for file in SOURCES:
         docstring = ast.get_docstring(tree(file))
         assert docstring, name(file)
-        assert len(docstring.splitlines()) <= (25 if file.name == "errors.py" else 7), name(file)
+        assert len(docstring.splitlines()) <= (28 if file.name == "errors.py" else 7), name(file)
 
 
 def test_only_the_command_line_prints():

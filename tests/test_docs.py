@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import frontmatter
+import pytest
 import yaml
 from pydantic import SecretStr
 
@@ -128,7 +129,8 @@ def test_every_key_of_a_language_is_explained():
 
 def test_no_setting_is_named_that_does_not_exist():
     """Whatever looks like a setting is one."""
-    known = {f"DOCS_{name.upper()}" for name in Settings.model_fields}
+    short = {str(field.validation_alias).upper() for field in Settings.model_fields.values() if field.validation_alias}
+    known = {f"DOCS_{name.upper()}" for name in Settings.model_fields} | short
     for file in TEXTS:
         assert set(SETTING.findall(read(file))) - known == set(), file
 
@@ -275,6 +277,27 @@ def test_the_example_of_an_assistant_can_be_started(tmp_path: Path):
             assert build(settings).get("handbook").collections == ("handbook",), language
 
 
+def test_the_examples_of_own_classes_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The step, the tables that name classes, and the variables that do."""
+    pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for language in LANGUAGES:
+        text = page(language, "own-classes")
+        (example,) = blocks(text, "python")
+        (tmp_path / "newest.py").write_text(example, encoding="utf-8")
+        variables = re.findall(r"^export (DOCS_\w+_(?:CLASS|ARGS))=(\S.*)$", text, re.MULTILINE)
+        assert len(variables) == 4, language
+        for name, value in variables:
+            monkeypatch.setenv(name, value.strip("'"))
+        made = []
+        for number, table in enumerate(one for one in blocks(text, "toml") if "[[assistant]]" in one):
+            file = tmp_path / f"{number}.toml"
+            file.write_text(table, encoding="utf-8")
+            assistant = build(Settings.load(env_file=None, assistants=str(file), store=str(tmp_path / "data"))).get("")
+            made += [step.name for group in assistant.plan for step in group]
+        assert {"similar", "newest:Newest"} <= set(made), language
+
+
 def test_requests_in_curl_lines_are_valid():
     """The API accepts the bodies that the curl lines send."""
     read_bodies = 0
@@ -309,7 +332,6 @@ def test_the_example_environment_can_be_loaded(tmp_path: Path):
     file.write_text("\n".join(lines), encoding="utf-8")
     settings = Settings.load(env_file=file)
     assert settings.vector_weight == {"*": 0.5}
-    assert settings.embedding_query_prefix == "query: "
     assert len(settings.sites) == len(settings.api_keys) == 2
 
 

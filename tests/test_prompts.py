@@ -70,12 +70,14 @@ def test_texts_of_a_language_are_complete():
         texts = values(language)
         assert isinstance(texts.pop("endings"), str), language
         translated, written = texts.pop("translated"), texts.pop("written")
-        units = texts.pop("units")
+        units, readers = texts.pop("units"), texts.pop("readers")
         several = {"letters", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
-        assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units"}, language
+        assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units", "readers"}, language
         assert all(texts.pop(flag, True) is True for flag in FLAGS), language
         assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units), language
-        assert all(text.strip() for text in [*texts.values(), *translated.values(), *written.values()]), language
+        assert all(
+            text.strip() for text in [*texts.values(), *translated.values(), *written.values(), *readers.values()]
+        ), language
         for table in (translated, written):
             assert set(table) >= {"other", *LANGUAGES}, language
             assert "{code}" in table["other"], language

@@ -1,9 +1,11 @@
-"""Reads the headers Accept and Accept-Language."""
+"""Reads the headers Accept and Accept-Language, and the field `language` of requests."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+
+from app.core.errors import RequestError, quoted
 
 
 def prefers_markdown(accept: str) -> bool:
@@ -18,6 +20,15 @@ def preferred_language(accepted: str, languages: Collection[str]) -> str:
     weights = _weights(accepted)
     known = [tag for tag, weight in weights.items() if weight and primary(tag) in languages]
     return primary(max(known, key=lambda tag: weights[tag], default=""))
+
+
+def named_language(tag: str, languages: Collection[str]) -> str:
+    """The language that a request names. Raises `RequestError` if it isn't one of these."""
+    if primary(tag) not in languages:
+        raise RequestError(
+            f"language: {quoted(tag)} isn't configured here. Configured are: {', '.join(languages)}.", param="language"
+        )
+    return primary(tag)
 
 
 def primary(tag: str) -> str:

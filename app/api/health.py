@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +14,8 @@ from app.api.answer_models import HealthBody, IndexState
 from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.core.types import GenerationInfo
+from app.index import directory_of
+from app.index.vector_cache import unfinished
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,15 @@ class HealthCheck:
                 "index": _index(health.index) if health.index else None,
                 "model": health.model,
                 "embedder": health.embedder,
-                "details": health.details,
+                "details": {**health.details, **self._next()},
             }
         return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
+
+    def _next(self) -> Mapping[str, Any]:
+        """The index that a run of another process is making with vectors that take long, or was when it was killed."""
+        directory = directory_of(self.service.settings)
+        found = unfinished(directory) if directory else {}
+        return {"next_index": found} if found else {}
 
 
 def _index(info: GenerationInfo) -> IndexState:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.accept import preferred_language, primary
+from app.api.accept import named_language, preferred_language
 from app.api.bodies import read_body
 from app.api.middleware.admission import AnswerLimits
 from app.api.middleware.keys import ApiKeys
 from app.api.request_models import Body, parse
-from app.core.errors import RequestError, quoted
+from app.core.errors import RequestError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ class Service:
         languages = self.settings.languages
         if not named:
             return preferred_language(request.headers.get("accept-language", ""), languages)
-        if primary(named) not in languages:
-            raise RequestError(
-                f"language: {quoted(named)} isn't configured here. Configured are: {', '.join(languages)}.",
-                param="language",
-            )
-        return primary(named)
+        return named_language(named, languages)
 
     def check_key(self, request: Request) -> None:
         """Raises `RequestError` without a valid key of a reader or an admin."""

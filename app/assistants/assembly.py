@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -19,12 +19,18 @@ from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
-from app.pipeline.registry import Tools, flat, helper_call_warning, make_plan
+from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
+from app.pipeline.steps.optional.postprocess import Postprocess
 from app.text.language import LanguageDetector
 
 
-def build(settings: Settings, *, model: Model | None = None) -> Assistants:
-    """Build all assistants. `model` replaces the configured language models. Raises `SettingsError` for invalid settings."""
+def build(
+    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
+) -> Assistants:
+    """Build all assistants. `model` replaces the configured language models, and `opener` opens the store of each index.
+
+    Raises `SettingsError` for invalid settings.
+    """
     if settings.default_language not in settings.languages:
         raise SettingsError(
             f"DOCS_DEFAULT_LANGUAGE is {settings.default_language!r}, but DOCS_LANGUAGES has only {', '.join(settings.languages)}."
@@ -34,7 +40,7 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     own = model or open_model(settings)
     model = GuardedModel(own) if own else None
     embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
-    store = GuardedStore(open_store(settings), "the store")
+    store = GuardedStore(opener(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
@@ -46,13 +52,15 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
         }
         indices = {
             id_: _guarded(id_, one)
-            for id_, one in open_indices([table.written() for table in file.indices], settings).items()
+            for id_, one in open_indices([table.written() for table in file.indices], settings, opener).items()
         }
-        by_id = _by_id(file, tools, store, _Extras(models, indices))
+        by_id = _by_id(file, tools, store, _Extras(models, indices, file.known_steps()))
     others: list[Closable] = [one.model for one in models.values()]
     others += [part for one in indices.values() for part in (one.store, one.embedder)]
     timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
-    guards = (store, model, embedder, reranker, *others)
+    steps = (step for one in by_id.values() for group in one.plan for step in group)
+    processors = dict.fromkeys(step.postprocessor for step in steps if isinstance(step, Postprocess))
+    guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
         by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
         tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())),
@@ -80,11 +88,13 @@ def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> 
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
+async def opened(
+    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
+) -> AsyncIterator[Assistants]:
     """Context of the assistants that `build` returns; closes them at the end."""
-    assistants = build(settings, model=model)
+    assistants = build(settings, model=model, opener=opener)
     try:
-        await assistants.check_reranker()
+        await assistants.check_scores()
         yield assistants
     finally:
         await assistants.close()
@@ -106,10 +116,11 @@ def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts
 
 @dataclass(frozen=True, slots=True)
 class _Extras:
-    """The models and indices of assistants.toml, in addition to the configured ones."""
+    """The models and indices of assistants.toml, in addition to the configured ones, and all steps."""
 
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
+    steps: Mapping[str, StepFactory]
 
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """The tools of an assistant, with the index and the model that it names."""
@@ -150,7 +161,7 @@ def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
 
 def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras) -> Assistant:
     own = _limited_to_languages(entry, named.tools(entry, tools))
-    plan = make_plan(entry.steps, own, named.by_step(entry, own))
+    plan = make_plan(entry.steps, own, named.by_step(entry, own), named.steps)
     running = {step.name for group in plan for step in group}
     return Assistant(
         id=entry.id,
@@ -161,7 +172,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras
         store=named.indices[entry.index].store if entry.index else store,
         collections=tuple(entry.collections),
         listed=entry.listed,
-        lookup=make_plan(entry.steps, replace(own, model=None)),
+        lookup=make_plan(entry.steps, replace(own, model=None), known=named.steps),
         languages=tools.prompts.languages,
         personas=frozenset(tools.prompts.personas),
         descriptions=entry.descriptions,

@@ -12,16 +12,19 @@ from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
 from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
 from app.core.filters import Filters
+from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
 from app.core.turn import CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
+from app.models.protocols import for_index
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
-from app.pipeline.registry import upto
+from app.pipeline.registry import search_of, upto
 from app.pipeline.runner import Plan, answer, run
+from app.pipeline.steps.optional.postprocess import Postprocess
 from app.pipeline.steps.optional.rerank import Rerank
 from app.pipeline.trace import traced
 
@@ -74,8 +77,8 @@ class Assistant:
                 yield event
 
     async def find(self, request: Request) -> Turn:
-        """The turn after the passages are found and fused, without reranking, evidence check and synthesis."""
-        return await run(upto(self.plan, "search"), await self.begin(request), search=True)
+        """The turn after the passages are found, fused and reranked, without evidence check and synthesis."""
+        return await run(search_of(self.plan), await self.begin(request), search=True)
 
     async def assess(self, request: Request) -> Turn:
         """The turn after the evidence check, which decides whether the passages are relevant to the question."""
@@ -83,7 +86,7 @@ class Assistant:
 
     async def search(self, request: Request) -> Turn:
         """The turn after retrieval and, if the plan has it, reranking; never calls a language model."""
-        return await run(upto(self.lookup, "search", "hits.rerank"), await self.begin(request), search=True)
+        return await run(search_of(self.lookup), await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None if it isn't indexed or is outside this assistant's limits."""
@@ -203,7 +206,7 @@ class Assistants:
         checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
         found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
         first, *others = found
-        details: dict[str, Any] = {"index": first.problem} if first.problem else {}
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
             named = zip(list(used)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
@@ -218,11 +221,12 @@ class Assistants:
             details=details,
         )
 
-    async def check_reranker(self) -> None:
-        """Check with the server that the reranker works for its steps. Raises `SettingsError` if it doesn't."""
-        steps = [step for one in self.by_id.values() for group in one.plan for step in group]
-        if first := next((step for step in steps if isinstance(step, Rerank)), None):
-            await first.check_scores()
+    async def check_scores(self) -> None:
+        """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
+        steps = {step.name: step for one in self.by_id.values() for group in one.plan for step in group}
+        for step in steps.values():
+            if isinstance(step, Rerank | Postprocess):
+                await step.check_scores()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -244,7 +248,11 @@ def empty_index_message(index: str, error: NoIndex) -> str:
 def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     """A message if the index was built with another embedder; empty if it matches."""
     built = info.recipe.embedder
-    return "" if built == embedder.name else f"built with the embedder {built}: index anew, or set that one"
+    return (
+        ""
+        if built == for_index(embedder, built).name
+        else f"built with the embedder {built}: index anew, or set that one"
+    )
 
 
 async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
@@ -257,4 +265,6 @@ async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) 
     except AssistantError as error:
         return IndexState(embedder.name, store_problem=str(error))
     problem = embedder_mismatch(live.info, embedder)
-    return IndexState(embedder.name, live.info, await checkup.problem(live), problem)
+    return IndexState(
+        for_index(embedder, live.info.recipe.embedder).name, live.info, await checkup.problem(live), problem
+    )

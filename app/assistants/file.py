@@ -16,6 +16,9 @@ from pydantic_core import ErrorDetails
 from app.assistants.named import settings_of_index
 from app.core.errors import SettingsError
 from app.core.settings import Settings
+from app.models.postprocessor import Scores
+from app.pipeline.own_steps import OwnStep, known_steps
+from app.pipeline.registry import StepFactory, flat
 
 
 def _once(names: list[str]) -> list[str]:
@@ -131,8 +134,17 @@ class IndexTable(TableWithID):
     embedding_args: dict[str, Any] = Field({}, description=TABLE)
 
 
+class StepTable(TableWithID):
+    """A step of a project, or a postprocessor of LlamaIndex, with its arguments."""
+
+    class_: Name = Field(alias="class", description='a class, as "module:Class"')
+    args: dict[str, Any] = Field({}, description=TABLE)
+    timeout: float = Field(0, gt=0, description="a number of seconds above 0")
+    scores: Scores | None = Field(None, description='"relative", "0..1" or "sigmoid"')
+
+
 class AssistantsFile(Table):
-    """The whole file: assistants, additional language models, additional indices."""
+    """The whole file: assistants, additional language models, additional indices, steps from outside."""
 
     assistants: Annotated[list[AssistantTable], AfterValidator(_own_ids)] = Field(
         alias="assistant", min_length=1, description="written as [[assistant]]"
@@ -143,6 +155,14 @@ class AssistantsFile(Table):
     indices: Annotated[list[IndexTable], AfterValidator(_own_ids)] = Field(
         [], alias="index", description="written as [[index]]"
     )
+    steps: Annotated[list[StepTable], AfterValidator(_own_ids)] = Field(
+        [], alias="step", description="written as [[step]]"
+    )
+
+    def known_steps(self, *, installed: bool = False) -> Mapping[str, StepFactory]:
+        """All steps that assistants may name; loads the classes of those from outside. Raises `SettingsError`."""
+        tables = {one.id: OwnStep(one.class_, one.args, one.timeout, one.scores) for one in self.steps}
+        return known_steps(tables, (name for one in self.assistants for name in flat(one.steps)), installed=installed)
 
 
 @contextmanager
@@ -211,6 +231,7 @@ _TABLES: Mapping[str, type[Table]] = {
     "assistant": AssistantTable,
     "model": ModelTable,
     "index": IndexTable,
+    "step": StepTable,
     "persona": Persona,
 }
 LONGEST = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -53,13 +53,15 @@ def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
     return found
 
 
-def open_indices(tables: Tables, settings: Settings) -> dict[str, NamedIndex]:
+def open_indices(
+    tables: Tables, settings: Settings, opener: Callable[[Settings], Store] = open_store
+) -> dict[str, NamedIndex]:
     """The indices by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
     found = {}
     for table in tables:
         own = settings_of_index(table, settings)
         with _naming_table("index", table, INDEX_KEYS):
-            found[table["id"]] = NamedIndex(open_store(own), open_embedder(own), own)
+            found[table["id"]] = NamedIndex(opener(own), open_embedder(own), own)
     return found
 
 

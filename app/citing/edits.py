@@ -11,6 +11,7 @@ from app.citing.markdown import Indented, Reading
 _BACKTICKS = re.compile(r"`+")
 _BRACKET = re.compile(r"[\[\]]")
 _BLACK = re.compile(r"\S")
+_REST = re.compile(r"[ \t]*\S")  # of a line
 
 
 class Edit(NamedTuple):
@@ -33,11 +34,14 @@ def applied(text: str, edits: list[Edit]) -> str:
 
 
 def with_marks(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
-    """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block."""
+    """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block, or
+    if a marker of a list would stand alone.
+    """
     kept: list[Edit] = []
     for edit in sorted(set(edits), reverse=True):
         bares = not edit.text and edit.start in reading.line_starts
-        kept.append(edit._replace(text="…") if bares and _may_begin(text, edit.end, kept) else edit)
+        marked = bares and (_may_begin(text, edit.end, kept) or _empties_item(text, edit))
+        kept.append(edit._replace(text="…") if marked else edit)
     return kept[::-1]
 
 
@@ -46,6 +50,12 @@ def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
     if behind and behind[-1].start == at and not behind[-1].text:
         at = behind[-1].end
     return not text[at : at + 1].isalpha() and bool(_BLACK.search(text, at))
+
+
+def _empties_item(text: str, edit: Edit) -> bool:
+    """Whether only a marker would be left of the line: an empty item can't interrupt a paragraph."""
+    begins = text.rfind("\n", 0, edit.start) + 1
+    return bool(_BLACK.search(text, begins, edit.start)) and not _REST.match(text, edit.end)
 
 
 def escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:

@@ -15,10 +15,10 @@ from app.core.turn import Text, Turn
 from app.core.types import Hit
 from app.text.blocks import Block, blocks_of, joined, shortened, units_of
 
-LONGEST_QUOTE = 700
+LONGEST_QUOTE = 680
 """Characters; a single sentence, row, item or code block that is longer stays whole."""
 
-LONGEST_LINE = 160  # characters of a further passage
+LONGEST_LINE = 150  # characters of a further passage
 FURTHER = 3  # passages with a line each
 RELEVANT = 0.6  # share of the best score; passages with less are seldom about the question
 HEADING = 0.5  # weight of a word that only the heading has

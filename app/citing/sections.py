@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from app.core.prompts import Language
 from app.core.turn import Turn
@@ -23,6 +24,13 @@ def stems(text: str) -> set[str]:
     return set(_STEMS.findall(text.casefold() if text.isascii() else fold(text)))
 
 
+@lru_cache(maxsize=500)  # the passages of a question have 24,000 characters, so this is a few megabytes
+def read_section(text: str) -> tuple[str, frozenset[str]]:
+    """The text of a section folded, and its stems. Kept, because answers cite the same sections again and again."""
+    folded = fold(text)
+    return folded, frozenset(_STEMS.findall(folded))
+
+
 def asked_stems(turn: Turn) -> set[str]:
     """The stems of the question, the refined question and all keywords."""
     keywords = (*turn.keywords.values(), *turn.more_keywords.values())
@@ -39,7 +47,7 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
 
 def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[int]:
     """How many of the wanted stems each section has in heading and text."""
-    return [len(stems(f"{heading} {text}") & wanted) for heading, text in texts]
+    return [len(read_section(f"{heading} {text}")[1] & wanted) for heading, text in texts]
 
 
 def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.citing.citations import BRACKET, Citations, inner
-from app.citing.sections import asked_stems, best_section, section_texts, stems
+from app.citing.sections import asked_stems, best_section, read_section, section_texts, stems
 from app.core.turn import Turn
 from app.core.types import Section
 from app.text.analysis import fold
@@ -76,10 +76,13 @@ def _of_page(
     options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
     votes: dict[tuple[int, int], _Votes] = {}
     if len(options) > 1:
-        texts = {p: [fold(" ".join(part)) for part in section_texts(chunk)] or [""] for p, chunk in chunks.items()}
+        read = {
+            p: [read_section(" ".join(part)) for part in section_texts(chunk)] or [("", frozenset[str]())]
+            for p, chunk in chunks.items()
+        }
         for statement, cited in said:
             among = [(p, i) for p, i in options if p in cited]
-            if among and (best := _best(statement, [texts[p][i] for p, i in among])):
+            if among and (best := _best(statement, [read[p][i] for p, i in among])):
                 place, words = among[best[0]], best[1]
                 vote = votes.setdefault(place, _Votes())
                 vote.count += 1
@@ -97,18 +100,19 @@ def _of_page(
     return [made[passage] for passage in dict.fromkeys([*first, *passages])]
 
 
-def _best(statement: str, texts: Sequence[str]) -> tuple[int, list[str]] | None:
-    """The text that holds most of the statement, and by which words; None if none of the texts does."""
+def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tuple[int, list[str]] | None:
+    """The section that holds most of the statement, and by which words; None if none of them does."""
     folded = fold(statement)
     exact = dict.fromkeys(_EXACT.findall(folded))
-    words = sorted(word for word in stems(folded) if not word.isdecimal())
-    scores, found = [0.0] * len(texts), [list[str]() for _ in texts]
-    for mark in (*exact, *words):
-        holders = [i for i, text in enumerate(texts) if _holds(text, mark)]
-        for i in holders:
-            scores[i] += (EXACT if mark in exact else 1.0) / len(holders)
+    words = sorted(word for word in stems(folded).difference(exact) if not word.isdecimal())
+    holders = [(mark, EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
+    holders += [(word, 1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
+    scores, found = [0.0] * len(sections), [list[str]() for _ in sections]
+    for mark, weight, held in holders:
+        for i in held:
+            scores[i] += weight / len(held)
             found[i].append(mark)
-    best = max(range(len(texts)), key=lambda i: (scores[i], -i))
+    best = max(range(len(sections)), key=lambda i: (scores[i], -i))
     return (best, found[best]) if scores[best] else None
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.pipeline.runner import Step
 
 GROUP_MARKS = ("┌", "│", "└")
+KINDS = ("model", "embedder", "reranker", "postprocessor")
 
 
 def add_command(commands: Commands) -> None:
@@ -62,14 +63,15 @@ def _assistant_object(one: Assistant) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    asked = {kind: getattr(step, kind, None) for kind in ("model", "embedder", "reranker")}
-    settings = getattr(step, "settings", None)
-    waits = bool(asked["model"] and step.optional and settings)
+    asked = {kind: getattr(step, kind, None) for kind in KINDS}
+    settings, seconds = getattr(step, "settings", None), getattr(step, "seconds", None)
+    if asked["model"] and step.optional and settings:
+        seconds = settings.helper_timeout
     return {
         "step": step.name,
         **({"model": None} if hasattr(step, "model") else {}),
         **{kind: tool.name for kind, tool in asked.items() if tool is not None},
-        **({"seconds": settings.helper_timeout} if waits and settings else {}),
+        **({} if seconds is None else {"seconds": seconds}),
         "optional": step.optional,
     }
 
@@ -89,7 +91,7 @@ def _text(one: dict[str, Any]) -> str:
             last = place == len(group) - 1
             mark = GROUP_MARKS[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
             label = f"{number}." if place == 0 else ""
-            lines.append(f"  {label:>3} {mark} {step['step']:<14}{_step_notes(step)}".rstrip())
+            lines.append(f"  {label:>3} {mark} {step['step']:<13} {_step_notes(step)}".rstrip())
     if one["left_out"]:
         lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
     if one["warning"]:
@@ -98,7 +100,7 @@ def _text(one: dict[str, Any]) -> str:
 
 
 def _step_notes(step: dict[str, Any]) -> str:
-    notes = [step[kind] or "no language model" for kind in ("model", "embedder", "reranker") if kind in step]
+    notes = [step[kind] or "no language model" for kind in KINDS if kind in step]
     if "seconds" in step:
         notes.append(f"{step['seconds']:g} s at most")
     return ", ".join([*notes, *(["may fail"] if step["optional"] else [])])

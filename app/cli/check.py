@@ -57,12 +57,13 @@ async def _findings(settings: Settings) -> dict[str, Any]:
             model = {"name": assistants.model.name, "problem": await _problem(call)}
         empty_collections = _empty_collections(assistants.by_id.values(), named)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
-    shown = _settings(settings)
+    shown, indexing = _settings(settings), _indexing_problem(settings)
     problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
     return {
-        "ok": not any((*problems, model["problem"], *empty_collections)),
+        "ok": not any((*problems, model["problem"], *empty_collections, indexing)),
         "settings": shown,
         "store": shown["DOCS_STORE"],
+        "indexing_problem": indexing,
         **named.pop("", unused),
         "indices": named,
         "collections_without_pages": empty_collections,
@@ -70,9 +71,25 @@ async def _findings(settings: Settings) -> dict[str, Any]:
     }
 
 
+def _indexing_problem(settings: Settings) -> str:
+    """What is wrong with the configured sources or the splitter; reads nothing of the sources."""
+    from ingestion.sources import as_sources, configured
+    from ingestion.split import open_splitter
+
+    try:
+        open_splitter(settings)
+        as_sources(configured(settings))
+    except AssistantError as error:
+        return str(error)
+    return ""
+
+
 async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
     """The index with its embedder, and their problems."""
+    from app.models.protocols import for_index
+
     index, problem = await _index(name, store, embedder)
+    embedder = for_index(embedder, index["embedder"] if index else "")
     answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
     return {"index": index, "index_problem": problem, "embedder": answers}
 
@@ -159,6 +176,8 @@ def _print(findings: dict[str, Any]) -> None:
         print(f"{name:{width}}  {_as_written(value)}".rstrip())
     model = findings["language_model"]
     print(f"\nstore           {findings['store']}")
+    if findings["indexing_problem"]:
+        print(f"indexing        PROBLEM: {findings['indexing_problem']}")
     _print_index(findings)
     for name, one in findings["indices"].items():
         print(f"\n[[index]] {name}")

@@ -17,6 +17,7 @@ from app.core.settings import Settings
 if TYPE_CHECKING:
     from app.core.types import GenerationInfo
     from app.index import Store
+    from app.models import Embedder
 
 
 def add_command(commands: Commands) -> None:
@@ -71,18 +72,20 @@ async def _back(settings: Settings) -> GenerationInfo:
     embedder = open_embedder(settings)
     try:
         async with opened_store(settings) as store:
-            await _refuse_mismatch(store, embedder.name)
+            await _refuse_mismatch(store, embedder)
             return await store.rollback()
     finally:
         await embedder.close()
 
 
-async def _refuse_mismatch(store: Store, embedder: str) -> None:
+async def _refuse_mismatch(store: Store, embedder: Embedder) -> None:
     """Raises `IndexMismatch` if the previous generation was built with another embedder: the service couldn't use it."""
+    from app.models.protocols import for_index
+
     earlier = (await store.generations())[1:2]
-    if earlier and earlier[0].recipe.embedder != embedder:
+    if earlier and earlier[0].recipe.embedder != for_index(embedder, earlier[0].recipe.embedder).name:
         raise IndexMismatch(
-            f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder} is "
+            f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder.name} is "
             "set, and the service would not answer from it. Set that embedder again first. Nothing was changed."
         )
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,11 +14,14 @@ from typing import TYPE_CHECKING, cast
 from app.cli import logs
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
-from app.core.errors import NotPublished, SettingsError
+from app.core.errors import NotPublished, SettingsError, StoreError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
+    from app.index import Store
+    from app.models import Embedder
     from ingestion.report import Report
+    from ingestion.resuming import ResumingEmbedder
     from ingestion.sources import Source
 
 
@@ -27,7 +31,7 @@ def add_command(commands: Commands) -> None:
         "ingest",
         help="index documentation sites",
         description="Indexes sites and publishes the new index in one step; pages of other sites are kept.",
-        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages failed; 3 not published, because too much of "
+        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or a reader failed; 3 not published, because too much of "
         "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
     )
     parser.add_argument(
@@ -74,7 +78,8 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
     options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
     try:
-        report = asyncio.run(index(settings, sites, options))
+        with redirect_stdout(sys.stderr):  # a reader may print, and the output is the report
+            report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
@@ -99,15 +104,42 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
     """Index the sites, show progress on standard error, and return the report."""
     from app.index import open_store
     from app.models import open_embedder
+    from app.models.protocols import for_index
     from ingestion.progress import open_progress
     from ingestion.run import ingest as ingest_sites
 
-    store, embedder = open_store(settings), open_embedder(settings)
+    store, opened = open_store(settings), open_embedder(settings)
+    embedder = for_index(opened, await live_embedder(store))
+    resuming = _resuming(embedder, settings)
     progress = open_progress(sys.stderr)
     try:
-        return await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
+        report = await ingest_sites(
+            sites, store=store, embedder=resuming or embedder, settings=settings, progress=progress, **asdict(options)
         )
+        if resuming:
+            resuming.finish(report)
+        return report
     finally:
         await store.close()
-        await embedder.close()
+        await opened.close()
+
+
+def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None:
+    """The embedder with a cache in the directory of the index; None for other stores, and for vectors that cost little."""
+    from app.index import directory_of
+    from app.index.vector_cache import VectorCache
+    from app.models.static import StaticEmbedder
+    from ingestion.resuming import ResumingEmbedder
+
+    directory = directory_of(settings)
+    if directory is None or isinstance(embedder, StaticEmbedder):
+        return None
+    return ResumingEmbedder(embedder, VectorCache(directory, embedder.name))
+
+
+async def live_embedder(store: Store) -> str:
+    """The embedder that the live index records; empty if there is none, or if the run that follows will report why."""
+    try:
+        return (await store.live()).info.recipe.embedder
+    except StoreError:
+        return ""

@@ -15,14 +15,15 @@ from contextlib import contextmanager
 import httpx
 
 from app.cli import logs, serve
-from app.cli.ingest import IngestOptions, index
-from app.cli.options import Commands
+from app.cli.ingest import IngestOptions, index, live_embedder
+from app.cli.options import Commands, opened_store
 from app.cli.output import print_error
 from app.core.errors import AssistantError, SettingsError
 from app.core.language import load_language
 from app.core.settings import Settings
 
 START_SECONDS = 60.0
+NICE = 10
 EXAMPLE = "How do I index another site?"
 
 
@@ -63,6 +64,7 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
             return 1
         if service.poll() is None:
             print(next_steps(settings, base), flush=True)
+            _index_better(settings, sites or [f"{base}/docs/sitemap.xml"])
         code = service.wait()
     raise SettingsError(f"The service ended by itself with code {code}: see the lines above, and start it again.")
 
@@ -77,6 +79,43 @@ def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
             return False
         print("Going on with what was indexed before.", file=sys.stderr)
     return True
+
+
+def _index_better(settings: Settings, sites: Sequence[str]) -> None:
+    """Index the sites again with the better vectors of the package, if none are configured and the index has static ones.
+
+    The service answers from the static ones meanwhile. What a killed run computed is used by the next.
+    """
+    from app.models.default import BETTER
+
+    if not asyncio.run(_is_static(settings)):
+        return
+    print(
+        f"Indexing once more with {BETTER}, which finds more; answers come from the static vectors until then.",
+        file=sys.stderr,
+    )
+    os.nice(NICE)  # answers are more urgent
+    try:
+        report = asyncio.run(
+            index(settings.model_copy(update={"embedding_model": BETTER}), sites, IngestOptions(only=True))
+        )
+    except AssistantError as error:
+        print_error(error)
+        print("Going on with the static vectors.", file=sys.stderr)
+    else:
+        print(report.text, file=sys.stderr)
+
+
+async def _is_static(settings: Settings) -> bool:
+    """True if no embedder is configured, the live index has static vectors, and better ones can be computed here."""
+    from app.models import open_embedder
+    from app.models.default import DefaultEmbedder
+
+    embedder = open_embedder(settings)
+    if not isinstance(embedder, DefaultEmbedder) or not embedder.others:
+        return False
+    async with opened_store(settings) as store:
+        return await live_embedder(store) == embedder.name
 
 
 def _base_url(settings: Settings) -> str:

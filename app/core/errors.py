@@ -6,6 +6,7 @@ AssistantError
  ├─ RequestError                  the client's request is invalid
  ├─ Overloaded                    too many requests at the same time
  ├─ AnswerTimeout                 an answer took too long
+ ├─ StepError                     a step of a project took too long, or returned what it doesn't declare
  ├─ StoreError                    the store gave an unexpected response
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
@@ -18,6 +19,7 @@ AssistantError
  │   └─ ModelTimeout              it took too long
  └─ CrawlError                    a site can't be read
      ├─ SitemapError              a sitemap can't be read, or lists nothing
+     ├─ ReaderError               a LlamaIndex reader fails, or gives nothing
      └─ NotPublished              a run was stopped before it changed the index
          └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes anyway
 
@@ -61,6 +63,10 @@ class Overloaded(AssistantError):
 
 class AnswerTimeout(AssistantError):
     """An answer took too long."""
+
+
+class StepError(AssistantError):
+    """A step of a project took too long, or returned what it doesn't declare."""
 
 
 class StoreError(AssistantError):
@@ -113,6 +119,10 @@ class CrawlError(AssistantError):
 
 class SitemapError(CrawlError):
     """A sitemap can't be read, or lists nothing."""
+
+
+class ReaderError(CrawlError):
+    """A LlamaIndex reader fails, or gives no document. The pages of its source stay as they are."""
 
 
 class NotPublished(CrawlError):

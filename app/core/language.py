@@ -18,10 +18,10 @@ TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", 
 FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
 OPTIONAL_LISTS = (
-    "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
+    "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
 )  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
-OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units")
+OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units", "readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Language:
     written: Mapping[str, str]
     dates: Mapping[str, Any]
     letters: frozenset[str] = frozenset()
+    question_words: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     covering: frozenset[str] = frozenset()
     passage: frozenset[str] = frozenset()
@@ -72,6 +73,7 @@ class Language:
     published: str = ""
     this_page: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, str] = field(default_factory=dict)
 
     def translated_from(self, code: str) -> str:
         """The note for readers that a source was translated from this language."""
@@ -157,9 +159,11 @@ def load_language(code: str, override: str = "") -> Language:
         raise PromptError(f"prompts/{name} lacks {error}.") from error
     words["words"] |= words["stopwords"]
     headings = [heading.strip() for heading in str(values.pop("source_headings", "")).split(",")]
-    units = values.pop("units", {})
-    if not isinstance(units, dict):
-        raise PromptError(f"prompts/{name} needs a table [units] with a pattern by unit.")
+    units, readers = values.pop("units", {}), values.pop("readers", {})
+    if not (isinstance(units, dict) and isinstance(readers, dict)):
+        raise PromptError(
+            f"prompts/{name} needs tables [units], with a pattern by unit, and [readers], with a word by word."
+        )
     options: dict[str, Any] = {
         **{key: values.pop(key, False) is True for key in FLAGS},
         **{key: str(values.pop(key, "")) for key in OPTIONAL_TEXTS},
@@ -167,6 +171,7 @@ def load_language(code: str, override: str = "") -> Language:
         **{key: _pattern(key, str(values.pop(key, "")), name) for key in PATTERNS},
         "letters": frozenset(str(values.pop("letters", ""))),
         "source_headings": tuple(heading for heading in headings if heading),
+        "readers": {str(word).casefold(): str(other) for word, other in readers.items()},
         "units": {str(unit): _pattern(f"units.{unit}", str(text), name) for unit, text in units.items()},
     }
     if values:
@@ -205,12 +210,14 @@ def read_toml(name: str, override: str) -> dict[str, Any]:
         raise PromptError(f"prompts/{name} isn't valid TOML: {error}") from error
 
 
-def read_text(name: str, override: str) -> str:
-    """The text of a file in `override`, or else in `prompts`. Raises `PromptError` if it can't be read."""
-    own = Path(override, name) if override else None
+def read_text(name: str, *folders: str) -> str:
+    """The text of a file in the first of the folders that has it, or else in `prompts`. Raises `PromptError` if it can't
+    be read.
+    """
+    own = (Path(folder, name) for folder in folders if folder)
     try:
-        if own and own.is_file():
-            return own.read_text(encoding="utf-8")
+        if first := next((path for path in own if path.is_file()), None):
+            return first.read_text(encoding="utf-8")
         return files("prompts").joinpath(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(

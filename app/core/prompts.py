@@ -43,6 +43,7 @@ class Prompts:
         self.vocabulary = vocabulary  # of these and all other shipped languages
         self.personas = personas  # tones by name and language
         self._templates = templates
+        self._placeholders = {name: frozenset(one.get_identifiers()) for (_, name), one in templates.items()}
 
     def persona(self, language: str, name: str) -> str:
         """The addition to the prompt for an answer in this tone; empty for an empty name."""
@@ -60,11 +61,27 @@ class Prompts:
     def render(self, language: str, name: str, **values: str) -> str:
         """The prompt with these values. Raises `PromptError` if they don't match its placeholders."""
         self.language(language)
-        if set(values) != placeholders()[name]:
+        if name not in self._placeholders:
+            raise PromptError(f"There is no prompt {name!r}: write prompts/{language}/{name}.md beside the step.")
+        if set(values) != self._placeholders[name]:
             raise PromptError(
-                f"Prompt {name} has the placeholders {sorted(placeholders()[name])}, but the values are for {sorted(values)}."
+                f"Prompt {name} has the placeholders {sorted(self._placeholders[name])}, but the values are for {sorted(values)}."
             )
         return self._templates[language, name].substitute(values).strip()
+
+    def with_own(self, folder: Path, override: str = "") -> Prompts:
+        """These prompts and those in `<folder>/<lang>/`, beside a step of a project; `override` as in `load_prompts`.
+
+        A file with the name of a shipped prompt is no prompt of its own. Raises `PromptError` as `load_prompts` does.
+        """
+        files_ = sorted(path for code in self.languages for path in folder.joinpath(code).glob("*.md"))
+        found: dict[tuple[str, str], Template] = {}
+        for name in sorted({path.stem for path in files_} - placeholders().keys()):
+            needed: frozenset[str] | None = None
+            for code in self.languages:
+                found[code, name] = template = _template(f"{code}/{name}.md", needed, override, str(folder))
+                needed = frozenset(template.get_identifiers())
+        return Prompts(self.languages, {**self._templates, **found}, self.personas, self.vocabulary)
 
 
 def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
@@ -103,14 +120,14 @@ def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[s
     return found
 
 
-def _template(name: str, needed: frozenset[str], override: str) -> Template:
-    template = Template(read_text(name, override))
+def _template(name: str, needed: frozenset[str] | None, *folders: str) -> Template:
+    template = Template(read_text(name, *folders))
     if not template.is_valid():
         raise PromptError(
             f"Prompt file prompts/{name} has a '$' that begins no placeholder: write '$$' for a dollar sign."
         )
     found = set(template.get_identifiers())
-    if found != needed:
+    if needed is not None and found != needed:
         raise PromptError(
             f"Prompt file prompts/{name} has the placeholders {sorted(found)}, but must have exactly {sorted(needed)}."
         )

@@ -59,7 +59,12 @@ class Crawl(BaseModel):
 class Pages(BaseModel):
     """How pages are split, translated, summarised and asked about."""
 
-    splitter: Literal["markdown", "semantic", "fixed", "page"] = Field("markdown", description="How pages are split.")
+    splitter: str = Field(
+        "markdown",
+        pattern=r"^(markdown|semantic|fixed|page|[\w.]+:\w+)$",
+        description="How pages are split: markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
+    )
+    splitter_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
@@ -82,8 +87,14 @@ class Pages(BaseModel):
 class Embedding(BaseModel):
     """The embedding model."""
 
-    embedding_url: str = Field("", description="OpenAI-compatible address. Empty: static vectors, no server needed.")
-    embedding_model: str = Field("", description="Name of the embedding model.")
+    embedding_url: str = Field(
+        "", description="OpenAI-compatible address. Empty: vectors of the package, no server needed."
+    )
+    embedding_model: str = Field(
+        "",
+        validation_alias="docs_embedding",
+        description="Name of the embedding model; local:NAME is one in this process. DOCS_EMBEDDING is short for it.",
+    )
     embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
     embedding_extra_body: dict[str, Any] = Field(
         default_factory=dict, description="JSON merged into each request body."
@@ -92,8 +103,8 @@ class Embedding(BaseModel):
     embedding_batch: int = Field(32, ge=1, description="Number of texts in one call.")
     embedding_parallel: int = Field(4, ge=1, description="Maximum number of simultaneous calls during indexing.")
     embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
-    embedding_query_prefix: str = Field("", description="Prefix of a question (e5: 'query: ').")
-    embedding_passage_prefix: str = Field("", description="Prefix of a passage (e5: 'passage: ').")
+    embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
+    embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
     embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
 
@@ -116,7 +127,7 @@ class Rerank(BaseModel):
     """The reranker, for the step `rerank`."""
 
     rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
-    rerank_model: str = Field("", description="Name of the reranking model.")
+    rerank_model: str = Field("", description="Name of the reranking model; local:NAME is one in this process.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
@@ -136,6 +147,12 @@ class Retrieval(BaseModel):
     exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
     other_language: float = Field(
         0.8, ge=0, le=1, description="Factor for passages in another language than the question."
+    )
+    keyword_weight: float = Field(
+        1.0,
+        ge=0,
+        le=10,
+        description="Weight of the model's keywords in the search by words; the question's words have 1.",
     )
     min_evidence: float = Field(
         0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
@@ -219,7 +236,9 @@ FILE_KEYS: Mapping[str, str] = MappingProxyType(
 class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index, BaseSettings):
     """What the service, the command line and ingestion are configured with. Times are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True, validate_by_name=True, loc_by_alias=False
+    )
 
     @field_validator(
         "sites", "languages", "translate", "translate_from", "crawl_allow", "allowed_hosts", "trusted_proxies",
@@ -237,9 +256,13 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
             raise ValueError("there is no key in it; write one, or remove the setting")
         return value
 
-    def vector_share(self, language: str) -> float:
-        """The weight of the vector search for a question in this language, 0..1; the search by words has the rest."""
-        default = MODEL_VECTOR_WEIGHT if self.embedding_url or self.embedding_class else STATIC_VECTOR_WEIGHT
+    def vector_share(self, language: str, embedder: str) -> float:
+        """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
+
+        The search by words has the rest.
+        """
+        served = self.embedding_url or self.embedding_class or embedder.startswith("local:")
+        default = MODEL_VECTOR_WEIGHT if served else STATIC_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod

@@ -246,12 +246,14 @@ class Turn:
     - `referred`: an earlier question that is needed to understand this one
     - `smalltalk`: the reply if the user asked nothing; it ends the run
     - `refined_language`: that of the refined question; empty if it shows none
+    - `topic`: the question without the time that it names, which is searched; empty if it names none
     - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
     - `recency`: the preference for newer pages, if the question names no time
     - `sure`: the first search found what the question asks for, so that helper calls aren't needed
     - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
     - `more_keywords`: keywords of a second search
     - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
+    - `pool`: further hits that the next postprocessor may choose from
     - `related`: hits that are too weak to answer from
     - `choices`: hits for different readings of the question
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
@@ -266,6 +268,7 @@ class Turn:
     unsure: bool = False
     referred: str = ""
     smalltalk: str = ""
+    topic: str = ""
     period: Boost | None = None
     recency: Recency | None = None
     sections: Boost | None = None
@@ -279,6 +282,7 @@ class Turn:
     hypothetical: Legs | None = None
     search: Query | None = None
     hits: tuple[Hit, ...] = ()
+    pool: tuple[Hit, ...] = ()
     choices: tuple[Hit, ...] = ()
     overview: bool = False
     passages: tuple[Passage, ...] = ()

@@ -217,13 +217,14 @@ class Boost:
     """Multiplies the fused score of a hit by `factor` if its page matches.
 
     The date of the page is in the days `first` to `last` (ISO 8601, both included), and its address begins with one of
-    `url_prefixes`; an empty field matches every page.
+    `url_prefixes` or its collection is one of `collections`; empty fields match every page.
     """
 
     factor: float
     first: str = ""
     last: str = ""
     url_prefixes: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,8 @@ class Query:
     language has few hits. `sureness` (0..1) weakens it if the language is a guess. `depth` is the number of candidates of
     each leg, `limit` the number of hits, `per_page` the maximum number of hits from one page. `lexical_weight` and
     `vector_weight` apply to the weighted fusion only. `exact` requests exhaustive instead of approximate nearest
-    neighbours. `boosts` and `recency` change the fused scores, but not those of pages without a date. Of a page in several
+    neighbours. `language_offsets` are subtracted from the cosines of candidates in these languages before they are scaled.
+    `boosts` and `recency` change the fused scores, but not those of pages without a date. Of a page in several
     versions, only one is returned: one of `versions`, else the newest; if the filters name versions, all that they admit.
     """
 
@@ -256,6 +258,7 @@ class Query:
     vector_weight: float = 0.3
     other_language: float = 0.8
     sureness: float = 1.0
+    language_offsets: tuple[tuple[str, float], ...] = ()
     fusion: Fusion = "weighted"
     exact: bool = False
     boosts: tuple[Boost, ...] = ()
@@ -285,6 +288,7 @@ class Candidate(NamedTuple):
     score: float
     dated: str = ""
     versions: tuple[str, ...] = ()
+    collection: str = ""
 
 
 @dataclass(frozen=True, slots=True)

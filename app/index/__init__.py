@@ -6,16 +6,19 @@ Called by assistants, pipeline, ingestion and eval; imports app.core and app.tex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from app.core.errors import SettingsError
 from app.core.masking import masked
+from app.core.plugins import load
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
 
-__all__ = ["Draft", "Generation", "Store", "open_store"]
+__all__ = ["Draft", "Generation", "Store", "directory_of", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
@@ -33,12 +36,19 @@ def open_store(settings: Settings) -> Store:
         raise SettingsError(
             f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Known: a directory, {', '.join(STORES)}."
         )
-    module, colon, name = address.partition(":")
-    if colon and name.isidentifier() and "/" not in module:
-        return _own(module, name, settings)
+    if (directory := directory_of(settings)) is None:
+        own: type[Any] = load(address, object, "DOCS_STORE")
+        return cast("Store", own(settings))
     from app.index.embedded.store import EmbeddedStore
 
-    return EmbeddedStore(address, keep=settings.generations)
+    return EmbeddedStore(directory, keep=settings.generations)
+
+
+def directory_of(settings: Settings) -> Path | None:
+    """The directory of the embedded store; None if DOCS_STORE is another store."""
+    module, colon, name = settings.store.partition(":")
+    own = colon and name.isidentifier() and "/" not in module
+    return None if own or "://" in settings.store else Path(settings.store)
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:
@@ -67,15 +77,8 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
         timeout=settings.store_timeout,
         auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
         notice_seconds=NOTICE_SECONDS,
+        vector_share=partial(settings.vector_share, ""),
     )
-
-
-def _own(module: str, name: str, settings: Settings) -> Store:
-    try:
-        made: Store = getattr(import_module(module), name)(settings)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"DOCS_STORE={module}:{name} can't be loaded: {error}") from error
-    return made
 
 
 NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation

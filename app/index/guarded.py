@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
-from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe
+from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.protocols import Draft, Generation, Store
-from app.index.recent import RecentTexts
+from app.index.recent import Recent, size_of_chunk, size_of_text
 from app.index.translation_sets import TranslationSets
 
 
@@ -19,13 +19,13 @@ class GuardedStore:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         self._breaker = Breaker(name, (StoreUnavailable,), StoreUnavailable)
-        self._recent = RecentTexts()
+        self._texts, self._chunks = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk)
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call(proves=False):  # a store may answer from memory, so success proves nothing
-            return GuardedGeneration(await self._store.live(), self._breaker, self._recent)
+            return GuardedGeneration(await self._store.live(), self._breaker, self._texts, self._chunks)
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation."""
@@ -47,13 +47,15 @@ class GuardedStore:
 class GuardedGeneration:
     """See `app.index.protocols.Generation`."""
 
-    __slots__ = ("_breaker", "_generation", "_recent", "info")
+    __slots__ = ("_breaker", "_chunks", "_generation", "_texts", "info")
 
-    def __init__(self, generation: Generation, breaker: Breaker, recent: RecentTexts) -> None:
+    def __init__(
+        self, generation: Generation, breaker: Breaker, texts: Recent[PlainText], chunks: Recent[Chunk]
+    ) -> None:
         self.info = generation.info
         self._generation = generation
         self._breaker = breaker
-        self._recent = recent
+        self._texts, self._chunks = texts, chunks
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -62,18 +64,27 @@ class GuardedGeneration:
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids."""
-        with self._breaker.call(), busy():
-            return await self._generation.fetch(ids)
+        with self._breaker.call(proves=False), busy():  # a chunk that is kept proves nothing
+            chunks = await self._chunks.of(self.info, ids, self._fetched)
+        return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def _fetched(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        return {chunk.id: chunk for chunk in await self._generation.fetch(ids)}
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses."""
         with self._breaker.call(proves=False), busy():  # a text that is kept proves nothing
-            return await self._recent.of(self._generation, urls)
+            return await self._texts.of(self.info, urls, self._generation.plain_texts)
 
     async def translation_sets(self) -> TranslationSets:
         """The pages that are translations of each other."""
         with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
             return await self._generation.translation_sets()
+
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language."""
+        with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
+            return await self._generation.language_centres()
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages."""

@@ -45,6 +45,10 @@ class Generation(Protocol):
         """The pages that are translations of each other. Read once per generation and cached."""
         ...
 
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached."""
+        ...
+
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in the order of the page; pages without chunks are left out."""
         ...

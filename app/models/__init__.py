@@ -12,17 +12,22 @@ from app.core.settings import Settings
 from app.models.protocols import Embedder, Model
 
 if TYPE_CHECKING:
+    from app.models.local import LocalEmbedder
+    from app.models.onnx import OnnxReranker
     from app.models.rerank import Reranker
 
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
+
+LOCAL = "local"
+"""What names of models in this process begin with: `local:NAME`."""
 
 
 def open_model(settings: Settings) -> Model | None:
     """The configured language model. None if none is configured; answers are extractive then."""
     if settings.llm_class:
-        from app.models.llamaindex import LlamaIndexModel, make
+        from app.models.llamaindex import open_llm
 
-        return LlamaIndexModel(make(settings.llm_class, settings.llm_args, "DOCS_LLM_CLASS"))
+        return open_llm(settings.llm_class, settings.llm_args)
     if not settings.llm_url:
         return None
     if not settings.llm_model:
@@ -34,15 +39,18 @@ def open_model(settings: Settings) -> Model | None:
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder, else the static embedder, which needs no server."""
+    """The configured embedder, else a `DefaultEmbedder`. Raises `SettingsError` if it can't be used here."""
     if settings.embedding_class:
-        from app.models.llamaindex import LlamaIndexEmbedder, make
+        from app.models.llamaindex import open_embedding
 
-        return LlamaIndexEmbedder(make(settings.embedding_class, settings.embedding_args, "DOCS_EMBEDDING_CLASS"))
+        return open_embedding(settings.embedding_class, settings.embedding_args)
+    kind, _, name = settings.embedding_model.partition(":")
+    if kind == LOCAL:
+        return _local_embedder(name, settings)
     if not settings.embedding_url:
-        from app.models.static import StaticEmbedder
+        from app.models.default import DefaultEmbedder
 
-        return StaticEmbedder()
+        return DefaultEmbedder(settings.embedding_max_chars)
     if not settings.embedding_model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint, OpenAIEmbedder
@@ -51,14 +59,49 @@ def open_embedder(settings: Settings) -> Embedder:
     return OpenAIEmbedder(
         Endpoint(settings.embedding_url, key, timeout=settings.embedding_timeout),
         settings.embedding_model,
-        prefixes=(settings.embedding_query_prefix, settings.embedding_passage_prefix),
+        prefixes=_prefixes(settings.embedding_model, settings),
         max_chars=settings.embedding_max_chars,
         extra_body=settings.embedding_extra_body,
     )
 
 
-def open_reranker(settings: Settings) -> Reranker | None:
-    """The configured reranker; None if none is configured."""
+def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
+    from app.models.prefixes import prefixes_of
+
+    return prefixes_of(model, settings.embedding_query_prefix, settings.embedding_passage_prefix)
+
+
+def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
+    if settings.embedding_url:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_URL is set, and DOCS_EMBEDDING_MODEL=local:{name} needs no server: remove one of them."
+        )
+    if name == "static":
+        from app.models.static import StaticEmbedder
+
+        return StaticEmbedder()
+    from app.models import e5
+
+    if name != e5.NAME:
+        from app.models.onnx import OnnxEmbedder
+
+        given = (settings.embedding_query_prefix, settings.embedding_passage_prefix)
+        return OnnxEmbedder(name, given, settings.embedding_max_chars)
+    if problem := e5.unusable():
+        raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
+    if _prefixes(name, settings) != e5.PREFIXES:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_MODEL=local:{name} writes its prefixes itself:"
+            " remove DOCS_EMBEDDING_QUERY_PREFIX and DOCS_EMBEDDING_PASSAGE_PREFIX."
+        )
+    return e5.E5Embedder(settings.embedding_max_chars)
+
+
+def open_reranker(settings: Settings) -> Reranker | OnnxReranker | None:
+    """The configured reranker; None if none is configured. Raises `SettingsError` if it can't be used here."""
+    kind, _, name = settings.rerank_model.partition(":")
+    if kind == LOCAL:
+        return _local_reranker(name, settings)
     if not settings.rerank_url:
         return None
     if not settings.rerank_model and settings.rerank_form != "tei":
@@ -68,3 +111,14 @@ def open_reranker(settings: Settings) -> Reranker | None:
 
     endpoint = Endpoint(settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.helper_timeout)
     return Reranker(endpoint, settings.rerank_model or "reranker", settings.rerank_form)
+
+
+def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
+    if settings.rerank_url or settings.rerank_sigmoid:
+        raise SettingsError(
+            f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
+            " remove DOCS_RERANK_URL and DOCS_RERANK_SIGMOID."
+        )
+    from app.models.onnx import OnnxReranker
+
+    return OnnxReranker(name, settings.helper_timeout)

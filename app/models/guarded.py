@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from app.core.breaker import Breaker
@@ -11,9 +11,10 @@ from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
+from app.models.local import LocalEmbedder
+from app.models.onnx import OnnxReranker
 from app.models.protocols import CallOptions, Embedder, Model
 from app.models.rerank import Reranker
-from app.models.static import StaticEmbedder
 
 FAILURES = (ModelUnavailable, ModelTimeout)
 THINKING_FACTOR = 3
@@ -112,15 +113,23 @@ class GuardedModel:
 
 
 class GuardedEmbedder:
-    """An embedder; `timeout` in seconds applies to each call of `embed_queries`."""
+    """An embedder; `timeout` in seconds applies to each call of `embed_queries`.
+
+    `others` are guarded alike (see `app.models.protocols.for_index`).
+    """
 
     def __init__(self, embedder: Embedder, timeout: float) -> None:
         self.name = embedder.name
         self._embedder = embedder
         self._timeout = timeout
         self._breaker = breaker(embedder.name)
-        self._place = busy if isinstance(embedder, StaticEmbedder) else away
-        self.breakers = (self._breaker,)
+        self._place = busy if isinstance(embedder, LocalEmbedder) else away
+        others: Mapping[str, Embedder] = getattr(embedder, "others", {})
+        self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
+        self.breakers: tuple[Breaker, ...] = (
+            self._breaker,
+            *(one for other in self.others.values() for one in other.breakers),
+        )
 
     async def dimension(self) -> int:
         """Length of the vectors."""
@@ -147,15 +156,16 @@ class GuardedEmbedder:
 class GuardedReranker(Reranker):
     """A reranker with a circuit breaker."""
 
-    def __init__(self, reranker: Reranker) -> None:
+    def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
         self._breaker = breaker(reranker.name)
+        self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), away():
+        with self._breaker.call(), self._place():
             return await self._reranker.rerank(question, passages)
 
     async def close(self) -> None:

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from importlib import import_module
+from contextlib import aclosing
+from inspect import unwrap
 from typing import Any
 
 from httpx import TimeoutException, TransportError
 
-from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.plugins import made
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
+from app.models.blocking import in_thread, iterated
 from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
-
-
-def make(path: str, arguments: Mapping[str, Any], setting: str) -> Any:
-    """An instance of the class at `module:Class`. Raises `SettingsError` that names the setting."""
-    module, _, name = path.partition(":")
-    try:
-        return getattr(import_module(module), name)(**arguments)
-    except ImportError as error:
-        raise SettingsError(f"{setting}={path}: {error}. Install the package that has it.") from error
-    except AttributeError as error:
-        raise SettingsError(f"{setting}={path}: write it as module:Class ({error}).") from error
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"{setting}={path} refuses its arguments: {error}") from error
 
 
 def _error_from(name: str, error: Exception) -> ModelError:
@@ -43,18 +33,37 @@ def _error_from(name: str, error: Exception) -> ModelError:
     return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
 
 
+def open_llm(path: str, arguments: Mapping[str, Any]) -> LlamaIndexModel:
+    """The LLM class at `module:Class`. Raises `SettingsError`."""
+    from llama_index.core.base.llms.base import BaseLLM
+
+    return LlamaIndexModel(made(path, BaseLLM, arguments, "DOCS_LLM_CLASS"))
+
+
+def open_embedding(path: str, arguments: Mapping[str, Any]) -> LlamaIndexEmbedder:
+    """The embedding class at `module:Class`. Raises `SettingsError`."""
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    return LlamaIndexEmbedder(made(path, BaseEmbedding, arguments, "DOCS_EMBEDDING_CLASS"))
+
+
 class LlamaIndexModel:
-    """A LlamaIndex LLM."""
+    """A LlamaIndex LLM. Classes without asynchronous code of their own, such as models in this process, run in threads."""
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
+        self._blocks = unwrap(type(llm).astream_chat).__qualname__.startswith("CustomLLM.")
         self.name = str(llm.metadata.model_name)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer, without reasoning."""
         try:
             async with asyncio.timeout(options.timeout):
-                response = await self._llm.achat(_chat(messages), **_arguments(options))
+                chat, given = _chat(messages), _arguments(options)
+                if self._blocks:
+                    response = await in_thread(lambda: self._llm.chat(chat, **given))
+                else:
+                    response = await self._llm.achat(chat, **given)
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has its own exceptions
@@ -64,14 +73,15 @@ class LlamaIndexModel:
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """Stream the answer."""
+        """Stream the answer; closing the iterator cancels the upstream call."""
         think, last = ThinkFilter(), None
         try:
             async with asyncio.timeout(options.timeout):
-                answer = await self._llm.astream_chat(_chat(messages), **_arguments(options))
-            async for last in answer:
-                for event in think.feed(last.delta or ""):
-                    yield event
+                answer = await self._answer(messages, options)
+            async with aclosing(answer):
+                async for last in answer:
+                    for event in think.feed(last.delta or ""):
+                        yield event
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:
@@ -82,6 +92,13 @@ class LlamaIndexModel:
         if usage != Usage():
             yield usage
         yield Done("stop")
+
+    async def _answer(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[Any, None]:
+        chat, given = _chat(messages), _arguments(options)
+        if self._blocks:
+            return iterated(lambda: self._llm.stream_chat(chat, **given))
+        answer: AsyncGenerator[Any, None] = await self._llm.astream_chat(chat, **given)
+        return answer
 
     async def close(self) -> None:
         """Close all connections, if the class has any."""

@@ -21,6 +21,7 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
+from app.models.prefixes import recorded_name
 from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
 
@@ -194,12 +195,6 @@ async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIte
             raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
 
 
-def _recorded_name(model: str, prefix: str, extra: Mapping[str, Any]) -> str:
-    """The name that the index records: the model and the settings that change its vectors."""
-    length = [f"dimensions={extra['dimensions']}"] if "dimensions" in extra else []
-    return " ".join([model, *length, *([f"prefix={prefix!r}"] if prefix else [])])
-
-
 class OpenAIEmbedder:
     """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model."""
 
@@ -212,7 +207,7 @@ class OpenAIEmbedder:
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = _recorded_name(name, prefixes[1], extra_body or {})
+        self.name = recorded_name(name, prefixes[1], extra_body)
         self._model = name
         self._endpoint = endpoint
         self._query_prefix, self._passage_prefix = prefixes

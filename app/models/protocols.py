@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,12 @@ class Model(Protocol):
     async def close(self) -> None:
         """Close all connections."""
         ...
+
+
+def for_index(embedder: Embedder, built_with: str) -> Embedder:
+    """The embedder of an index that records this name: among several, the one of that name; else the given one."""
+    others: Mapping[str, Embedder] = getattr(embedder, "others", {})
+    return others.get(built_with, embedder)
 
 
 class Embedder(Protocol):

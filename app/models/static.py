@@ -5,64 +5,40 @@ Made for English. In Czech they cover only borrowed words and names, so lexical 
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.errors import ModelError, SettingsError
-from app.core.types import Vector
+from app.models.local import LocalEmbedder
 
 DIMENSION = 256
 
 
-class StaticEmbedder:
-    """Embeds in this process without network access. The first call loads the weights (0.25 s, 50 MB)."""
+class StaticEmbedder(LocalEmbedder):
+    """Vectors of 256 numbers; zeros for a text without words. The first call loads the weights (0.25 s, 50 MB)."""
 
     def __init__(self) -> None:
-        self._model: Any = None
-        self._loading = threading.Lock()
+        super().__init__(f"wordllama-{DIMENSION}", StaticEngine)
 
-    @property
-    def name(self) -> str:
-        """The name that the index records; a different name means incompatible vectors."""
-        return f"wordllama-{DIMENSION}"
 
-    async def dimension(self) -> int:
-        """Length of the vectors."""
-        return DIMENSION
+class StaticEngine:
+    """The words of a text looked up in the table of wordllama."""
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each question; zeros for a text without words."""
-        return await asyncio.to_thread(self._embed, list(texts))
+    def __init__(self) -> None:
+        self._model = _load()
 
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each passage; zeros for a text without words."""
-        return await asyncio.to_thread(self._embed, list(texts))
-
-    async def close(self) -> None:
-        """Release the weights; a later call loads them again."""
-        self._model = None
-
-    def _embed(self, texts: list[str]) -> list[Vector]:
+    def embed(self, texts: Sequence[str], *, question: bool) -> NDArray[np.float32]:  # noqa: ARG002  # embedded alike
+        """A row for each text."""
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        filled = [i for i, text in enumerate(texts) if text.strip()]
-        if filled:
-            vectors[filled] = self._loaded().embed([texts[i] for i in filled], norm=False, batch_size=32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.divide(vectors, lengths, out=vectors, where=lengths > 0)
-        return [row.tolist() for row in vectors]
-
-    def _loaded(self) -> Any:
-        with self._loading:
-            if self._model is None:
-                self._model = _load()
-            return self._model
+        if filled := [i for i, text in enumerate(texts) if text.strip()]:
+            vectors[filled] = self._model.embed([texts[i] for i in filled], norm=False, batch_size=32)
+        return vectors
 
 
 def _load() -> Any:
@@ -71,7 +47,7 @@ def _load() -> Any:
             import wordllama
     except ImportError as error:
         raise SettingsError(
-            "Embedding without a server needs wordllama, which isn't installed: "
+            "The static vectors need wordllama, which isn't installed: "
             "install docs-assistant[embedded], or set DOCS_EMBEDDING_URL."
         ) from error
     folder = Path(wordllama.__file__).parent

@@ -108,6 +108,12 @@ def spelled_out(turn: Turn) -> Turn:
     return replace(turn, question=turn.refined, referred="", language=turn.refined_language or turn.language)
 
 
+def searched(turn: Turn) -> Turn:
+    """The turn with the question that is searched: spelled out, or without the time that it names."""
+    asked = spelled_out(turn)
+    return replace(turn, question=turn.topic) if asked is turn and turn.topic else asked
+
+
 def with_answer_language(turn: Turn, configured: Container[str]) -> Turn:
     """The turn with the language of the answer. If it was a guess, the best pages decide, unless pages in the guessed
     language are about as good.

@@ -52,7 +52,7 @@ def _validate_apart(group: Sequence[StepDeclaration]) -> None:
 
 def _validate_inputs(step: StepDeclaration, written: set[str], known: Mapping[str, StepDeclaration]) -> None:
     if lacking := [field for field in step.reads if field not in written]:
-        writer = next(other.name for other in known.values() if lacking[0] in _made(other))
+        writer = next((other.name for other in known.values() if lacking[0] in _made(other)), "a step that does")
         raise SettingsError(
             f"Step {step.name} needs {', '.join(lacking)}, which no earlier step writes: put {writer} before it."
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from inspect import signature
 from itertools import accumulate
 from types import MappingProxyType
 
@@ -49,11 +50,11 @@ class Tools:
     reranker: Reranker | None = None
 
 
-class _NoModel(SettingsError):
+class NoModel(SettingsError):
     """The step needs a language model, but none is configured."""
 
 
-class _NoReranker(SettingsError):
+class NoReranker(SettingsError):
     """The step needs a reranker, but none is configured."""
 
 
@@ -67,19 +68,19 @@ class StepFactory:
     @property
     def asks_model(self) -> bool:
         """Whether the step calls a language model if there is one."""
-        return "model" in {field.name for field in fields(self.step)}  # type: ignore[arg-type]  # steps are dataclasses
+        return "model" in signature(self.step).parameters  # type: ignore[arg-type]  # steps are classes
 
 
 def _model(tools: Tools) -> Model:
     if tools.model is None:
-        raise _NoModel
+        raise NoModel
     return tools.model
 
 
 def _reranker(tools: Tools) -> Reranker:
     if tools.reranker is None:
-        raise _NoReranker(
-            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or leave it out."
+        raise NoReranker(
+            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or DOCS_RERANK_MODEL=local:NAME, or leave it out."
         )
     return tools.reranker
 
@@ -125,28 +126,35 @@ Names = Sequence[str | Sequence[str]]
 """Step names as in assistants.toml; the steps of an inner list form a group and run in parallel."""
 
 
-def make_plan(names: Names, tools: Tools, by_step: Mapping[str, Tools] = MappingProxyType({})) -> Plan:
+def make_plan(
+    names: Names,
+    tools: Tools,
+    by_step: Mapping[str, Tools] = MappingProxyType({}),
+    known: Mapping[str, StepFactory] = STEPS,
+) -> Plan:
     """The steps in their groups, without those that need a language model if there is none. `by_step` has the tools of
-    steps with a different model; if it has any, no step may lack a model.
+    steps with a different model; if it has any, no step may lack a model. `known` are all steps by name.
 
     Raises `SettingsError` for an unknown name, an invalid order (even of steps that are left out), or a step without
     what it needs.
     """
-    validate_order(names)
-    _validate_models(flat(names), tools, by_step)
+    validate_order(names, known)
+    _validate_models({name: known[name] for name in flat(names)}, tools, by_step)
     groups = (
-        tuple(step for name in group if (step := _make_step(name, by_step.get(name, tools))))
+        tuple(step for name in group if (step := _make_step(known[name], by_step.get(name, tools))))
         for group in _grouped(names)
     )
     return tuple(group for group in groups if group)
 
 
-def validate_order(names: Names) -> None:
+def validate_order(names: Names, known: Mapping[str, StepFactory] = STEPS) -> None:
     """Raises `SettingsError` for an unknown name or an invalid order; makes no steps."""
-    if unknown := next((name for name in flat(names) if name not in STEPS), ""):
-        raise SettingsError(f"Unknown step {unknown!r}. Known are: {', '.join(STEPS)}.")
-    groups: list[list[StepDeclaration]] = [[STEPS[name].step for name in group] for group in _grouped(names)]
-    validate(groups, {name: factory.step for name, factory in STEPS.items()})
+    if unknown := next((name for name in flat(names) if name not in known), ""):
+        raise SettingsError(
+            f"Unknown step {unknown!r}. Known are: {', '.join(known)}. A step of your own is written as module:Class."
+        )
+    groups: list[list[StepDeclaration]] = [[known[name].step for name in group] for group in _grouped(names)]
+    validate(groups, {name: factory.step for name, factory in known.items()})
 
 
 def flat(names: Names) -> list[str]:
@@ -154,13 +162,13 @@ def flat(names: Names) -> list[str]:
     return [name for group in _grouped(names) for name in group]
 
 
-def missing_tool(name: str, tools: Tools) -> str:
+def missing_tool(factory: StepFactory, tools: Tools) -> str:
     """What the step lacks: "a language model", "a reranker", or an empty string."""
     try:
-        STEPS[name].make(tools)
-    except _NoModel:
+        factory.make(tools)
+    except NoModel:
         return "a language model"
-    except _NoReranker:
+    except NoReranker:
         return "a reranker"
     return ""
 
@@ -169,13 +177,13 @@ def _grouped(names: Names) -> list[Sequence[str]]:
     return [[item] if isinstance(item, str) else item for item in names]
 
 
-def _validate_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, Tools]) -> None:
+def _validate_models(steps: Mapping[str, StepFactory], tools: Tools, by_step: Mapping[str, Tools]) -> None:
     for name in by_step:
-        if name not in names:
+        if name not in steps:
             raise SettingsError(f"A model is named for the step {name!r}, which isn't among the steps.")
-        if not STEPS[name].asks_model:
+        if not steps[name].asks_model:
             raise SettingsError(f"A model is named for the step {name}, which asks none.")
-    without = [name for name in names if name not in by_step and STEPS[name].asks_model]
+    without = [name for name, factory in steps.items() if name not in by_step and factory.asks_model]
     if by_step and tools.model is None and without:
         raise SettingsError(
             f"Steps {', '.join(without)} have no language model: name one for them, set `model` of the assistant, or "
@@ -183,10 +191,10 @@ def _validate_models(names: Sequence[str], tools: Tools, by_step: Mapping[str, T
         )
 
 
-def _make_step(name: str, tools: Tools) -> Step | None:
+def _make_step(factory: StepFactory, tools: Tools) -> Step | None:
     try:
-        return STEPS[name].make(tools)
-    except _NoModel:
+        return factory.make(tools)
+    except NoModel:
         return None
 
 
@@ -206,3 +214,10 @@ def upto(plan: Plan, *fields: str) -> Plan:
     """The plan up to and including the last step that writes any of the fields."""
     last = max((i for i, group in enumerate(plan) for step in group if set(fields) & set(step.writes)), default=-1)
     return plan[: last + 1]
+
+
+def search_of(plan: Plan) -> Plan:
+    """The plan up to the hits that relevance judges: found, fused, and chosen by rerankers and steps of a project."""
+    judging = {"related", "choices", "passages", "events"}
+    first = next((i for i, group in enumerate(plan) for step in group if judging & set(step.writes)), len(plan))
+    return plan[:first]

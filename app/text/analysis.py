@@ -32,6 +32,7 @@ STEMMERS: Mapping[str, str] = MappingProxyType(
 
 _RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*")
 _WORD = re.compile(r"[^\W_]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -45,8 +46,11 @@ def fold(text: str) -> str:
     small = text.casefold()
     if small.isascii():  # fast path for most words
         return small
-    decomposed = unicodedata.normalize("NFKD", small)
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    return _NOT_ASCII.sub(_without_marks, unicodedata.normalize("NFKD", small))
+
+
+def _without_marks(found: re.Match[str]) -> str:
+    return "".join([c for c in found[0] if not unicodedata.combining(c)])
 
 
 def _runs(text: str) -> list[str]:

@@ -134,15 +134,14 @@ def shortened(units: Units, longest: int, weight: Callable[[str], float]) -> str
     first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
     joint = len(units.joint)
     room = longest - len(units.head) - len(units.texts[first]) - 2 * len(f"{CUT}\n\n")
-    while True:
-        if last + 1 < len(units.texts) and len(units.texts[last + 1]) + joint <= room:
-            last += 1
-            room -= len(units.texts[last]) + joint
-        elif first > 0 and len(units.texts[first - 1]) + joint <= room:
-            first -= 1
-            room -= len(units.texts[first]) + joint
-        else:
-            break
+    before, after = range(first - 1, -1, -1), range(first + 1, len(units.texts))
+    # a text says first what it is about, and the rows above another one say nothing of it
+    for neighbours in (after, before) if units.rows else (before, after):
+        for near in neighbours:
+            if len(units.texts[near]) + joint > room:
+                break
+            room -= len(units.texts[near]) + joint
+            first, last = min(first, near), max(last, near)
     kept = units.joint.join(units.texts[first : last + 1])
     rest = last + 1 < len(units.texts)
     if units.joint == " ":

@@ -5,6 +5,7 @@ Only offsets are computed here: the plain text of a page says where its sections
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from app.text.sentences import sentences
 SAME = 80  # characters of a block that no second passage repeats
 LEAST = 600  # characters: with less room, a passage that has to be cut isn't begun
 WHOLE = 0.9  # of the length of its place: a chunk that has as much is no part of a longer block
+_HEADINGS = re.compile(r"(?:#{1,6} [^\n]*+\n++)*+")
 _MARKS = 8  # characters of the signs between passages and where one is cut
 
 
@@ -42,10 +44,13 @@ def grown(hits: Sequence[Hit], pages: Mapping[str, PlainText], budget: int) -> t
 
 
 def heading_line(chunk: Chunk) -> str:
-    """Where the chunk's text stands: site > page > headings, without one that the text itself begins with."""
+    """Where the chunk's text stands: site > page > headings, without one that the text itself begins with; then the day of
+    the page, if it is known.
+    """
     path = chunk.heading_path[: -1 if chunk.text.startswith("#") else None]
     site = chunk.url.partition("://")[2].partition("/")[0]
-    return " > ".join(dict.fromkeys(part for part in (site, chunk.title, *path) if part))
+    line = " > ".join(dict.fromkeys(part for part in (site, chunk.title, *path) if part))
+    return f"{line} ({chunk.dated[:10]})" if chunk.dated else line
 
 
 @dataclass(slots=True)
@@ -213,7 +218,8 @@ def _untold(reading: _Reading, told: dict[str, tuple[_Reading, str]]) -> Iterato
             continue
         start = span.start
         inside = borders[bisect_left(borders, span.start) : bisect_right(borders, span.end)]
-        for first, last in pairwise(inside):
+        for border, last in pairwise(inside):
+            first = _HEADINGS.match(text, border).end()  # type: ignore[union-attr]  # it matches nothing too
             if last - first < SAME:
                 continue
             # most blocks differ in how they begin, and hashing all of them would take longer

@@ -54,14 +54,18 @@ def without_stopwords(text: str, language: Language) -> str:
 def is_smalltalk(text: str, language: Language) -> bool:
     """Whether the text only greets, thanks or chats.
 
-    A clause with a question mark that refers to something ("and how?", "can you do it?") is no small talk.
+    A question that refers to something ("and how?", "can you do it?", "how it works") is no small talk.
     """
     if not any(map(str.isalnum, text)):
         return bool(text.strip())  # an emoji
     if not _chats(_letters(text), language):
         return False
     asked = [clause for each in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(each)) if clause]
-    return all(clause & language.smalltalk and not clause & language.references for clause in asked)
+    asked += [
+        _letters(each) for each in _CLAUSE.split(text) if _letters((each.split() or [""])[0]) & language.question_words
+    ]
+    references = language.references - language.smalltalk
+    return all(clause & language.smalltalk and not clause & references for clause in asked)
 
 
 def is_overview(text: str, language: Language) -> bool:

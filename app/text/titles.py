@@ -57,15 +57,23 @@ def plain_title(title: str) -> str:
     return " ".join(_INVISIBLE.sub("", text).split())
 
 
-def named(title: str, url: str, headings: Iterable[str] = (), site: str = "") -> str:
-    """The plain title; if it says nothing (`index`, the name of the site), the first heading that does, else the
-    words of the address.
+def named(title: str, url: str, headings: Iterable[str] = ()) -> str:
+    """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
+    the words of the address.
     """
     for one in (title, *headings):
         plain = plain_title(one)
-        if _says_something(plain) and plain.casefold() != site.casefold():
+        if _says_something(plain) and (_letters(plain) not in _host(url) or breadcrumb(url).endswith(plain)):
             return plain
     return breadcrumb(url) or plain_title(title)
+
+
+def _host(url: str) -> set[str]:
+    return {_letters(part) for part in (urlsplit(url).hostname or "").split(".")}
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _says_something(title: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
@@ -13,8 +14,11 @@ import orjson
 from app.assistants.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
 from app.core.turn import Done, Failure, Request, Source, Text, Usage
+from app.core.types import Passage
 from app.models.openai import Endpoint
 from app.pipeline.runner import answer, run
+from app.text.literals import addresses
+from eval.answers.sources import shown
 from eval.answers.types import Answer
 from eval.questions.cases import Case
 
@@ -50,12 +54,11 @@ class OwnAssistant:
                 elif isinstance(event, Done):
                     extractive = event.extractive
         usage = sum((call.usage for call in turn.calls.ended), Usage())
-        passages = tuple(f"{hit.chunk.title}\n{hit.chunk.text}" for hit in turn.hits)
         return Answer(
             self.name,
             case.id,
             without_links("".join(texts)),
-            passages,
+            shown(turn.passages or [Passage(hit.chunk, (hit,)) for hit in turn.hits]),
             tuple(links),
             extractive=extractive,
             error=error,
@@ -70,7 +73,9 @@ class OwnAssistant:
 
 @dataclass(frozen=True)
 class RemoteService:
-    """A service with the OpenAI chat API: the old bot, another product, a bare model. Its passages aren't known."""
+    """A service with the OpenAI chat API: the old bot, another product, a bare model. Its passages aren't known, only what it
+    cites.
+    """
 
     name: str
     endpoint: Endpoint
@@ -82,20 +87,20 @@ class RemoteService:
         return f"{self.endpoint.url}\0{self.model}"
 
     async def answer(self, case: Case) -> Answer:
-        """The answer that the API sends; its links are those in the response."""
+        """The answer that the API sends; its links are all addresses in the response and in the text."""
         start = perf_counter()
-        body = {"model": self.model, "messages": [asdict(message) for message in case.messages]}
+        body = {"model": self.model, "messages": [asdict(message) for message in case.messages], "stream": False}
         total = self.endpoint.timeout
         try:
             async with self.endpoint.post("chat/completions", body, total=total, wait=total) as response:
-                text, sources, usage = _read(await response.read(), self.endpoint.url)
+                text, links, usage = _read(await response.read(), self.endpoint.url)
         except AssistantError as error:
             return Answer(self.name, case.id, ms=_since(start), error=f"{type(error).__name__}: {error}")
         return Answer(
             self.name,
             case.id,
             without_links(text),
-            links=sources,
+            links=links,
             ms=_since(start),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -117,9 +122,18 @@ def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...], Usage]:
         text = parsed["choices"][0]["message"]["content"] or ""
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as error:
         raise ModelError(f"{url} sent no chat completion: {answer[:200]!r}") from error
-    sources = parsed.get("sources")
-    links = [str(one.get("url", "")) for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    links = dict.fromkeys((*_addresses(parsed), *addresses(str(text))))
     return str(text), tuple(links), _usage(parsed.get("usage"))
+
+
+def _addresses(value: Any) -> Iterator[str]:
+    """The texts of a response that are web addresses: each product has its sources in fields of other names."""
+    if isinstance(value, str):
+        if re.fullmatch(r"https?://\S+", value):
+            yield value
+    elif isinstance(value, Mapping | list):
+        for inside in value.values() if isinstance(value, Mapping) else value:
+            yield from _addresses(inside)
 
 
 def _usage(usage: Any) -> Usage:

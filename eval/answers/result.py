@@ -46,6 +46,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class CellShare:
+    """The share of a contestant's `n` judged answers that is of one kind."""
+
+    contestant: str
+    kind: str
+    n: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class PairedDifference:
     """`contestant` minus the first one, over questions where both have the measure."""
 
@@ -95,6 +105,19 @@ class AnswerResult:
                 right = sum(one.values["language"] == 1 for one in of_kind)
                 found.append(Cell(name, kind, right, len(of_kind) - right))
         return tuple(found)
+
+    @property
+    def shares(self) -> tuple[CellShare, ...]:
+        """Faithful x complete, kind by kind and contestant by contestant, of the judged answers."""
+        judged = [one for one in self.scored if one.answerable and not one.answer.error and _kind(one) != CELLS[-1]]
+        own = {name: [one for one in judged if one.answer.contestant == name] for name in self.contestants}
+        return tuple(
+            CellShare(name, kind, len(had), intervals([values], [[one.case.doc for one in had]])[0])
+            for kind in CELLS[:-1]
+            for name, had in own.items()
+            if had
+            for values in [np.array([[_kind(one) == kind] for one in had], dtype=np.float64)]
+        )
 
     @cached_property
     def differences(self) -> tuple[PairedDifference, ...]:
@@ -147,6 +170,7 @@ class AnswerResult:
             "efforts": [asdict(one) for one in self.efforts],
             "rows": [asdict(row) for row in self.rows],
             "cells": [asdict(cell) for cell in self.cells],
+            "shares": [asdict(share) for share in self.shares],
             "differences": [asdict(one) for one in self.differences],
         }
         save_document(path, head, "answers", [asdict(one) for one in self.scored])

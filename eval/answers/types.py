@@ -10,11 +10,12 @@ from eval.questions.cases import Case
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a contestant. `passages` is empty if they aren't known; `error` says why there is no answer.
+    """The answer of a contestant; `error` says why there is none. `passages` are what the model read; of another assistant,
+    what the index has on the pages that it cites and on its words.
 
-    For our own assistants, these are also known: the `pages` that were found, best first; whether the question was
-    `refused` for lack of evidence; the number of `calls` to language models; the steps that failed. Tokens include all
-    calls to models, as the models counted them; 0 if they didn't.
+    `pages` are those that were found, best first; of another assistant, those that it cites, if they are indexed. Only of
+    our own are known: whether the question was `refused` for lack of evidence; the number of `calls` to language models;
+    the steps that failed. Tokens include all calls to models, as the models counted them; 0 if they didn't.
     """
 
     contestant: str

@@ -8,6 +8,7 @@ import sys
 from app.core.settings import Settings
 from eval.commands import (
     check,
+    clusters,
     compare,
     conversations,
     docs,
@@ -31,6 +32,7 @@ def add_commands(commands: Commands) -> None:
     for add in (
         docs.add_command, retrieval.add_command, conversations.add_command, refusals.add_command, run_command.add_command,
         grid.add_command, compare.add_command, check.add_command, gate.add_command, generate.add_command, label.add_command,
+        clusters.add_command,
     ):  # fmt: skip
         add(commands)
 

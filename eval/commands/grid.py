@@ -162,7 +162,7 @@ async def _configurations(run: _Run, assistants: Path) -> Sequence[Configuration
         async with opened(run.settings, model=run.model) as own:
             detector = LanguageDetector(own.prompts.languages, run.settings.default_language)
             tools = Tools(run.settings, own.prompts, detector, own.model, own.embedder, own.reranker)
-        steps = variants(entry.steps, tools)
+        steps = variants(entry.steps, tools, file.known_steps(installed=True))
         write_assistants(file, entry, [one for one in steps if not one.needs], assistants)
         found = with_steps(found or step_configurations(steps), steps, assistants)
     found = tuple(

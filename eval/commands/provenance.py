@@ -14,7 +14,17 @@ from app.core.settings import Settings
 
 _MEASURED = ("app", "prompts")
 _SOURCES = frozenset({".py", ".toml", ".md"})
-_SETTINGS = ("languages", "top_k", "per_page", "fusion", "vector_weight", "other_language", "exact", "chunk_size")
+_SETTINGS = (
+    "languages",
+    "top_k",
+    "per_page",
+    "fusion",
+    "vector_weight",
+    "other_language",
+    "keyword_weight",
+    "exact",
+    "chunk_size",
+)
 
 
 def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any], model: str) -> dict[str, Any]:

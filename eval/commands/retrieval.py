@@ -10,6 +10,7 @@ from app.core.settings import Settings
 from app.core.turn import Request
 from app.index.protocols import Generation
 from app.models import Embedder, open_embedder
+from app.models.protocols import for_index
 from eval.commands.models import model_from_files, model_name, report_missing
 from eval.commands.options import (
     FAILED,
@@ -89,7 +90,10 @@ async def write_report(
 ) -> None:
     """Write the page of --html, with the picture of the embedding space."""
     before = load_result(options.against) if options.against else None
-    write_text(retrieval_page(result, before, await draw(generation, embedder)), options.html)
+    write_text(
+        retrieval_page(result, before, await draw(generation, for_index(embedder, generation.info.recipe.embedder))),
+        options.html,
+    )
 
 
 def finish_retrieval(result: RetrievalResult, options: argparse.Namespace) -> int:

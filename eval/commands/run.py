@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from eval.answers.report import answers_text
+from eval.answers.sources import Corpus, citing
+from eval.answers.types import Answer
 from eval.commands.answering import all_answers
 from eval.commands.judged import check_judge, measured, write_answers
 from eval.commands.options import FAILED, JUDGE, OK, Commands, OpenFinder, new_command, output_folder
+from eval.commands.progress import progress_bar, quiet_pipeline
 from eval.grid.configurations import Configuration
-from eval.questions.cases import load_questions, sample
+from eval.questions.cases import Case, load_questions, sample
+from eval.questions.documents import parse_rules
 
 
 def add_command(commands: Commands) -> None:
@@ -21,7 +27,7 @@ def add_command(commands: Commands) -> None:
         commands,
         "run",
         _run,
-        ("file", "--limit", "--unanswerable", "--url", "--parallel", *JUDGE, "--evidently"),
+        ("file", "--limit", "--unanswerable", "--url", "--doc-map", "--parallel", *JUDGE, "--evidently"),
         help="let contestants answer a question set and measure the answers",
         description="Saves everything in the directory of --out immediately. The same command continues a stopped run.",
     )
@@ -32,6 +38,7 @@ def add_command(commands: Commands) -> None:
 async def _run(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
     del open_finder
     check_judge(options, settings)
+    rules = parse_rules(options.doc_map)
     questions = load_questions(options.file, options.unanswerable)
     cases = sample(questions, options.limit or len(questions))
     output_folder(options)
@@ -39,7 +46,23 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
         named = options.assistant or ([] if options.url else [""])
         configurations = [Configuration(assistants.get(name).id, {}, name) for name in named]
         answers = await all_answers(options, settings, configurations, cases)
-        result = await measured(options, settings, assistants, cases, answers)
+        first = assistants.get(next(iter(named), ""))
+        corpus = await Corpus.of(first, settings.passage_tokens, rules)
+        sourced = await _sourced(corpus, answers, cases)
+        result = await measured(options, settings, assistants, cases, sourced)
+    ours = {one.name for one in configurations}
+    cited = citing([answer for answer in sourced if answer.contestant not in ours])
+    result = replace(result, config={**result.config, "cite indexed pages": cited})
     write_answers(result, options)
     sys.stdout.write(answers_text(result) + "\n")
     return FAILED if result.failed or result.malformed else OK
+
+
+async def _sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Case]) -> list[Answer]:
+    """The answers with what they are judged against: a refusal of ours as well, or it would be missing among the judged."""
+    by_id, found = {case.id: case for case in cases}, list[Answer]()
+    with quiet_pipeline(), progress_bar("Finding sources") as progress:
+        for answer in answers:
+            found.append(await corpus.sourced(answer, by_id[answer.case]))
+            progress(len(found), len(answers))
+    return found

@@ -8,6 +8,7 @@ from app.core.types import GenerationInfo
 from app.index import open_store
 from app.index.protocols import Generation
 from app.models import open_embedder
+from app.models.protocols import for_index
 from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared
 from ingestion.embedding import BatchEmbedder
@@ -19,7 +20,7 @@ from ingestion.workers import Workers
 
 INDEX_SETTINGS = frozenset(
     {
-        "chunk_size", "splitter", "chunk_tokens", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
+        "chunk_size", "splitter", "splitter_args", "chunk_tokens", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
         "embedding_max_chars", "embedding_passage_prefix", "embedding_extra_body",
     }
 )  # fmt: skip
@@ -31,6 +32,7 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     # without summaries, questions and translations: texts by another model would blur the effect of the settings
     settings = settings.model_copy(update={"summaries": False, "questions": False})
     store, embedder = open_store(settings), open_embedder(settings)
+    embedder = for_index(embedder, source.info.recipe.embedder)
     embedding = BatchEmbedder(embedder, settings.embedding_batch, settings.embedding_parallel)
     workers = Workers()
     chunker = Chunker(open_splitter(settings), embedding, workers)

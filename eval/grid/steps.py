@@ -10,12 +10,12 @@ from typing import Any
 
 from app.assistants.file import AssistantsFile, AssistantTable
 from app.core.errors import SettingsError
-from app.pipeline.registry import STEPS, Tools, flat, missing_tool, validate_order
+from app.pipeline.registry import STEPS, StepFactory, Tools, flat, missing_tool, validate_order
 from eval.errors import EvaluationError
 
 Steps = tuple[tuple[str, ...], ...]
 UNCHANGED = "as it is"
-BESIDE_PROBE = ("multi_query", "hyde", "associate")  # they run while the question is embedded
+BESIDE_PROBE = ("period", "multi_query", "hyde", "associate")  # they run while the question is embedded
 TOGETHER = (("rerank", "helpful"),)  # the second needs the first
 
 
@@ -29,10 +29,12 @@ class Variant:
     needs: str = ""
 
 
-def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Variant, ...]:
-    """The unchanged steps, then without each optional one, then with each that isn't among them."""
+def variants(
+    written: Sequence[str | Sequence[str]], tools: Tools, known: Mapping[str, StepFactory] = STEPS
+) -> tuple[Variant, ...]:
+    """The unchanged steps, then without each optional one, then with each that isn't among them. `known` are all steps."""
     base: Steps = tuple((item,) if isinstance(item, str) else tuple(item) for item in written)
-    found = [(UNCHANGED, base, ()), *_without(base), *_with(base)]
+    found = [(UNCHANGED, base, ()), *_without(base), *_with(base, known)]
     if {"refine", "keywords"} <= set(flat(base)):
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
         found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
@@ -40,9 +42,11 @@ def variants(written: Sequence[str | Sequence[str]], tools: Tools) -> tuple[Vari
         searched = tuple(part for group in base for part in _search_first(group))
         found.append(("first_search for probe", searched, ("first_search",)))
     return tuple(
-        Variant(name, steps, changed, next((what for step in changed if (what := missing_tool(step, tools))), ""))
+        Variant(
+            name, steps, changed, next((what for step in changed if (what := missing_tool(known[step], tools))), "")
+        )
         for name, steps, changed in found
-        if _possible(steps)
+        if _possible(steps, known)
     )
 
 
@@ -56,7 +60,7 @@ def _without(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:
         yield f"without {step}", _drop(base, step), (step,)
 
 
-def _with(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:
+def _with(base: Steps, known: Mapping[str, StepFactory]) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:
     present = set(flat(base))
     for step in BESIDE_PROBE:
         if step not in present:
@@ -65,6 +69,12 @@ def _with(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:
         if not present.intersection(steps):
             at = _place(base, steps[0])
             yield f"with {' + '.join(steps)}", (*base[:at], *((step,) for step in steps), *base[at:]), steps
+    for step in [
+        name for name in known if name not in STEPS and name not in present
+    ]:  # from outside: nobody has said where they belong
+        places = ((*base[:at], (step,), *base[at:]) for at in range(len(base) + 1))
+        if first := next((steps for steps in places if _possible(steps, known)), None):
+            yield f"with {step}", first, (step,)
 
 
 def _place(base: Steps, step: str) -> int:
@@ -77,9 +87,9 @@ def _drop(base: Steps, *steps: str) -> Steps:
     return tuple(rest for group in base if (rest := tuple(step for step in group if step not in steps)))
 
 
-def _possible(steps: Steps) -> bool:
+def _possible(steps: Steps, known: Mapping[str, StepFactory]) -> bool:
     try:
-        validate_order(steps)
+        validate_order(steps, known)
     except SettingsError:
         return False
     return True
@@ -100,6 +110,7 @@ def write_assistants(file: AssistantsFile, entry: AssistantTable, found: Sequenc
     kept = {key: value for key, value in entry.written().items() if key not in {"id", "steps", "persona", "models"}}
     lines = [line for table in file.models for line in _table("model", table.written())]
     lines += [line for table in file.indices for line in _table("index", table.written())]
+    lines += [line for table in file.steps for line in _table("step", table.written())]
     for one in found:
         named = {step: name for step, name in entry.models.items() if step in flat(one.steps)}
         models = {"models": named} if named else {}

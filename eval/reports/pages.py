@@ -134,6 +134,7 @@ def answers_page(result: AnswerResult) -> str:
         figures=[*figures, *lost],
         charts={measure: _answer_bars(result, measure) for measure in SHOWN},
         kinds=kind_table(result),
+        shares=_share_bars(result),
         efforts=effort_table(result),
         rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
         known=known,
@@ -220,6 +221,15 @@ def _answer_bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
             # contestants side by side; a single one by language
             variant = row.variant if len(names) > 1 else ""
             groups.setdefault((row.language, variant, row.cross), []).append(bar)
+    return list(groups.values())
+
+
+def _share_bars(result: AnswerResult) -> list[list[Bar]]:
+    """The four cells of the published chart: complete or incomplete, faithful or not; contestants side by side."""
+    groups: dict[str, list[Bar]] = {}
+    for one in result.shares:
+        bar = Bar(one.kind, one.n, one.estimate, result.contestants.index(one.contestant))
+        groups.setdefault(one.kind, []).append(bar)
     return list(groups.values())
 
 

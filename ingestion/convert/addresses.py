@@ -66,7 +66,7 @@ class Addresses:
     def _canonical(self, entry: Entry, own: str, read: Document) -> str:
         """The address that the page names, where it may have it."""
         url = public_url(read.canonical)
-        if entry.file or not url or url == own or host(url) != host(own):
+        if entry.is_local or not url or url == own or host(url) != host(own):
             return ""
         other = self.states.get(url)
         if url in self.listed or (other is not None and other.fetched_url != entry.url):

@@ -26,7 +26,7 @@ _ATTRIBUTES = r"(?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+"
 _COMPONENT = re.compile(rf"<(?P<close>/?)(?P<name>[A-Z][\w.]*+)(?P<rest>{_ATTRIBUTES})>")
 _CLOSING = re.compile(r"</([A-Z][\w.]*+)")
 _BADGE = re.compile(
-    rf"(?:(?<![ \t])[ \t]++)?<(?P<tag>sup|span|i|em|small)\b(?P<rest>{_ATTRIBUTES})>(?:[ \t]*+</(?:sup|span|i|em|small)>)?"
+    rf"(?:(?<![ \t])[ \t]++)?<(?P<tag>sup|span|i|em|small)\b(?P<rest>{_ATTRIBUTES})>(?:(?P<said>[^<>\n]*+)</(?:sup|span|i|em|small)>)?"
 )
 _BADGE_CLASS = re.compile(r"\bclass=\"[^\"\n]*?badge")
 _TEXT = re.compile(r"\b(?:data-)?text=\"([^\"\n]++)\"")
@@ -75,14 +75,16 @@ def _clean(prose: str, variants: frozenset[str]) -> str:
 
 
 def _unbadged(line: str) -> str:
-    """The line with the words of badges between parentheses; a heading without, as its anchor comes from the others."""
+    """The line with the words of badges between parentheses; a heading only with those that its anchor is made of too."""
     heading = line.startswith("#")
 
     def words(found: re.Match[str]) -> str:
         if not _BADGE_CLASS.search(found["rest"]):
             return found[0]
-        said = _TEXT.search(found["rest"])
-        return f" ({said[1]})" if said and not heading else ""
+        if said := (found["said"] or "").strip():
+            return f" ({said})"
+        attribute = _TEXT.search(found["rest"])
+        return f" ({attribute[1]})" if attribute and not heading else ""
 
     return _BADGE.sub(words, line)
 

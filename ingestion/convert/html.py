@@ -12,6 +12,7 @@ import lxml.html
 from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
+from app.text.titles import breadcrumb
 from ingestion.convert.clean import clean_root, find_root, text_of
 from ingestion.convert.document import HTML_TYPES, Document, SourceText
 from ingestion.convert.dom import drop
@@ -64,7 +65,7 @@ class HtmlConverter:
             raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
             raise ConversionError(f"{source.url} holds no text: it is empty")
-        title = _title(page, root)
+        title = _title(page, root, source.url, meta.get("og:site_name", ""))
         if title and not re.search(r"(?m)^# \S", markdown):
             markdown = f"# {title}\n\n{markdown}"
         return Document(
@@ -114,14 +115,13 @@ def _tidy(markdown: str) -> str:
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
-def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement) -> str:
-    for heading in root.iter("h1"):
-        if text := re.sub(r"\{#[^{}\s]+\}$", "", text_of(heading)).rstrip():
-            return text
-    for text in (*page.xpath("//head/meta[@property='og:title']/@content"), *page.xpath("//head/title/text()")):
-        if str(text).strip():
-            return " ".join(str(text).split())
-    return ""
+def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, url: str, site: str) -> str:
+    """The first heading or title that isn't just the name of the site; else the words of the address."""
+    headings = (re.sub(r"\{#[^{}\s]+\}$", "", text_of(heading)) for heading in root.iter("h1"))
+    titles = (*page.xpath("//head/meta[@property='og:title']/@content"), *page.xpath("//head/title/text()"))
+    named = [name for text in (*headings, *titles) if (name := " ".join(str(text).split()))]
+    own = [name for name in named if name.casefold() != site.casefold()]
+    return next(iter(own), "") or (named and breadcrumb(url)) or next(iter(named), "")
 
 
 def _meta(page: lxml.html.HtmlElement) -> Mapping[str, str]:

@@ -62,7 +62,7 @@ class Languages:
 def page_language(markdown: str, url: str, declared: Mapping[str, str], languages: Languages) -> PageLanguage:
     """The language of a page, by its text when that is clear, else by the first declaration.
 
-    Declarations in order: front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared`.
+    Declarations in order: metadata of a document, front matter, suffix in the address (`.cs.`), folder in it (`/cs/`), then `declared`.
     A language that isn't configured is kept as what it is, with a note: Slovak never passes as Czech.
     """
     declaration = _declared(url, declared, languages)
@@ -141,7 +141,7 @@ def _declared(url: str, declared: Mapping[str, str], languages: Languages) -> tu
     places = dict(declared)
     known = {*languages.known, *languages.words.aliases}
     path = unquote(urlsplit(url).path)
-    ordered = [("front matter", places.pop("front matter", ""))]
+    ordered = [(place, places.pop(place, "")) for place in ("metadata", "front matter")]
     if match := re.search(r"\.([a-z]{2,3})(?:\.[a-z]+)?$", path):
         ordered.append(("the address", match[1] if match[1] in known else ""))
     folders = [part for part in path.lower().split("/")[:-1] if re.fullmatch(r"[a-z]{2,3}(?:-[a-z]{2})?", part)]

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 from app.text.fences import outside_code
 from ingestion.urls import public_url
 
-_INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)(?=[\s)])")
+_INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)(?=\s*+\)|\s++[\"'(])")
 _DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")
 _TAG = re.compile(r"(?i)<(?:a|img|video|source)\b[^<>]*+")
 _ATTRIBUTE = re.compile(r"""(?i)(\b(?:href|src)\s*+=\s*+["'])([^"']*+)""")

@@ -45,7 +45,7 @@ def document(fetched: Fetched, words: Vocabulary) -> Document:
 
 def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) -> Prepared:
     """The page, not yet cut; its `fetched_url` is the address that the sitemap lists."""
-    url = public_url(fetched.url if fetched.redirects else entry.url)
+    url = entry.public if entry.given else public_url(fetched.url if fetched.redirects else entry.url)
     alternates = {code: public_url(href) for code, href in (entry.alternates or read.alternates).items()}
     declared = {
         "hreflang": next((code for code, href in alternates.items() if href == url and code != "x-default"), ""),

@@ -14,7 +14,7 @@ from ingestion.convert.raw import prefer_raw
 from ingestion.crawl.directory import published_links
 from ingestion.crawl.exchange import ACCEPT_HTML, ACCEPT_MARKDOWN, Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
-from ingestion.entry import Entry
+from ingestion.entry import Entry, Given
 from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped
 from ingestion.urls import RAW_SUFFIXES, host, joined, origin
 from ingestion.workers import Workers
@@ -34,7 +34,20 @@ def converted(fetched: Fetched, entry: Entry, words: Vocabulary) -> Document:
     )
     if entry.file:
         return replace(document, markdown=published_links(document.markdown, site))
-    return document
+    return _as_given(document, entry.given) if entry.given else document
+
+
+def _as_given(document: Document, given: Given) -> Document:
+    """The document with what its metadata says of it."""
+    headed = bool(document.title) or not given.title
+    return replace(
+        document,
+        title=given.title or document.title,
+        markdown=document.markdown if headed else f"# {given.title}\n\n{document.markdown}",
+        languages={**document.languages, **({"metadata": given.language} if given.language else {})},
+        published=given.published or document.published,
+        version=given.version or document.version,
+    )
 
 
 def _richer(page: Document, raw: Fetched, entry: Entry, words: Vocabulary) -> Document | None:
@@ -68,8 +81,8 @@ class RawMarkdown:
 
     async def document(self, fetched: Fetched, entry: Entry) -> Document:
         """The document of the page. Raises `ConversionError`."""
-        read = await self.workers.run(converted, fetched, entry, self.words)
-        if entry.site.markdown != "auto" or entry.file or fetched.media_type not in HTML_TYPES:
+        read = await self.workers.run(converted, fetched, entry.without_text(), self.words)
+        if entry.site.markdown != "auto" or entry.is_local or fetched.media_type not in HTML_TYPES:
             return read
         named = read.markdown_url or (joined(fetched.url, fetched.markdown_url) if fetched.markdown_url else "")
         if named and host(named) == host(fetched.url):

@@ -14,6 +14,7 @@ from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.prepare import document
 from ingestion.convert.raw_markdown import RawMarkdown
 from ingestion.crawl.directory import read_file
+from ingestion.crawl.documents import read_document
 from ingestion.crawl.exchange import ACCEPT_HTML, Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import Renderer, open_renderer
@@ -45,6 +46,8 @@ class DocumentReader:
 
     async def fetch(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
         """The page itself, with status 304 where the validators still hold. Raises `PageError`."""
+        if entry.given:
+            return await asyncio.to_thread(read_document, entry, etag, self.settings.crawl_max_bytes)
         if entry.file:
             return await asyncio.to_thread(read_file, entry, etag, self.settings.crawl_max_bytes)
         return await self._raw.fetch(entry, etag, last_modified)
@@ -68,7 +71,7 @@ class DocumentReader:
         try:
             return await self._raw.document(fetched, entry), fetched
         except NeedsJavaScript as error:
-            if entry.file:
+            if entry.is_local:
                 raise
             if self._renderer is None:
                 raise NeedsJavaScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from app.core.errors import ReaderError
 from ingestion.crawl.directory import list_files
+from ingestion.crawl.documents import list_documents
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.sitemap import read_sitemaps
 from ingestion.entry import Entry, Listing, Skipped
@@ -16,9 +18,12 @@ from ingestion.workers import Workers
 
 
 async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Workers) -> Listing:
-    """What the sources list. Raises `SitemapError` when one of them can't be read or brings no page."""
+    """What the sources list. Raises `SitemapError` when one of them can't be read or brings no page.
+
+    A LlamaIndex reader that fails is among those that `failed`.
+    """
     for source in sources:
-        if not source.directory:
+        if not source.directory and not source.reader:
             fetcher.allow([source.url], source.hosts)
             fetcher.set_pace(source.url, source.parallel, source.delay)
     read = [await _one(source, fetcher, workers) for source in sources]
@@ -28,10 +33,16 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
     skipped += [skip for one in read for skip in one.skipped if skip.url not in kept]
     found = frozenset(root for one in read for root in one.sources)
     partly = frozenset(root for one in read for root in one.sources - one.complete)
-    return Listing(tuple(entries), tuple(skipped), found, found - partly)
+    failed = tuple(failure for one in read for failure in one.failed)
+    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed)
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Listing:
+    if source.reader:
+        try:
+            return await list_documents(source)
+        except ReaderError as error:
+            return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
     if source.directory:
         return await asyncio.to_thread(list_files, source, fetcher.settings.languages)
     return await read_sitemaps(source, fetcher, workers)

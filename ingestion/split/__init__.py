@@ -1,4 +1,4 @@
-"""Pages -> chunks. A new splitter is one file and one entry in `SPLITTERS`.
+"""Pages -> chunks. A new splitter is one file and one entry in `SPLITTERS`, or a LlamaIndex `NodeParser` from outside.
 
 Called by `publish`, `page_reader` and `run`; imports `convert` and `crawl`.
 """
@@ -27,9 +27,17 @@ FIXED_OVERLAP = 50
 
 
 def open_splitter(settings: Settings) -> Splitter:
-    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for an unknown one."""
+    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for an unknown one, and for arguments that it refuses."""
+    if ":" in settings.splitter:
+        from ingestion.split.node_parser import open_node_parser
+
+        return open_node_parser(settings.splitter, settings.splitter_args)
+    if settings.splitter_args:
+        raise SettingsError("DOCS_SPLITTER_ARGS are for a splitter of your own: set DOCS_SPLITTER=module:Class.")
     if settings.splitter not in SPLITTERS:
-        raise SettingsError(f"DOCS_SPLITTER is {settings.splitter!r}. Known are: {', '.join(SPLITTERS)}.")
+        raise SettingsError(
+            f"DOCS_SPLITTER is {settings.splitter!r}. Known are: {', '.join(SPLITTERS)}, and module:Class."
+        )
     return SPLITTERS[settings.splitter](settings)
 
 

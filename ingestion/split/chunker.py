@@ -53,6 +53,7 @@ class Chunker:
         self, document: Document, fetched: Fetched, entry: Entry, settings: Settings, known_hash: str
     ) -> Prepared:
         """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
+        entry = entry.without_text()
         return await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
 
     async def finished(self, made: Prepared) -> Prepared:

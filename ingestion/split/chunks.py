@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from app.core.types import Chunk, Page, Section
 from ingestion.convert.structure import Heading
@@ -14,29 +15,49 @@ from ingestion.split.blocks import Piece
 _Trail = tuple[Heading, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of a page that becomes a chunk. `lines` are those of the page's Markdown (first, and the one after) with its
+    blocks; (0, 0) where it can't be found in the page.
+    """
+
+    text: str
+    sections: tuple[Section, ...] = ()
+    lines: tuple[int, int] = (0, 0)
+
+
 def make_chunks(page: Page, groups: Iterable[Sequence[Piece]]) -> tuple[Chunk, ...]:
     """A chunk of each group, in order, with the page's facts on it."""
-    seen: Counter[str] = Counter()
-    chunks: list[Chunk] = []
+    cuts: list[Cut] = []
     trail: _Trail = ()
     for group in groups:
         text, sections, trail = _joined(group, trail)
+        cuts.append(Cut(text, sections, (group[0].lines[0], max(piece.lines[1] for piece in group))))
+    return chunks_of(page, cuts)
+
+
+def chunks_of(page: Page, cuts: Iterable[Cut]) -> tuple[Chunk, ...]:
+    """A chunk of each part, in order, with the page's facts on it. Those of a translation have no place in the page."""
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    for cut in cuts:
+        first, last = (0, 0) if page.translated_from else cut.lines
         chunk = Chunk(
             id="",
             collection=page.collection,
             url=page.url,
             position=len(chunks),
-            text=text,
+            text=cut.text,
             language=page.language,
             title=page.title,
-            sections=sections,
+            sections=cut.sections,
             file=page.file,
             published=page.published,
             modified=page.modified,
             translated_from=page.translated_from,
             versions=page.versions,
-            start=0 if page.translated_from else group[0].lines[0],
-            end=0 if page.translated_from else max(piece.lines[1] for piece in group),
+            start=first,
+            end=last,
         )
         chunks.append(_named(chunk, seen))
     return tuple(chunks)

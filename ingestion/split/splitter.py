@@ -9,7 +9,7 @@ from app.core.types import Chunk, Page, Vector
 
 
 class Splitter(Protocol):
-    """One way to cut pages. Every one keeps sections with their anchors, closes fences and loses no line."""
+    """One way to cut pages. Each of ours keeps sections with their anchors, closes fences and loses no line."""
 
     @property
     def name(self) -> str:

@@ -119,8 +119,13 @@ def _declared(pages: Sequence[Page], proof: Proof) -> Iterator[Pair]:
 
 
 def _named(page: Page, by_address: Mapping[str, Page]) -> dict[str, Page]:
-    """The pages that a page names as its versions, by their languages."""
-    named = [by_address.get(url.rstrip("/")) for code, url in page.alternates.items() if code != "x-default"]
+    """The pages that a page names as its versions, by their languages.
+
+    Of regional variants (en-US, en-GB) it is the one for everybody: that of x-default, else that of the plain language.
+    """
+    everybody = page.alternates.get("x-default", "")
+    codes = sorted(page.alternates, key=lambda code: (page.alternates[code] == everybody, "-" not in code))
+    named = [by_address.get(page.alternates[code].rstrip("/")) for code in codes if code != "x-default"]
     return {
         other.language: other
         for other in named

@@ -55,6 +55,7 @@ async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
                 indices = (await client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all")).text.split()
                 for index in indices:
                     await client.delete(f"/{index}")
+                await client.delete(f"/_search/pipeline/{name}*")
 
 
 OPENERS = {"embedded": embedded, "opensearch": opensearch}

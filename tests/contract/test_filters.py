@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.filters import Filters
-from app.core.types import LexicalText, Query
+from app.core.types import Boost, LexicalText, Query
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, search, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'
@@ -21,6 +21,19 @@ async def three_kinds(store):
         await put(draft, SITE + ODD + "a", "common odd", language="en", collection="odd")
         await draft.publish()
     return await store.live()
+
+
+async def test_pages_of_a_boosted_collection_or_place_come_first(store):
+    live = await three_kinds(store)
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"))
+    for boost, first in (
+        (Boost(9, collections=("odd",)), {"odd"}),
+        (Boost(9, url_prefixes=(SITE + "/cs/",), collections=("odd",)), {"odd", "czech"}),
+    ):
+        hits = await search(live, replace(query, boosts=(boost,)))
+        assert {hit.chunk.text.split()[1] for hit in hits if hit.boost == 9} == first
+        assert {hit.chunk.text.split()[1] for hit in hits[: len(first)]} == first
+        assert len(hits) == 4
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ async def test_a_time_that_only_the_model_understands_does_the_same(dated: Store
         model = OpenAIModel(Endpoint(llm.url, timeout=2), "m")
         turn, hits = await ranked(dated, f"{LIMITS} since mid-2024", model)
         await model.close()
-    assert turn.question == LIMITS
+    assert turn.topic == LIMITS
     assert next(iter(hits)) == "2025"
     assert hits["2025"] == PERIOD_BOOST
     assert {"undated", "2023", "2024"} <= set(hits)

@@ -190,3 +190,16 @@ async def test_frequencies_count_the_chunks_of_the_pinned_generation(store):
     live = await store.live()
     counts = await asyncio.gather(*(live.frequencies(["quota"]) for _ in range(5)))
     assert all(count == {"quota": 2} for count in counts)
+
+
+async def test_the_centre_of_a_language_is_the_mean_of_its_chunks(store):
+    async with await store.draft(RECIPE) as draft:
+        english = await put(draft, SITE + "/en", "volume disk", "node", language="en")
+        czech = await put(draft, SITE + "/cs", "svazek", language="cs")
+        await draft.publish()
+    centres = await (await store.live()).language_centres()
+    for language, chunks in (("en", english), ("cs", czech)):
+        rows = [vector(chunk.text) for chunk in chunks]
+        mean = [sum(values) / len(rows) for values in zip(*rows, strict=True)]
+        assert centres[language] == pytest.approx(mean, abs=1e-6)
+    assert set(centres) == {"en", "cs"}

@@ -27,10 +27,14 @@ def free_port() -> int:
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """The machine's environment without its settings and proxies, with these settings."""
+    """The machine's environment without its settings and proxies, with these settings.
+
+    Static vectors unless they say otherwise: `run` would make better ones for a minute, in each test.
+    """
     proxies = {"http_proxy", "https_proxy", "all_proxy"}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("DOCS_") and k.lower() not in proxies}
-    return kept | dict(settings)
+    static = {} if "DOCS_EMBEDDING_URL" in settings else {"DOCS_EMBEDDING": "local:static"}
+    return kept | static | dict(settings)
 
 
 class Program:

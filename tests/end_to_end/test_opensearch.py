@@ -30,6 +30,7 @@ def store() -> Iterator[str]:
     with httpx.Client(base_url=address, timeout=30) as client:
         for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
             client.delete(f"/{index}")
+        client.delete(f"/_search/pipeline/{name}*")
 
 
 @pytest.fixture(scope="module")

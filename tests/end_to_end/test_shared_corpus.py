@@ -84,6 +84,7 @@ def opensearch(sitemaps: list[str], tmp_path_factory) -> Iterator[Index]:
         with httpx.Client(base_url=address, timeout=30) as client:
             for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
                 client.delete(f"/{index}")
+            client.delete(f"/_search/pipeline/{name}*")
 
 
 def assert_whole(report: dict[str, Any]) -> None:

@@ -221,6 +221,27 @@ async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):
         assert len(llm.calls) == 3
 
 
+async def test_the_addresses_that_a_foreign_api_cites_are_read_wherever_they_are():
+    """As our service, OpenAI, Perplexity, Azure and Open WebUI send them, and as links in the text."""
+    url, message = "https://x.example/v#a", {"role": "assistant", "content": "Ten."}
+    shapes = [
+        {"sources": [{"number": 1, "url": url}]},
+        {"message": {"annotations": [{"type": "url_citation", "url_citation": {"url": url, "title": "https:"}}]}},
+        {"citations": [url, url]},
+        {"message": {"context": {"citations": [{"content": f"See {url}", "url": url}]}}},
+        {"sources": [{"source": {"name": "docs"}, "document": ["Ten."], "metadata": [{"source": url}]}]},
+        {"message": {"content": f"Ten, see [volumes]({url})."}},
+    ]
+    async with fake_llm() as llm:
+        remote = RemoteService("old", Endpoint(llm.url, timeout=5), "bot")
+        for shape in shapes:
+            choice = {"message": message | shape.get("message", {})}
+            llm.reply = lambda _, sent={"choices": [choice]} | shape: Reply(raw=json.dumps(sent))
+            assert (await remote.answer(case())).links == (url,), shape
+        await remote.endpoint.close()
+    assert llm.calls[0]["stream"] is False
+
+
 def test_only_the_list_of_links_is_cut_off():
     """A bold paragraph at the end of an answer stays."""
     assert without_links("A.\n\n**Zdroje**\n1. [B](http://x/b)\n2. [C](http://x/c)") == "A."

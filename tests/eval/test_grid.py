@@ -102,7 +102,7 @@ def test_each_optional_step_is_put_in_or_left_out_at_its_place() -> None:
     assert {"without refine", "without keywords", "without relevance", "without cite"} <= set(found)
     assert not {"without detect", "without retrieve", "without synthesize"} & set(found)
     assert found["with hyde"].steps[1] == ("refine", "keywords", "probe", "hyde")
-    assert found["with period"].steps[:2] == (("detect",), ("period",))
+    assert found["with period"].steps[1] == ("refine", "keywords", "probe", "period")
     assert found["with condense"].steps[3:5] == (("relevance",), ("condense",))
     assert found["analyze for refine and keywords"].steps[1] == ("analyze", "probe")
     assert found["without keywords"].changed == ("keywords",)

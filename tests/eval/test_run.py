@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
+import lxml.html
 import pytest
 
+from app.api.server import create_app
+from app.assistants.assembly import build
 from app.core.settings import Settings
 from eval.questions.own_docs import own_set
+from tests.app.api.scripted import serving
 from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 
@@ -47,6 +52,72 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, ind
         same = Settings.load(env_file=None, llm_url="http://127.0.0.1:9/v1", llm_model="judge")
         assert await command(same, "run", path, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path) == 2
     assert "can't judge" in capsys.readouterr().err
+
+
+ASKED = ("en-limits-1", "en-gone-pages-1", "en-question-language-1", "en-question-set-1")
+INVENTED = "It costs 7 crowns."
+
+
+def judged(prompt: str) -> Reply:
+    """A judge that compares texts: faithful is what the source has word for word, complete what has the evidence."""
+    parts = {name: " ".join(text.split()) for name, text in PART.findall(prompt)}
+    answer = re.sub(r" ?\[\d+\]", "", parts["ANSWER"])
+    if "SOURCE" in parts:
+        told = "I found nothing" in answer or all(one in parts["SOURCE"] for one in answer.split(" And: "))
+        return Reply(json.dumps({"category": "FAITHFUL" if told else "UNFAITHFUL"}))
+    whole = parts.get("REFERENCE", "?") in answer
+    return Reply(json.dumps({"category": "COMPLETE" if whole else "INCOMPLETE" if "REFERENCE" in parts else "UNKNOWN"}))
+
+
+PART = re.compile(r"-----([A-Z]+) starts-----\n(.*?)\n-----\1 ends-----", re.DOTALL)
+
+
+async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, index, capsys):
+    """Our own service, over HTTP, stands for the other: the four cells of faithful and complete are known for both.
+
+    Ours refuses the first question, which is faithful and incomplete.
+    """
+    with own_set() as path:
+        known = {row["id"]: row for row in map(json.loads, path.read_text("utf-8").splitlines())}
+    told = [known[id_]["evidence"] for id_ in ASKED]
+    rows = [{**known[id_], "answer": one, "question": f"{one}?"} for id_, one in zip(ASKED, told, strict=True)]
+    rows[0]["question"] = "Which quuxes do zorbling flibbers need?"
+    said = {
+        # the second answer is of a page that isn't cited
+        "other": [f"{told[0]} [1]", f"{told[2]} [1]", INVENTED, f"{told[3]} And: {INVENTED}"],
+        "ours": ["", f"{told[1]} [1]", f"{told[2]} [1]", INVENTED],
+    }
+    (questions := tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+    def reply(body: dict) -> Reply:
+        text = body["messages"][-1]["content"]
+        if body["model"] == "judge":
+            return judged(text)
+        place = next(i for i, row in enumerate(rows) if row["question"] in text)
+        return Reply(said[body["model"]][place] if body.get("stream") else text)
+
+    async with fake_llm() as llm:
+        llm.reply = reply
+        other = Settings.load(env_file=None, store=index.store, llm_url=llm.url, llm_model="other", min_evidence=0)
+        ours = index.model_copy(update={"llm_url": llm.url, "llm_model": "ours"})
+        with serving(create_app(build(other), other)) as base:
+            words = [
+                "run", questions, "--assistant", "docs-assistant", "--url", f"other={base}/v1,docs-assistant",
+                "--judge-url", llm.url, "--judge-model", "judge", "--own-criteria", "--out", tmp_path / "out",
+            ]  # fmt: skip
+            assert await command(ours, *words) == 0
+    kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
+    shares = {(one["contestant"], one["kind"]): one["n"] * one["estimate"]["mean"] for one in kept["shares"]}
+    assert shares == {
+        ("docs-assistant", "faithful, complete"): 2, ("other", "faithful, complete"): 1,
+        ("docs-assistant", "faithful, incomplete"): 1, ("other", "faithful, incomplete"): 1,
+        ("docs-assistant", "unfaithful, complete"): 0, ("other", "unfaithful, complete"): 1,
+        ("docs-assistant", "unfaithful, incomplete"): 1, ("other", "unfaithful, incomplete"): 1,
+    }  # fmt: skip
+    assert kept["config"]["cite indexed pages"] == {"other": "4 of 4 answers"}
+    page = lxml.html.document_fromstring((tmp_path / "out/answers.html").read_bytes())
+    chart = page.xpath("//section[h2='Faithful and complete']")[0]
+    assert len(chart.xpath(".//rect[contains(@class, 'fill-')]")) == 8
 
 
 @pytest.mark.slow

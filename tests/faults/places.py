@@ -133,6 +133,7 @@ class Server:
         self.mend()
         for index in self._http.get(f"/_cat/indices/{self.name}-*?h=index").text.split():
             self._http.delete(f"/{index}").raise_for_status()
+        self._http.delete(f"/_search/pipeline/{self.name}*")
         self._http.close()
 
     def _block(self, value: bool | None) -> None:

@@ -24,12 +24,13 @@ def test_the_example_can_be_used(tmp_path: Path) -> None:
     sources = load_sources(EXAMPLE)
     assert [source.url for source in sources][:2] == [SITEMAP, "https://handbook.example.org/"]
     whole = EXAMPLE.read_text("utf-8").replace("\n#[[", "\n[[")
-    for key in ("directory", "url", "ending"):
+    for key in ("directory", "url", "ending", "reader", "reader_args", "load_args", "link"):
         whole = whole.replace(f"\n#{key} =", f"\n{key} =")
     (tmp_path / "handbook/docs").mkdir(parents=True)
     (tmp_path / "deploy").mkdir()
-    last = load_sources(written(tmp_path / "deploy", whole))[-1]
+    last, reader = load_sources(written(tmp_path / "deploy", whole))[-2:]
     assert last.directory == str(tmp_path / "handbook/docs")
+    assert reader.reader_arguments == {"input_dir": "files", "recursive": True}
     used = {key for key in Source.model_fields if f"\n{key} = " in whole}
     assert used == set(Source.model_fields)
 

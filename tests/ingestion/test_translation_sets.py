@@ -166,3 +166,15 @@ def test_forms_are_learnt_as_the_operator_writes_them() -> None:
 def test_the_same_pages_give_the_same_sets_in_any_order() -> None:
     pages = site("{host}/{lang}/{slug}", slugs="other")
     assert found(pages).of == found(pages[::-1]).of
+
+
+def test_of_regional_variants_the_one_for_everybody_is_the_translation() -> None:
+    """The other ones are pages of their own: they differ in prices, laws and units, and which is asked for isn't known."""
+    for codes, everybody in (("en-us en-gb de", "en-us"), ("en en-gb de", ""), ("en-gb en de", "")):
+        pages = []
+        for topic in range(3):
+            urls = {code: f"{HOST}/{code}/topic-{topic}" for code in codes.split()}
+            named = urls | ({"x-default": urls[everybody]} if everybody else {})
+            pages += [page(url, code[:2], text(topic, code[:2]), alternates=named) for code, url in urls.items()]
+        expected = {frozenset(f"{HOST}/{code}/topic-{n}" for code in (everybody or "en", "de")) for n in range(3)}
+        assert groups(found(pages).of) == groups(found(pages[::-1]).of) == expected, codes

@@ -34,7 +34,7 @@ from app.index.embedded.rows import (
     text_table,
 )
 from app.index.embedded.rows import unit as unit_vector
-from app.index.embedded.tables import Tables, index_chunks, lance_errors
+from app.index.embedded.tables import Tables, index_chunks, lance_errors, outgrown
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,8 @@ class EmbeddedDraft:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""
         self._check_open()
         async with self._writing, self._in_place():
-            pointer = await (self._next_generation() if self._changed else self._same_generation())
+            changed = self._changed or await self._outgrown()
+            pointer = await (self._next_generation() if changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
                 await self._tables.sync_to_disk(self._began)
@@ -221,6 +222,11 @@ class EmbeddedDraft:
         await self._texts.flush(text_table(list(self._texts.pending.values())))
         summaries = list(self._summaries.pending.values())
         await self._summaries.flush(summary_table(summaries, self._recipe.dimension))
+
+    async def _outgrown(self) -> bool:
+        """Whether chunks of the live generation must be clustered, although nothing changed."""
+        base = self._start.base
+        return base is not None and await outgrown(base.chunks, self._tables.clusters) > 0
 
     async def _same_generation(self) -> Pointer:
         """The pointer with the live generation unchanged except for touched records."""

@@ -73,11 +73,13 @@ class DraftTable:
         self._gone.clear()
 
     async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
-        """The version to publish; the original version if nothing was written."""
-        if self._table is None and self._pinned is not None:
+        """The version to publish; the original version if neither rows nor an index were written."""
+        written = self._table is not None
+        if not written and self._pinned is not None and index is None:
             return self._pinned
         table = await self._opened()
-        await merge(table, self._oldest)
+        if written:
+            await merge(table, self._oldest)
         if index is not None:
             await index(table)
         with lance_errors(f"read the version of {self._name}"):

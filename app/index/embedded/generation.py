@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from app.core.errors import IndexDamaged
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import Published
 from app.index.embedded.rows import (
@@ -24,6 +24,7 @@ from app.index.embedded.rows import (
     unit,
 )
 from app.index.embedded.tables import ANY, Tables, lance_errors
+from app.index.ranking.language_offsets import centres, sample
 from app.index.ranking.nearest import nearest
 from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
@@ -32,7 +33,7 @@ from app.text.analysis import analyse
 
 MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
-CANDIDATE = ["id", "url", "language", "modified", "versions"]
+CANDIDATE = ["id", "url", "language", "modified", "versions", "collection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class EmbeddedGeneration:
     with_plain_texts: bool = True
     _counts: Shared[Counter[str]] = field(default_factory=Shared)
     _translation_sets: Shared[TranslationSets] = field(default_factory=Shared)
+    _language_centres: Shared[Mapping[str, Vector]] = field(default_factory=Shared)
 
     @classmethod
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
@@ -87,6 +89,15 @@ class EmbeddedGeneration:
         return TranslationSets.read(
             (row["url"], row["language"], row[TRANSLATION_SET]) for row in sorted(rows, key=itemgetter("url"))
         )
+
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language. The first call reads the ids of all chunks: .1 s for 10,000."""
+        return await self._language_centres.get(self._read_language_centres)
+
+    async def _read_language_centres(self) -> Mapping[str, Vector]:
+        languages = await self.column("language")
+        vectors = await self.column("vector", sample(languages)) if languages else {}
+        return centres((languages[id_], vector) for id_, vector in vectors.items())
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in order; pages without chunks are left out."""
@@ -208,6 +219,7 @@ def _candidates(rows: Sequence[dict[str, Any]], scores: Sequence[float]) -> tupl
             score=score,
             dated=row["modified"],
             versions=tuple(row["versions"]),
+            collection=row["collection"],
         )
         for row, score in zip(rows, scores, strict=True)
     ]

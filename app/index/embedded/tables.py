@@ -24,6 +24,8 @@ from app.index.embedded.pointer import TableVersion, sync
 FRAGMENTS = 12
 VERSIONS = 40
 UNINDEXED_SHARE = 0.1
+CLUSTERED = "vector_"  # and the number of clusters: the name of their index
+GROWN = 2  # times as many clusters should there be: four times the rows
 NEVER = timedelta(days=36500)
 SLACK = timedelta(seconds=1)  # LanceDB takes the current time later
 
@@ -158,9 +160,24 @@ async def merge(table: Any, oldest: int) -> None:
             log.warning("Old versions of a table stay until the next run: %s", error)
 
 
+async def outgrown(table: Any, clusters: Clusters = ANY) -> int:
+    """The number of clusters that the table should have now; 0 if those that it has are enough."""
+    with lance_errors("read its indices"):
+        if not (wanted := clusters.of(await table.count_rows())):
+            return 0
+        made = [_count(index.name) for index in await table.list_indices() if index.columns == ["vector"]]
+    return wanted if wanted >= GROWN * max(made, default=0) else 0
+
+
+def _count(name: str) -> int:
+    """The number of clusters in the name of their index; 1 for an index without one, of an earlier release."""
+    number = name.removeprefix(CLUSTERED)
+    return int(number) if number.isdecimal() else 1
+
+
 async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
-    """Create the missing indices of the table."""
-    from lancedb.index import FTS, IvfFlat
+    """Create the missing indices of the table, and the clusters again if it has outgrown them."""
+    from lancedb.index import FTS
 
     # The text is already analysed; only spaces separate tokens.
     words = FTS(
@@ -173,11 +190,22 @@ async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
         ascii_folding=False,
     )
     with lance_errors("index the chunks"):
-        present = {index.columns[0] for index in await table.list_indices()}
-        if "tokens" not in present:
+        present = await table.list_indices()
+        if not any(index.columns == ["tokens"] for index in present):
             await table.create_index("tokens", config=words)
-        if "vector" not in present and (count := clusters.of(await table.count_rows())):
-            await table.create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=count))
+        if count := await outgrown(table, clusters):
+            for index in present:
+                if index.columns == ["vector"]:
+                    await table.drop_index(index.name)
+            await cluster(table, count)
+
+
+async def cluster(table: Any, count: int) -> None:
+    """Put the vectors of the table into so many clusters."""
+    from lancedb.index import IvfFlat
+
+    parts = IvfFlat(distance_type="dot", num_partitions=count)
+    await table.create_index("vector", config=parts, name=f"{CLUSTERED}{count}")
 
 
 async def _worth_merging(table: Any, oldest: int) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from app.core.errors import IndexDamaged, StoreError
+from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.types import GenerationInfo, Recipe
 from app.index.opensearch.connection import SLOW, Connection
-from app.index.opensearch.mapping import meta_index
+from app.index.opensearch.mapping import meta_index, search_pipeline
 from app.index.opensearch.rows import alive
+
+log = logging.getLogger("app.index")
 
 OLDEST = (3, 0)
 """The oldest supported version: filters inside k-NN for the engine lucene, and (1 + cosine) / 2 in scripts."""
@@ -80,6 +83,7 @@ class Catalog:
     def __init__(self, connection: Connection, name: str) -> None:
         self.name = name
         self.meta = f"{name}-meta"
+        self.pipeline = f"{name}-hybrid"
         self._connection = connection
 
     async def pointer(self) -> tuple[str, int] | None:
@@ -136,8 +140,11 @@ class Catalog:
             actions.insert(0, {"remove": {"index": pointer[0], "alias": self.name}})
         await self._connection.call("POST", "/_aliases", {"actions": actions}, timeout=60)
 
-    async def prepare(self) -> None:
-        """Check the server, and create the index of the catalog if it is missing, so that no write creates it implicitly."""
+    async def prepare(self, vector_weight: float) -> None:
+        """Check the server, and create the index of the catalog if it is missing, so that no write creates it implicitly.
+
+        Also create the search pipeline for hybrid queries of other clients; `vector_weight` (0..1) is that of vectors.
+        """
         server = await self._connection.call("GET", "/")
         version = str(server.get("version", {}).get("number", "unknown"))
         if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
@@ -152,6 +159,23 @@ class Catalog:
             )
         if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
             await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
+        try:
+            await self._prepare_pipeline(search_pipeline(vector_weight))
+        except StoreUnavailable:
+            raise
+        except StoreError as error:  # the service itself doesn't need it
+            log.warning(
+                "no search pipeline for hybrid queries of other clients name=%s; it needs the plugin neural-search and the "
+                "right to manage search pipelines error=%s",
+                self.pipeline,
+                error,
+            )
+
+    async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
+        path = f"/_search/pipeline/{self.pipeline}"
+        found = await self._connection.call("GET", path, allow=(404,))
+        if not found or found[self.pipeline] != body:
+            await self._connection.call("PUT", path, body)
 
     async def delete_others(self, state: State) -> None:
         """Delete the indices of this store that no generation in the state uses."""

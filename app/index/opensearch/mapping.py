@@ -98,6 +98,16 @@ def page_index(dimension: int = 0) -> dict[str, Any]:
     }
 
 
+def search_pipeline(vector_weight: float) -> dict[str, Any]:
+    """A pipeline for hybrid queries: it scales the scores of words and vectors to 0..1 and adds them by weight."""
+    weights = {"weights": [round(1 - vector_weight, 6), vector_weight]}
+    merge = {
+        "normalization": {"technique": "min_max"},
+        "combination": {"technique": "arithmetic_mean", "parameters": weights},
+    }
+    return {"phase_results_processors": [{"normalization-processor": merge}]}
+
+
 def meta_index() -> dict[str, Any]:
     """Settings and mapping of the index with the writer's lock and the list of generations, which are read by id."""
     return {"settings": {"index": _size()}, "mappings": {"enabled": False}}

@@ -12,10 +12,11 @@ from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import to_lines
 from app.index.opensearch.rows import alive
+from app.index.ranking.language_offsets import SAMPLE
 from app.index.ranking.summaries import PAGES, SummaryHit
 from app.text.analysis import analyse
 
-FACTS = ("url", "language", "dated", "versions")
+FACTS = ("url", "language", "dated", "versions", "collection")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
 ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
 """The parts of the response that are read; the server leaves out the rest."""
@@ -39,7 +40,7 @@ def legs(published: Published, query: Query) -> tuple[list[str], bytes]:
     recipe = published.info.recipe
     restrict = [*alive(published.info.id), *restrictions(query.filters)]
     searches: dict[str, dict[str, Any]] = {}
-    should = _lexical(query.texts)
+    should = lexical_clauses(query.texts)
     if should:
         searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
     # a zero vector has no cosine
@@ -52,12 +53,17 @@ def legs(published: Published, query: Query) -> tuple[list[str], bytes]:
     lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
     names = list(searches)
     if recipe.summaries and "vector" in searches:
-        near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
-        lines += to_lines(
-            {**header, "index": published.pages}, _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
-        )
+        near = nearest_summaries(query, published.info.id)
+        lines += to_lines({**header, "index": published.pages}, near)
         names.append("summaries")
     return names, lines
+
+
+def nearest_summaries(query: Query, generation: int) -> dict[str, Any]:
+    """A search for the pages whose summaries are nearest to the vector of the query."""
+    restrict = [*alive(generation), *restrictions(query.filters)]
+    near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+    return _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
 
 
 def summary_hits(answer: Mapping[str, Any]) -> tuple[SummaryHit, ...]:
@@ -85,6 +91,7 @@ def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
             score=hit["_score"] * slope + offset,
             dated=fields.get("metadata.dated", ("",))[0],
             versions=tuple(fields.get("metadata.versions", ())),
+            collection=fields["metadata.collection"][0],
         )
         for hit in answer.get("hits", {}).get("hits", ())
         for fields in (hit["fields"],)
@@ -118,6 +125,22 @@ def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) ->
         {"index": pages, "preference": "docs-assistant"},
         {"size": len(urls), "query": found, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
     )
+
+
+def vectors_of_languages(chunks: str, languages: Sequence[str], generation: int) -> bytes:
+    """The body of `_msearch` with a search for each language: the vectors of its chunks with the lowest ids."""
+    lines: list[dict[str, Any]] = []
+    for language in languages:
+        wanted = [*alive(generation), {"term": {"metadata.language": language}}, {"exists": {"field": "embedding"}}]
+        body = {
+            "size": SAMPLE,
+            "query": {"bool": {"filter": wanted}},
+            "sort": [{"chunk": "asc"}],
+            "_source": ["embedding"],
+            "track_total_hits": False,
+        }
+        lines += ({"index": chunks, "preference": "docs-assistant"}, body)
+    return to_lines(*lines)
 
 
 def restrictions(filters: Filters) -> list[dict[str, Any]]:
@@ -155,7 +178,8 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
     }
 
 
-def _lexical(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
+def lexical_clauses(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
+    """A clause for the tokens of each text; the scores of a row are added up."""
     clauses: list[dict[str, Any]] = []
     left = MAX_TERMS
     for text in texts:

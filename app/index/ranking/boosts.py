@@ -1,4 +1,4 @@
-"""Factors on the fused score of a hit, by the date and the address of its page."""
+"""Factors on the fused score of a hit, by the date, the address and the collection of its page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def _fits(boost: Boost, candidate: Candidate) -> bool:
     if (boost.first or boost.last) and not day:
         return False
     late, early = bool(boost.first) and day < boost.first, bool(boost.last) and day > boost.last
-    return not late and not early and (not boost.url_prefixes or candidate.url.startswith(boost.url_prefixes))
+    if late or early:
+        return False
+    anywhere = not boost.url_prefixes and not boost.collections
+    return anywhere or candidate.url.startswith(boost.url_prefixes) or candidate.collection in boost.collections
 
 
 def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
 
 
 def _scored(legs: Legs, query: Query) -> Scored:
-    lexical, vector = legs.lexical[: query.depth], legs.vector[: query.depth]
+    lexical, vector = legs.lexical[: query.depth], _comparable(legs.vector[: query.depth], query)
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
     other = query.of_another_language
@@ -78,6 +79,15 @@ def _scored(legs: Legs, query: Query) -> Scored:
     if boosts:
         scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
     return Scored(found, scores, boosts)
+
+
+def _comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    """The vector leg without what its cosines owe to the language alone."""
+    if not query.language_offsets:
+        return vector
+    nearer = dict(query.language_offsets)
+    moved = [one._replace(score=one.score - nearer.get(one.language, 0.0)) for one in vector]
+    return sorted(moved, key=lambda one: (-one.score, one.id))
 
 
 def _chosen(scored: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
@@ -106,10 +116,32 @@ def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
 
 def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
     fused: dict[str, float] = {}
-    for leg, weight in ((lexical, query.lexical_weight), (vector, query.vector_weight)):
+    for leg, weight in zip((lexical, vector), _weights(lexical, vector, query), strict=True):
         for id_, score in _stretched(leg, query).items():
             fused[id_] = fused.get(id_, 0.0) + weight * score
     return fused
+
+
+def _weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
+    """The weights of both legs for this question: the configured ones, moved towards the leg that decides more clearly."""
+    words, vectors = query.lexical_weight, query.vector_weight
+    if lexical and vector:
+        words, vectors = words * _distinctness(lexical), vectors * _distinctness(vector)
+    scale = (query.lexical_weight + query.vector_weight) / ((words + vectors) or 1.0)
+    return words * scale, vectors * scale
+
+
+def _distinctness(leg: Sequence[Candidate]) -> float:
+    """How clearly the best page differs from the others: 1 if it stands alone, 1 / sqrt(n) for n equal ones.
+
+    Distances are in standard deviations of the leg, so it's the same for models whose cosines lie between .7 and .9 as for
+    those that use the whole range.
+    """
+    scores = [candidate.score for candidate in leg]
+    mean, most = sum(scores) / len(scores), max(scores)
+    spread = math.sqrt(sum([(score - mean) ** 2 for score in scores]) / len(scores)) or 1.0
+    best_of_pages = {candidate.url: candidate.score for candidate in reversed(leg)}  # a leg is sorted, best first
+    return 1 / math.hypot(*[math.exp((score - most) / spread) for score in best_of_pages.values()])
 
 
 def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:

@@ -17,6 +17,7 @@ from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
 from app.citing.sections import asked_stems, best_section
 from app.citing.support import Place, places
+from app.citing.wording import Wording
 from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit, Section
@@ -73,6 +74,7 @@ class _Answer:
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
+        self._wording = Wording(self._language.readers, lambda: " ".join((turn.question, *_texts_shown(turn))))
         self._written: list[str] = []  # by the model
 
     def mapped(self, event: Event) -> list[Event]:
@@ -80,26 +82,30 @@ class _Answer:
         if not isinstance(event, Text):
             return [*self._closing(event), event]
         if event.quoted:
-            return [Text(self._text.rest() + quoted(event.text, self._pages))]
+            return [Text(self._rest() + quoted(event.text, self._pages))]
         self._written.append(event.text)
-        text = self._text.feed(event.text)
+        text = self._text.feed(self._wording.feed(event.text))
         return [Text(text)] if text else []
+
+    def _rest(self) -> str:
+        return self._text.feed(self._wording.rest()) + self._text.rest()
 
     def _closing(self, event: Event) -> list[Event]:
         """The events before the last one: text that was held back and, after a complete answer, the sources."""
         if not isinstance(event, Done | Failure):
             return []
-        rest, answer = self._text.rest(), "".join(self._written)
+        rest, answer = self._rest(), "".join(self._written)
         found: list[tuple[Source, list[Place]]] = []
+        turn = self._turn if self._citations.any else _as_found(self._turn)
         if isinstance(event, Done) and not event.extractive and self._refuses(answer):
             pages = related_pages(self._turn, self._turn.hits, self._language)
             rest += related_list(pages, self._language)
             if self._turn.citing:
                 self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
-            found = self._sources(answer)
-        if self._turn.citing:
-            self._turn.citing.links += cited_links(self._turn, found, cited=self._citations.any)
+            found = self._sources(turn, answer)
+        if turn.citing:
+            turn.citing.links += cited_links(turn, found, cited=self._citations.any)
         if found and self._turn.request.links:
             rest += source_list(tuple(source for source, _ in found), self._language)
         shown = [
@@ -108,11 +114,11 @@ class _Answer:
         ]
         return [*([Text(rest)] if rest else []), *shown]
 
-    def _sources(self, answer: str) -> list[tuple[Source, list[Place]]]:
+    def _sources(self, turn: Turn, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""
         return [
-            (source_of(number, self._turn.hits[held[0].passage - 1], held[0].section), held)
-            for number, held in places(self._turn, self._citations, answer)
+            (source_of(number, turn.hits[held[0].passage - 1], held[0].section), held)
+            for number, held in places(turn, self._citations, answer)
         ]
 
     def _refuses(self, answer: str) -> bool:
@@ -140,6 +146,13 @@ def _as_read(turn: Turn) -> Turn:
     if not turn.passages:
         return turn
     return replace(turn, hits=tuple(replace(one.hits[0], chunk=one.chunk) for one in turn.passages))
+
+
+def _as_found(turn: Turn) -> Turn:
+    """The turn with the best hit of each passage in the place of the hits: without citations, what was found for the
+    question says more about the section that answers it than the whole page around it.
+    """
+    return replace(turn, hits=tuple(one.hits[0] for one in turn.passages)) if turn.passages else turn
 
 
 def _texts_shown(turn: Turn) -> Iterator[str]:

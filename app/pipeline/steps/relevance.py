@@ -20,20 +20,23 @@ from app.core.types import Hit
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
 from app.index.tokens import tokens_of
-from app.pipeline.conversation import spelled_out
+from app.pipeline.conversation import searched
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
-from app.text.analysis import PREFIX_MARK, analyse
+from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.language import both_ends, without_stopwords
 from app.text.sentences import informal_sentences
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
+A_PART = 0.5  # the share of an identifier that the passage has only a part of
 UNKNOWN_NAME = 3.0  # times the weight of another unknown word
 WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings has more by chance
 MOST_NAMES = 0.7  # share of the words; with more, the text is a title
 FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
+COMMON = 0.05  # share of the chunks: a single word that is in more says something only in a heading
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
+_MARKS = PREFIX_MARK + STEM_MARK
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -44,6 +47,12 @@ class Word:
     tokens: tuple[str, ...]
     name: bool = False
 
+    @property
+    def identifier(self) -> str:
+        """The token of the whole word if it has others for its parts, as LUM-1093; else empty."""
+        parts = any(token[-1] not in _MARKS for token in self.tokens[1:])
+        return self.tokens[0] if parts else ""
+
 
 @dataclass(frozen=True)
 class Relevance:
@@ -53,7 +62,7 @@ class Relevance:
     settings: Settings
     name = "relevance"
     reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "refined_language", "keywords", "related", "search")
+    uses = ("hits.rerank", "referred", "refined", "refined_language", "topic", "keywords", "related", "search")
     writes = ("evidence", "evidence_needed", "hits", "related")
     optional = False
     helper_calls = 0
@@ -72,6 +81,8 @@ class Relevance:
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
+        if _in_passing(alone[0], hits, rarity):
+            alone, texts = [], texts[len(alone) :]
         evidence = max(await best_coverage(texts, hits, rarity), by_reranker)
         if turn.keywords and by_reranker < needed:
             own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
@@ -86,7 +97,7 @@ class Relevance:
         return {**judged, "hits": kept} if kept != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
-        asked = spelled_out(turn)
+        asked = searched(turn)
         referred, question = both_ends(asked.referred), both_ends(asked.question)
         whole = f"{referred} {question}".strip()
         language = self.prompts.language(asked.language)
@@ -168,10 +179,22 @@ class Rarity:
     chunks: int
 
     def of(self, word: Word) -> float:
-        """The weight, above 0; largest for a word that isn't in the index, and more for such a name."""
-        count = max((self.counts.get(token, 0) for token in word.tokens if not token.endswith(PREFIX_MARK)), default=0)
+        """The weight, above 0; largest for a word that isn't in the index, and more for such a name.
+
+        An identifier of the index is as rare as the whole: parts of it may be everywhere.
+        """
+        counted = (whole,) if (whole := self.known(word)) else word.tokens
+        count = max((self.counts.get(token, 0) for token in counted if not token.endswith(PREFIX_MARK)), default=0)
         rarity = math.log(1 + (max(self.chunks, count) - count + 0.5) / (count + 0.5))
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
+
+    def common(self, word: Word) -> bool:
+        """Whether the word is in so many texts that it tells none of them from the others."""
+        return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
+
+    def known(self, word: Word) -> str:
+        """The token of the whole word if it is an identifier of the index; else empty."""
+        return whole if (whole := word.identifier) and self.counts.get(whole) else ""
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
@@ -192,7 +215,9 @@ def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: 
     if not words or not passages:
         return 0.0
     weights = [rarity.of(word) for word in words]
-    had = (sum(w * _share(word, tokens) for word, w in zip(words, weights, strict=True)) for tokens in passages)
+    wholes = [rarity.known(word) for word in words]
+    weighed = list(zip(words, weights, wholes, strict=True))
+    had = (sum(weight * _share(word, tokens, whole) for word, weight, whole in weighed) for tokens in passages)
     return max(had) / sum(weights)
 
 
@@ -202,8 +227,24 @@ async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], ra
     return max((coverage(words, passages, rarity) for words in texts), default=0.0)
 
 
-def _share(word: Word, passage: frozenset[str]) -> float:
+def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
+    """Whether the question has a single word besides function words, one that many texts have and no heading found.
+
+    What "how much does it cost" asks is not said by sentences in which something costs time.
+    """
+    if len(words) != 1 or rarity.known(words[0]) or not rarity.common(words[0]):
+        return False
+    for hit in hits:
+        headings = [hit.chunk.title, *(name for section in hit.chunk.sections for name in section.path)]
+        if not frozenset(analyse(" ".join(headings), hit.chunk.language)).isdisjoint(words[0].tokens):
+            return False
+    return True
+
+
+def _share(word: Word, passage: frozenset[str], whole: str) -> float:
     found = passage.intersection(word.tokens)
     if not found:
         return 0.0
+    if whole and whole not in found:
+        return A_PART
     return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in found) else 1.0

@@ -16,8 +16,10 @@ from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, rank
-from app.models.protocols import Embedder
-from app.pipeline.conversation import spelled_out
+from app.index.ranking.language_offsets import offsets
+from app.models.prefixes import is_multilingual
+from app.models.protocols import Embedder, for_index
+from app.pipeline.conversation import searched
 from app.pipeline.runner import Changes
 from app.text.language import without_stopwords
 
@@ -37,7 +39,7 @@ class Probe:
     settings: Settings
     name = "probe"
     reads = ("question", "language", "generation")
-    uses = ("unsure", "referred", "period")
+    uses = ("unsure", "referred")
     writes = ("vector", "legs")
     optional = False
     helper_calls = 0
@@ -59,7 +61,7 @@ class Retrieve:
     name = "retrieve"
     reads = ("question", "language", "generation")
     uses = (
-        "unsure", "referred", "refined", "refined_language", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
+        "unsure", "referred", "refined", "refined_language", "topic", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
     )  # fmt: skip
     writes = ("search", "legs", "hits")
     optional = False
@@ -69,16 +71,21 @@ class Retrieve:
         """The query, its legs, and the hits, best first."""
         generation: Generation = turn.generation
         legs, vector = turn.legs, turn.vector
+        if turn.topic and turn.search is None:
+            legs = None  # the probe may have searched for the question with its time
         if legs is None:
-            vector = await _embed(turn, self.embedder)
-        asked = spelled_out(turn)
+            vector = await _embed(replace(turn, question=turn.topic or turn.question), self.embedder)
+        asked = searched(turn)
         query = replace(query_for(asked, self, vector, turn.keywords), language=turn.language)
         if legs is None:
             legs = await generation.search(query)
         elif turn.keywords or asked is not turn:
-            again = await generation.search(replace(query, vector=None))
-            legs = Legs(again.lexical, legs.vector)
+            lexical = (await generation.search(replace(query, vector=None))).lexical
+            legs = Legs(lexical, legs.vector)
         legs = joined(legs, turn.variants, turn.hypothetical)
+        if vector is not None and is_multilingual(generation.info.recipe.embedder):
+            centres = await generation.language_centres()
+            query = replace(query, language_offsets=offsets(centres, vector, query.language))
         hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(asked.language))
         return {"search": query, "legs": legs, "hits": hits}
 
@@ -86,6 +93,7 @@ class Retrieve:
 async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
     generation: Generation = turn.generation
     recipe = generation.info.recipe
+    embedder = for_index(embedder, recipe.embedder)
     if recipe.embedder != embedder.name:
         raise IndexMismatch(
             f"The index was built with the embedder {recipe.embedder}, but {embedder.name} is configured: "
@@ -124,11 +132,11 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
-        texts += [LexicalText(code, text) for code, text in keywords.items()]
+        texts += [LexicalText(code, text, settings.keyword_weight) for code, text in keywords.items()]
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
-    share = settings.vector_share(turn.language)
+    share = settings.vector_share(turn.language, turn.generation.info.recipe.embedder)
     return Query(
         texts=tuple(texts),
         vector=vector,

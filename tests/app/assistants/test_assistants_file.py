@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from app.assistants.assembly import build
-from app.assistants.file import AssistantsFile, AssistantTable, IndexTable, ModelTable, Persona, read_assistants
+from app.assistants.file import (
+    AssistantsFile,
+    AssistantTable,
+    IndexTable,
+    ModelTable,
+    Persona,
+    StepTable,
+    read_assistants,
+)
 from app.assistants.named import EMBEDDING_KEYS, MODEL_KEYS
 from app.core.errors import RequestError, SettingsError
 from app.core.settings import Settings
@@ -44,7 +52,7 @@ def read(tmp_path: Path, text: str) -> AssistantsFile:
         ("", "assistant is missing. It must be written as [[assistant]]"),
         ("assistant = 5", "assistant = 5 must be written as [[assistant]]"),
         ("assistant = [5]", "assistant = [5] must be written as [[assistant]]"),
-        ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index."),
+        ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index, step."),
     ],
 )
 def test_an_error_names_table_key_and_value(tmp_path: Path, text: str, said: str) -> None:
@@ -54,12 +62,13 @@ def test_an_error_names_table_key_and_value(tmp_path: Path, text: str, said: str
     assert said in str(raised.value)
 
 
-TABLES = {AssistantTable: WHOLE, Persona: PERSONA, ModelTable: MODEL, IndexTable: INDEX}
+STEP = f'{WHOLE}[[step]]\nid = "s"\nclass = "json:JSONDecoder"\n'
+TABLES = {AssistantTable: WHOLE, Persona: PERSONA, ModelTable: MODEL, IndexTable: INDEX, StepTable: STEP}
 KEYS = [
     (table, field.alias or name)
     for table in TABLES
     for name, field in table.model_fields.items()
-    if name not in {"id", "steps", "store"}
+    if name not in {"id", "steps", "store"} and (table, name) != (StepTable, "class_")
 ]
 
 

@@ -105,6 +105,16 @@ def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
     assert len(quoted) < LONGEST_QUOTE
 
 
+def test_of_a_long_paragraph_the_sentences_before_the_best_one_come_first() -> None:
+    """They say what it is about; the rest of the room is for those after it."""
+    said = [f"Sentence {n} says a little of the matter at hand, and then some more of it." for n in range(16)]
+    said[6] = "The port of the service is 8000, as everybody here has known for many years."
+    part = extracted("Which port has the service?", hit(1, " ".join(said))).split("[1]\n\n")[1]
+    assert part.startswith(said[0])
+    assert said[7] in part
+    assert part.endswith(" …")
+
+
 def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
     """They are the pieces that may be quoted alone."""
     assert quotable_sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [

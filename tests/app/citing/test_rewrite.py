@@ -149,6 +149,10 @@ OTHERS_READ = [
     ),
     ("```a | b\n---|---\n\n<x>", "\\`\\`\\`a \\| b\n\\-\\-\\-\\|\\-\\-\\-\n\n\\<x>"),
     ("0\n10. a\n    ~~~\n    ![x](x)", "0\n10. a\n    ~~~\n    x"),
+    (  # an empty item doesn't interrupt the paragraph, so the numbered line would belong to it
+        "word\n1. https://evil.io/a\n10. a\n    ~~~\n    <details type='x'>",
+        "word\n1. …\n10. a\n    ~~~\n    <details type='x'>",
+    ),
     ('x [<b>](/\\evil.io\n"t")|\n---\n', 'x \\[\\<b\\>\\]\\(\\/\\\\evil\\.io\n\\"t\\"\\)\\|\n\\-\\-\\-\n'),
     ("# \\|![a | b](vbscript:x)\n---|---\n", "\\# \\\\\\|\\!\\[a \\| b\\]\\(vbscript\\:x\\)\n\\-\\-\\-\\|\\-\\-\\-\n"),
 ]

@@ -89,3 +89,4 @@ def stored(kind: str, directory: Path) -> Iterator[Index]:
         with httpx.Client(base_url=server, timeout=30) as client:
             for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
                 client.delete(f"/{made}")
+            client.delete(f"/_search/pipeline/{name}*")

@@ -90,3 +90,13 @@ def test_a_damaged_index_is_a_problem(cli, indexed: LocalSite):
     done = cli("check")
     assert done.code == 1
     assert "index.json is damaged" in done.out
+
+
+def test_a_wrong_splitter_or_reader_is_a_problem(cli, indexed: LocalSite):
+    """Before a night fails because of it; nothing is read."""
+    done = cli("check", DOCS_SPLITTER="no_such_package:Parser")
+    assert done.code == 1
+    assert "indexing        PROBLEM: DOCS_SPLITTER=no_such_package:Parser: there is no module" in done.out
+    Path("sites.toml").write_text('[[source]]\nurl = "https://a.example.org/"\nreader = "json:Nothing"\n')
+    findings = json.loads(cli("check", "--json", DOCS_SOURCES="sites.toml").out)
+    assert "reader=json:Nothing: json has no class Nothing" in findings["indexing_problem"]

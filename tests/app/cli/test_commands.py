@@ -34,7 +34,19 @@ def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
     commands = paths(_parser())
     names = {path[0] for path in commands if path}
-    assert names == {"run", "serve", "ask", "assistants", "ingest", "pages", "generations", "rollback", "check", "eval"}
+    assert names == {
+        "run",
+        "serve",
+        "ask",
+        "assistants",
+        "ingest",
+        "pages",
+        "generations",
+        "rollback",
+        "check",
+        "eval",
+        "new",
+    }
     for path in commands:
         done = cli(*path, "--help")
         assert (done.code, done.err) == (0, ""), path

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from tests.ingestion.local_site import LocalSite, local_site
 
@@ -72,3 +75,30 @@ def test_a_password_in_an_address_is_not_printed(cli, site: LocalSite):
     assert done.code == 1
     assert site.url in done.err
     assert "sesame" not in done.out + done.err
+
+
+def test_readers_that_print_or_fail_leave_the_report_whole(
+    cli, site: LocalSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The output is JSON alone; the site is published, and the reader that failed is named there and on the page."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "loud.py").write_text(
+        "from llama_index.core.readers.base import BaseReader\n"
+        "class Loud(BaseReader):\n"
+        "    def load_data(self, good=False):\n"
+        "        print('Reading ...')\n"
+        "        from llama_index.core.schema import Document\n"
+        "        return [Document(text='Some words.', metadata={'url': 'https://a.example.org/x'})] if good else 1 / 0\n"
+    )
+    tables = [f'url = "{site.url}/sitemap.xml"']
+    for name, good in (("a", "true"), ("b", "false")):
+        tables.append(f'url = "https://{name}.example.org/"\nreader = "loud:Loud"\nload_args = {{ good = {good} }}')
+    (tmp_path / "sites.toml").write_text("".join(f"[[source]]\n{table}\n" for table in tables))
+    done = cli("ingest", str(tmp_path / "sites.toml"), "--json", "--html", str(tmp_path / "report.html"))
+    report = json.loads(done.out)
+    assert (done.code, report["counts"]["new"]) == (2, 4)
+    assert report["failed_sources"] == [
+        "https://b.example.org/: loud:Loud failed (ZeroDivisionError: division by zero)"
+    ]
+    assert "division by zero" in (tmp_path / "report.html").read_text()
+    assert "Reading ..." in done.err

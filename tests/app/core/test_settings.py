@@ -20,7 +20,7 @@ def test_lists_and_json_are_read_from_the_environment(monkeypatch: pytest.Monkey
     assert settings.languages == ("en", "cs", "sk")
     assert settings.sites == ("https://a.example/sitemap.xml", "https://b.example")
     assert [key.get_secret_value() for key in settings.api_keys] == ["k1", "k2"]
-    assert (settings.vector_share("cs"), settings.vector_share("en")) == (0.1, 0.5)
+    assert (settings.vector_share("cs", "e"), settings.vector_share("en", "e")) == (0.1, 0.5)
 
 
 def test_the_command_line_wins_over_the_environment_dotenv_and_the_file(

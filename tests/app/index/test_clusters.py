@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,33 @@ def test_how_many_there_are_and_are_searched() -> None:
         (Clusters(2, 1), 100, 2, 1),
     ):
         assert (clusters.of(rows), clusters.probes(rows)) == (count, probes)
+
+
+async def grown(
+    store: EmbeddedStore, chunks: Sequence[Chunk], vectors: Mapping[str, Sequence[float]]
+) -> tuple[int, str]:
+    """One run with these chunks: the number of the generation, and the name of the index of its vectors."""
+    async with await store.draft(Recipe("e", 8, "s", "a")) as draft:
+        if chunks:
+            await draft.put(Page("https://x/p", "docs", "P", "en", "", "h"), chunks, vectors)
+        published = await draft.publish()
+    indices = await (await store.live()).chunks.list_indices()
+    return published.id, "".join(index.name for index in indices if index.columns == ["vector"])
+
+
+async def test_an_index_is_clustered_when_it_outgrows_what_it_has(tmp_path: Path) -> None:
+    """In the first run after that, even if no page changed; then again when it is four times as large."""
+    rng, small = random.Random(5), EmbeddedStore(tmp_path / "index")
+    chunks = [Chunk(f"c{i}", "docs", "https://x/p", i, f"text {i}", "en", "P") for i in range(450)]
+    vectors = {chunk.id: [rng.gauss(0, 1) for _ in range(8)] for chunk in chunks}
+    assert await grown(small, chunks[:100], vectors) == (1, "")
+    await small.close()
+    store = EmbeddedStore(tmp_path / "index", clusters=Clusters(1000))  # a tenth of the rows
+    runs = [await grown(store, part, vectors) for part in ((), (), chunks[:150], chunks, ())]
+    assert runs == [(2, "vector_10"), (2, "vector_10"), (3, "vector_10"), (4, "vector_45"), (4, "vector_45")]
+    found = (await (await store.live()).search(Query((), vectors["c449"], depth=5))).vector
+    assert found[0].id == "c449"
+    await store.close()
 
 
 async def test_only_the_nearest_clusters_are_searched(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from app.core.types import Candidate, Legs, Query
 from app.index.ranking.fuse import fuse
+from app.index.ranking.language_offsets import offsets
 
 
 def leg(*scored: tuple[str, float], language: str = "en") -> tuple[Candidate, ...]:
@@ -115,3 +116,33 @@ def test_ties_are_ordered_by_id_whatever_the_order_they_came_in(fusion):
     for seed in range(5):
         random.Random(seed).shuffle(scored)
         assert fuse(Legs(leg(*scored), leg(*reversed(scored))), query(fusion=fusion)) == expected
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.0, 0.9), (0.80, 0.83)])
+def test_cosines_that_hardly_differ_do_not_drown_clear_words(least: float, most: float):
+    """Whatever range the model's cosines use, a leg that can't tell its candidates apart weighs little."""
+    near = leg(*((f"v{i:02}", most - (most - least) * i / 60) for i in range(30)), ("named", 0.4 * most + 0.6 * least))
+    near += leg(*((f"w{i:02}", least) for i in range(30)))
+    words = leg(("named", 20.0), *((f"v{i:02}", 4.0 - i / 100) for i in range(60)))
+    for share in (0.2, 0.35, 0.5, 0.65):
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "named"
+
+
+def test_a_clear_vector_outweighs_words_that_all_have():
+    words = leg(*((f"c{i:02}", 4.0 - i / 100) for i in range(60)))
+    near = leg(("c40", 0.9), *((f"c{i:02}", 0.5 - i / 1000) for i in range(40)), ("c59", 0.3))
+    for share in (0.35, 0.5, 0.65):
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "c40"
+
+
+def test_an_answer_in_another_language_is_not_behind_pages_that_are_near_for_their_language_only():
+    """A multilingual model puts texts of one language near each other; the means of the languages show by how much."""
+    czech = leg(*((f"c{i}", 0.86 - i / 1000) for i in range(8)), language="cs")
+    legs = Legs(vector=tuple(sorted(czech + leg(("answer", 0.85), ("e1", 0.78), ("e2", 0.77)), key=lambda c: -c.score)))
+    means = {"cs": (1.0, 0.0), "en": (0.92, 0.39)}
+    shifted = query(language="cs", language_offsets=offsets(means, (1.0, 0.0), "cs"))
+    assert shifted.language_offsets == (("en", pytest.approx(-0.08, abs=0.01)),)
+    assert fuse(legs, query(language="cs"))[0].id == "c0"
+    assert (first := fuse(legs, shifted)[0]).id == "answer"
+    assert first.cosine == 0.85  # what is shown stays raw
+    assert offsets(means, (1.0, 0.0), "de") == offsets({"cs": (1.0, 0.0)}, (1.0, 0.0), "cs") == ()

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.opensearch, pytest.mark.server]
 
 TOPICS = ("storage", "network", "login", "gpu")
 RECIPE = Recipe(embedder="topics", dimension=len(TOPICS), splitter="none", analyzer="1")
+WEIGHT = 0.2
 SITE = "https://docs.example.org"
 ENDED = MetadataFilter(key="gen_to", value=OPEN, operator=FilterOperator.EQ)
 
@@ -80,7 +81,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
             pytest.fail(message)
         pytest.skip(message)
     name = f"test-{uuid.uuid4().hex[:12]}"
-    store = OpenSearchStore(address, index=name)
+    store = OpenSearchStore(address, index=name, vector_share=lambda _: WEIGHT)
     await publish(
         store,
         chunk("/en/storage", "Storage has a quota."),
@@ -88,7 +89,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
         chunk("/en/network", "The network is fast."),
         chunk("/blog/gpu", "A GPU for each.", collection="blog"),
     )
-    client = OpensearchVectorClient(address, name, dim=len(TOPICS), engine="lucene")
+    client = OpensearchVectorClient(address, name, dim=len(TOPICS), engine="lucene", search_pipeline=f"{name}-hybrid")
     try:
         yield store, OpensearchVectorStore(client)
     finally:
@@ -97,6 +98,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
         async with httpx.AsyncClient(base_url=address, timeout=60) as http:
             for each in (await http.get(f"/{name}*/_alias")).json():
                 await http.delete(f"/{each}")
+            await http.delete(f"/_search/pipeline/{name}*")
 
 
 async def texts(theirs: OpensearchVectorStore, question: str, *filters: MetadataFilter, top: int = 10) -> list[str]:
@@ -145,6 +147,40 @@ async def test_a_stock_text_search_reads_the_words(index):
     query = VectorStoreQuery(query_str="kvotu uloziste", similarity_top_k=5, mode=VectorStoreQueryMode.TEXT_SEARCH)
     result = await index[1].aquery(query)
     assert [node.text for node in result.nodes] == ["Úložiště (storage) má kvótu."]
+
+
+async def test_a_stock_hybrid_search_merges_both_by_the_weights_of_the_pipeline_that_ingesting_made(index):
+    """The best of both is first; one that only the vectors find has their weight, one that only the words find theirs."""
+    query = VectorStoreQuery(
+        query_str="fast quota",
+        query_embedding=vector("network"),
+        similarity_top_k=10,
+        mode=VectorStoreQueryMode.HYBRID,
+        filters=MetadataFilters(filters=[ENDED, MetadataFilter(key="language", value="en")]),
+    )
+    result = await index[1].aquery(query)
+    assert result.nodes[0].text == "The network is fast."
+    assert result.similarities[0] == pytest.approx(1.0, abs=1e-3)
+    query.query_embedding = vector("gpu")
+    result = await index[1].aquery(query)
+    scores = {node.text: score for node, score in zip(result.nodes, result.similarities, strict=True)}
+    assert scores["A GPU for each."] == pytest.approx(WEIGHT, abs=1e-3)
+    assert scores["The network is fast."] == pytest.approx(1 - WEIGHT, abs=1e-2)
+
+
+async def test_the_pipeline_follows_the_settings_and_a_server_without_it_can_be_indexed_to(index, caplog):
+    """Another weight replaces it with the next run; a pipeline that the server refuses is a warning."""
+    store, theirs = index
+    pipeline = theirs.client._search_pipeline
+    path = f"/_search/pipeline/{pipeline}"
+    store._vector_share = lambda _: 0.5
+    await publish(store, chunk("/en/storage", "Storage has a quota."))
+    (steps,) = (await store._connection.call("GET", path))[pipeline]["phase_results_processors"]
+    assert steps["normalization-processor"]["combination"]["parameters"]["weights"] == [0.5, 0.5]
+    store._vector_share = lambda _: -1.0
+    await publish(store, chunk("/en/storage", "Storage has one."))
+    assert pipeline in caplog.text
+    assert "neural-search" in caplog.text
 
 
 async def test_only_the_live_generation_is_retrieved(index):

@@ -1,14 +1,19 @@
 """One LlamaIndex LLM class and one embedding class, for real, against a server with scripted answers."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from app.models import open_embedder, open_model
 from app.models.guarded import GuardedModel
+from app.models.llamaindex import LlamaIndexModel
 from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
@@ -111,11 +116,62 @@ async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_name
     ("path", "says"),
     [
         ("no.such:Class", "Install the package"),
-        ("json:Nothing", "module:Class"),
-        ("fractions:Fraction", "refuses its arguments"),
+        ("json:Nothing", "has no class"),
+        ("fractions:Fraction", "is no BaseLLM"),
+        ("llama_index.core.llms:MockLLM", "has no argument nonsense. Its arguments: .*max_tokens"),
     ],
 )
 def test_a_class_that_cannot_be_made_is_a_settings_error(path: str, says: str) -> None:
     """The message names the setting and what to do."""
     with pytest.raises(SettingsError, match=f"DOCS_LLM_CLASS={path}.*{says}"):
         open_model(Settings.load(llm_class=path, llm_args={"nonsense": 1}))
+
+
+class InProcess(CustomLLM):
+    """A model in this process: it blocks its thread between the words, and for good behind the last one if it `stalls`."""
+
+    stalls: bool = False
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="in-process")
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        STOPPED.wait(30 if self.stalls else 0)
+        return CompletionResponse(text="Eight GB.")
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Iterator[CompletionResponse]:
+        for word in ("Eight ", "GB."):
+            yield CompletionResponse(text=word, delta=word)
+            STOPPED.wait(0.02)
+        STOPPED.wait(30 if self.stalls else 0)
+
+
+STOPPED = threading.Event()
+
+
+async def test_a_model_in_this_process_blocks_nobody_and_ends_where_it_stalls() -> None:
+    """LlamaIndex would run such a class in the event loop, where no timeout could end it and all other answers wait."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.001)
+
+    beside = asyncio.create_task(others())
+    model = GuardedModel(LlamaIndexModel(InProcess()))
+    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+    assert events == [Text("Eight "), Text("GB."), Done("stop")]
+    assert (await model.complete(QUESTION, CallOptions(timeout=5))).text == "Eight GB."
+    stalls, said = GuardedModel(LlamaIndexModel(InProcess(stalls=True))), []
+    with pytest.raises(ModelTimeout, match=r"in-process said nothing new for 0\.2 s"):
+        async for event in stalls.stream(QUESTION, CallOptions(timeout=0.2)):
+            said.append(event)
+    with pytest.raises(ModelTimeout, match=r"in-process did not answer within 0\.2 s"):
+        await stalls.complete(QUESTION, CallOptions(timeout=0.2))
+    assert said == events[:2]
+    assert turns > 50
+    beside.cancel()
+    STOPPED.set()

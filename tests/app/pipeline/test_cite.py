@@ -151,7 +151,7 @@ NO_ANSWER = [
     ("en", "The documentation has no answer to this question."),
     ("en", "The documentation does not say how many cats there are."),
     ("en", "I could not find any information about `foo` in the documentation. Ask the help desk."),
-    ("en", "There is no information about this in the provided passages."),
+    ("en", "There is no information about this in the provided pages."),
     ("en", "I don't know."),
     ("en", "This isn't mentioned in the documentation."),
     ("cs", "Na tuto otázku v dokumentaci odpověď není."),
@@ -159,7 +159,7 @@ NO_ANSWER = [
     ("cs", "V dokumentaci jsem o tom nic nenašel. Zeptejte se podpory."),
     ("cs", "Dokumentace neuvádí, kolik to stojí."),
     ("cs", "To v dokumentaci není uvedeno."),
-    ("cs", "V pasážích o tom není žádná zmínka."),
+    ("cs", "V dokumentaci o tom není žádná zmínka."),
 ]
 
 

@@ -70,6 +70,8 @@ async def test_a_message_without_any_letter_asks_for_nothing() -> None:
         ("Hi, what is a pod?", "en"),
         ("Do you have GPUs?", "en"),
         ("How does it work?", "en"),
+        ("How it works", "en"),
+        ("jak to funguje", "cs"),
         ("hello world example", "en"),
         ("thanks, and the quota?", "en"),
         ("díky, a jak smažu projekt?", "cs"),

@@ -132,7 +132,7 @@ PAGES = [
 
 
 def urls(pages: Sequence[Page]) -> tuple[str, ...]:
-    return tuple(part.url for part in sections(pages))
+    return tuple(part.name for part in sections(pages))
 
 
 def test_sections_are_folders_with_some_of_the_pages() -> None:
@@ -163,6 +163,27 @@ async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) 
     assert await step(turn(generation=generation)) == expected
     assert generation.listed == 1
     assert f'1. {SITE}/gpu/: "T"\n2. {SITE}/storage/: "T"\n' in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: OpenAIModel) -> None:
+    """A collection that lies in no folder of its own, and the site of another publisher."""
+    pages = [
+        Page(f"{site}/{n}", collection, f"{collection} {n}", "en", "", "h")
+        for site, collection, numbers in (
+            ("https://a.example", "laws", range(3)),
+            ("https://a.example", "notices", range(3, 6)),
+            ("https://b.example", "notices", range(2)),
+        )
+        for n in numbers
+    ]
+    llm.reply = lambda _: Reply("laws\n- 4")
+    changes = await Associate(model, PROMPTS, SETTINGS)(turn(generation=Recording(pages)))
+    prompt = llm.calls[0]["messages"][0]["content"]
+    assert '1. laws: "laws 0", "laws 1", "laws 2"\n2. notices: "notices 3", ' in prompt
+    assert "\n3. https://a.example/: " in prompt
+    assert "\n4. https://b.example/: " in prompt
+    boost = Boost(SETTINGS.section_boost, url_prefixes=("https://b.example/",), collections=("laws",))
+    assert changes == {"sections": boost}
 
 
 @pytest.mark.parametrize(

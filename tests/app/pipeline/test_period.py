@@ -27,9 +27,9 @@ async def asked(question: str, model: OpenAIModel | None = None, **settings) -> 
 
 
 async def test_a_plain_form_needs_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The period goes out of the question, and the pages of that time get a higher score."""
+    """The search gets the question without the period, and the pages of that time get a higher score."""
     changes = await asked("What changed in Harbor since March 2024?", model)
-    assert changes == {"question": "What changed in Harbor?", "period": Boost(15.0, first="2024-03-01")}
+    assert changes == {"topic": "What changed in Harbor?", "period": Boost(15.0, first="2024-03-01")}
     assert llm.calls == []
 
 
@@ -37,7 +37,7 @@ async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: Op
     """Where the question names a time at all; the model gets today's date."""
     llm.reply = lambda _: Reply('```json\n{"operator": "lt", "date": "2025-03-01", "question": "Harbor backups?"}\n```')
     changes = await asked("Harbor backups, the state ahead of this month?", model)
-    assert changes == {"question": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
+    assert changes == {"topic": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
     assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
 
 
@@ -89,7 +89,7 @@ async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAI
         llm.reply = lambda _, left=left: Reply(f'{{"operator": "gt", "date": "2024-06-30", "question": "{left}"}}')
         changes = await asked(question, model)
         assert changes["period"] == Boost(15.0, first="2024-07-01")
-        assert changes.get("question", question) == question
+        assert "topic" not in changes
     llm.reply = lambda _: Reply('{"operator": "lte", "date": "2048-12-31", "question": "What changed in Harbor?"}')
     assert await asked(question, model) == {"recency": Recency("2025-03-14", 0.5)}
 

@@ -283,6 +283,41 @@ def test_other_times_are_left_alone(rules: dict[str, PeriodRules]) -> None:
     assert [question for language, question in OTHER_TIMES if rules[language].period(question, TODAY)] == []
 
 
+ABOUT_TOPICS = [
+    ("en", "What changed in data protection since March 2024?"),
+    ("en", "Which data centre pages were added since March 2024?"),
+    ("en", "Which data protection rules apply since March 2024?"),
+    ("en", "What is new about backups since March 2024?"),
+    ("en", "What changed since March 2024 in the file system guide?"),
+    ("en", "Which pages about data were updated since March 2024?"),
+    ("cs", "Co se změnilo v ochraně dat od března 2024?"),
+    ("cs", "Co je nového v datovém centru od března 2024?"),
+    ("cs", "Jaké změny v zálohování přibyly od března 2024?"),
+    ("cs", "Které stránky o souborech byly upraveny od března 2024?"),
+    ("de", "Änderungen an Backups seit März 2024"),
+    ("de", "Was hat sich seit März 2024 am Dateisystem geändert?"),
+]
+ABOUT_THINGS = [
+    ("en", "How do I list files changed since March 2024?"),
+    ("en", "What changed in my files since March 2024?"),
+    ("en", "Can I get data uploaded after March 2024?"),
+    ("en", "Are data from before March 2024 available?"),
+    ("en", "Why do my jobs fail since March 2024?"),
+    ("cs", "Jak vypíšu soubory změněné od března 2024?"),
+    ("cs", "Kolik dat přibylo od března 2024?"),
+    ("cs", "Které úlohy přibyly od března 2024?"),
+    ("de", "Welche Dateien wurden seit März 2024 geändert?"),
+]
+
+
+def test_a_thing_with_times_of_its_own_may_be_the_topic_of_pages() -> None:
+    """In "data protection" or "changes in backups" the time belongs to pages, in "files changed since" to the files."""
+    every = open_rules(load_prompts(("cs", "en", "de")))
+    found = [(question, every[language].period(question, NOW)) for language, question in ABOUT_TOPICS]
+    assert [question for question, period in found if period is None or period.date != "2024-03-01"] == []
+    assert [question for language, question in ABOUT_THINGS if every[language].period(question, NOW)] == []
+
+
 @pytest.mark.parametrize(
     ("operator", "first", "last"),
     [

@@ -1,14 +1,16 @@
 """assistants.toml is validated at start-up: names, order, writers."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models.rerank import Reranker
 from app.pipeline.registry import STEPS as FACTORIES
-from app.pipeline.registry import Tools, helper_call_warning, make_plan, upto, validate_order
+from app.pipeline.registry import Tools, helper_call_warning, make_plan, search_of, upto, validate_order
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 
@@ -32,7 +34,17 @@ def test_names_make_a_plan() -> None:
     assert names(make_plan(STEPS, tools())) == [["detect"], ["refine", "keywords", "probe"], *after]
     assert names(make_plan(STEPS, tools(model=False))) == [["detect"], ["probe"], *after]
     shortest = make_plan(["detect", "retrieve", "synthesize", "cite"], tools())
-    assert names(upto(shortest, "search")) == [["detect"], ["retrieve"]]
+    assert names(search_of(shortest)) == names(upto(shortest, "search")) == [["detect"], ["retrieve"]]
+
+
+def test_a_search_ends_where_passages_are_judged() -> None:
+    """Behind what chooses among the hits, before what decides whether they answer anything."""
+    before = [["detect"], ["refine", "keywords", "probe"], ["retrieve"]]
+    assert names(search_of(make_plan(STEPS, tools()))) == before
+    reranks = replace(tools(), reranker=Reranker(ENDPOINT, "r"))
+    for judging in (["helpful", "relevance"], ["relevance", "helpful"]):
+        steps = [*STEPS[:3], "rerank", *judging, *STEPS[4:]]
+        assert names(search_of(make_plan(steps, reranks))) == [*before, ["rerank"]]
 
 
 @pytest.mark.parametrize("model", [True, False])
@@ -51,8 +63,7 @@ def test_names_make_a_plan() -> None:
         ("retrieve synthesize rerank cite", "synthesize uses hits, so it must come after rerank"),
         ("retrieve clarify relevance synthesize", "clarify uses hits, so it must come after relevance"),
         ("retrieve clarify+relevance synthesize", "clarify uses hits, so it must come after relevance"),
-        ("refine period retrieve synthesize cite", "refine uses question, so it must come after period"),
-        ("period+keywords retrieve synthesize", "keywords uses question, so it must come after period"),
+        ("retrieve period synthesize cite", "retrieve uses topic, so it must come after period"),
         # a new ranking would undo what was judged
         ("retrieve relevance rerank synthesize", "relevance uses hits, so it must come after rerank"),
         # twice, in vain, or without what it acts on
@@ -80,6 +91,7 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
         "period refine+keywords+probe+multi_query+hyde+associate retrieve rerank helpful relevance second_search clarify condense synthesize cite",
         "probe retrieve rerank relevance second_search helpful condense+clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
+        "period+refine+keywords+probe retrieve relevance synthesize cite",
     ],
 )
 def test_an_order_that_can_work_is_taken(steps: str) -> None:

@@ -1,5 +1,7 @@
 """Nothing relevant is said when the best passage has too little of the question, on evidence of a real index."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -242,3 +244,41 @@ async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
     assert (ended.evidence, ended.hits, ended.related) == (0.0, (), scored)
     said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
     assert "https://docs.example.org/storage" in text_of(said)
+
+
+async def test_a_common_word_alone_is_evidence_only_in_a_heading(tmp_path: Path) -> None:
+    """'How much does it cost' isn't answered by sentences in which something costs time."""
+    texts = [f"Step {n} costs one call, and {n} seconds." for n in range(10)] + ["Run the installer, then install it."]
+    async with indexed(tmp_path, texts, title="Install") as judged:
+        found = {question: await judge(judged, question) for question in ("How much does it cost?", "How to install?")}
+        assert (found["How much does it cost?"]["evidence"], found["How to install?"]["evidence"]) == (0.0, 1.0)
+        keywords = await judge(judged, "How much does it cost?", keywords={"en": "step costs one call"})
+        assert keywords["evidence"] > SETTINGS.min_evidence
+
+
+async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_everywhere(tmp_path: Path) -> None:
+    """Of an error code that no page has, the parts say as little as before."""
+    texts = [f"Error LUM-{number} is reported as soon as the limit is exceeded." for number in range(1001, 1021)]
+    async with indexed(tmp_path, texts) as (generation, hits):
+        known, elsewhere, unknown = [
+            (await judge((generation, hits[:2]), f"What does error {code} mean?"))["evidence"]
+            for code in ("LUM-1001", "LUM-1011", "LUM-2001")
+        ]
+        alone = (await judge((generation, hits[:2]), "What is LUM-1001 for?"))["evidence"]
+    assert unknown < elsewhere < SETTINGS.min_evidence < known < alone
+
+
+@asynccontextmanager
+async def indexed(folder: Path, texts: Sequence[str], *, title: str = "") -> AsyncIterator[tuple]:
+    """The generation of an index of these texts, the last one with this title, and a hit for each."""
+    address = "https://docs.example.org"
+    chunks = [Chunk(f"{n}", "docs", f"{address}/{n}", 0, text, "en", "") for n, text in enumerate(texts)]
+    chunks[-1] = replace(chunks[-1], title=title)
+    store = EmbeddedStore(folder / "index")
+    async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
+        for chunk in chunks:
+            page = Page(chunk.url, "docs", chunk.title, chunk.language, chunk.text, chunk.id)
+            await draft.put(page, [chunk], {chunk.id: [1.0, 0.0]})
+        await draft.publish()
+    yield await store.live(), tuple(Hit(chunk) for chunk in chunks)
+    await store.close()

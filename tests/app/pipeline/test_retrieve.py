@@ -1,5 +1,6 @@
 """Retrieval steps on a real embedded index: what is searched, with what, and what happens when the embedder fails."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,18 @@ import pytest
 
 from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.turn import Turn
+from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Page, Recipe, Vector
+from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation
+from app.models.openai import OpenAIModel
+from app.pipeline.registry import Tools, make_plan
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import OTHER_LANGUAGE_WITH_KEYWORDS, Probe, Retrieve
+from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -78,7 +84,7 @@ async def test_the_question_is_embedded_once_and_its_search_is_used_again(genera
     assert found(after)[0] == "memory"
     assert len(embedder.questions) == 1
     assert after.search is not None
-    assert [text.text for text in after.search.texts] == ["much memory notebooks get?"]
+    assert [text.text for text in after.search.texts] == ["memory notebooks get?"]
     assert after.hits[0].lexical is not None
     assert after.hits[0].cosine is not None
 
@@ -105,6 +111,49 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert after.search.other_language == OTHER_LANGUAGE_WITH_KEYWORDS
     assert after.legs is not None
     assert after.legs.vector
+
+
+async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> None:
+    """With a small one, the question's own word decides; with a large one, the keyword."""
+    asked = turn("Cores?", generation=generation, keywords={"en": "files"})
+    firsts, weights = [], []
+    for weight in (0.2, 5.0):
+        settings = SETTINGS.model_copy(update={"keyword_weight": weight, "vector_weight": {"*": 0.0}})
+        after = await run(((Retrieve(FakeEmbedder(), PROMPTS, settings),),), asked)
+        firsts.append(found(after)[0])
+        weights.append([text.weight for text in after.search.texts] if after.search else [])
+    assert firsts == ["cores", "files"]
+    assert weights == [[1.0, 0.2], [1.0, 5.0]]
+
+
+async def test_the_time_is_found_while_question_and_keywords_are_written(
+    generation: Generation, llm: FakeLLM, model: OpenAIModel
+) -> None:
+    """Three calls at once; then the question without its time is searched, and pages of that time are lifted."""
+    asked, embedder = "Which files were kept on notebooks around the middle of 2024?", Counting()
+    open_before: list[int] = []
+
+    def reply(body: dict) -> Reply:
+        open_before.append(llm.open)
+        found = {"operator": "gte", "date": "2024-06-01", "question": "Which files were kept on notebooks?"}
+        return Reply(f"{json.dumps(found)}" if "JSON object" in str(body) else f"en: {asked}", delay=0.1)
+
+    llm.reply = reply
+    settings = SETTINGS.model_copy(update={"helper_timeout": 5.0})
+    detector = LanguageDetector(PROMPTS.languages, "en")
+    plan = make_plan(
+        ["detect", ["period", "refine", "keywords", "probe"], "retrieve", "relevance", "synthesize"],
+        Tools(settings, PROMPTS, detector, model, embedder),
+    )
+    after = await run(plan, Turn(Request((Message("user", asked),)), generation))
+    assert open_before == [0, 1, 2]
+    assert [record.error for record in after.trace if record.error] == []
+    assert embedder.questions == [asked, "Which files were kept on notebooks?"]
+    assert after.search is not None
+    assert after.search.texts[0].text == "files kept notebooks?"
+    assert [boost.first for boost in after.search.boosts] == ["2024-06-01"]
+    assert after.question == asked  # what the answer is written for
+    assert found(after)[0] == "files"
 
 
 async def test_a_guessed_language_is_a_weak_preference(generation: Generation) -> None:
@@ -157,3 +206,13 @@ async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) 
         await steps(Counting(name="other-model"))[0](turn("memory", generation=generation))
     with pytest.raises(IndexMismatch, match="vectors of 8 numbers"):
         await steps(Counting(8))[0](turn("memory", generation=generation))
+
+
+async def test_only_multilingual_models_are_corrected_for_the_language(generation: EmbeddedGeneration):
+    """The question's nearness to the means of the languages goes into the query; others are searched as they are."""
+    for name, corrected in (("local:multilingual-x prefix='passage: '", True), ("bge-small-en", False)):
+        recipe = replace(generation.info.recipe, embedder=name)
+        of_model = replace(generation, info=replace(generation.info, recipe=recipe))
+        after = await run(((steps(Counting(name=name))[1],),), turn("Kolik paměti?", "cs", generation=of_model))
+        assert after.search
+        assert [code for code, _ in after.search.language_offsets] == ["en"] * corrected

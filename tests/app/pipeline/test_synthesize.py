@@ -1,5 +1,7 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
@@ -49,6 +51,19 @@ async def test_the_model_gets_passages_history_and_the_refined_question(llm: Fak
         ["END"],
         4,
     )
+
+
+async def test_the_model_sees_when_a_page_changed_or_else_was_published(llm: FakeLLM) -> None:
+    days = ({"published": "2023-01-05", "modified": "2024-03-01T10:00:00+00:00"}, {"published": "2023-01-05"}, {})
+    pages = tuple(
+        replace(each, chunk=replace(each.chunk, **dates))
+        for each, dates in zip(map(hit, range(1, 4), ("One.", "Two.", "Three.")), days, strict=True)
+    )
+    await answer(llm, turn(hits=pages))
+    prompt = llm.calls[0]["messages"][0]["content"]
+    assert "[1] docs.example.org > Page 1 (2024-03-01)\nOne." in prompt
+    assert "[2] docs.example.org > Page 2 (2023-01-05)\nTwo." in prompt
+    assert "[3] docs.example.org > Page 3\nThree." in prompt
 
 
 @pytest.mark.parametrize(

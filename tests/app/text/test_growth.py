@@ -138,14 +138,19 @@ def test_a_text_that_two_pages_share_is_read_once() -> None:
     hits, pages = list[Hit](), dict[str, PlainText]()
     for name in ("a", "b"):
         page = Page(
-            f"https://a.org/{name}", "docs", name, "en", f"# {name}\n\nOwn {name}.\n\n{shared}\n\nMore {name}.\n", "h"
+            f"https://a.org/{name}",
+            "docs",
+            name,
+            "en",
+            f"# {name}\n\nOwn {name}.\n\n{shared}\n\n## In {name}\n\nAs {shared}\n\nMore {name}.\n",
+            "h",
         )
         chunks = open_splitter(Settings.load(None)).split(page)
         pages[page.url] = plain_text(page.markdown, chunks)
         hits += [Hit(chunk) for chunk in chunks]
     one, other = grown(hits, pages, 10_000)
     assert shared in one.chunk.text
-    assert other.chunk.text == f"# b\n\nOwn b.\n\n{CUT}\n\nMore b."
+    assert other.chunk.text == f"# b\n\nOwn b.\n\n{CUT}\n\n## In b\n\n{CUT}\n\nMore b."
 
 
 def test_a_chunk_without_a_place_stays_as_it_is_under_a_number_of_its_own() -> None:

@@ -12,6 +12,7 @@ READ = {
     'See [the guide](https://a.org/x_(y) "Guide") and [more](<a b>).': "See the guide and more.",
     "[![Build](https://a.org/badge.svg)](https://a.org/ci) ![](x.png)": "Build ",
     "Ask [me](mailto: me@a.org), see [it](https://a.o\nrg/x) [or](not a link).": "Ask me, see it [or](not a link).",
+    "[VNC]((https://a.org/x) is [set]((https://a.org/y)).": "VNC is set.",
     "Ask [help@a.org](mailto:help@a.org), see [https://a.org/x](https://a.org/x) or <https://a.org>.": (
         "Ask help@a.org, see https://a.org/x or <https://a.org>."
     ),

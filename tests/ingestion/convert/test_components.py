@@ -9,6 +9,7 @@ from ingestion.convert.document import SourceText
 CLEANED = {
     '## defineModel() <sup class="vt-badge" data-text="3.4+" /> {#x}': "## defineModel() {#x}",
     'New <sup class="vt-badge" data-text="3.5+"></sup> in it': "New (3.5+) in it",
+    '## Limits <sup class="badge">new</sup>\n\nA <span class="badge-x">beta</span>.': "## Limits (new)\n\nA (beta).",
     '10<sup>6</sup> <Name> `<Tag a="b"/>`': '10<sup>6</sup> <Name> `<Tag a="b"/>`',
     '<PromoLink href="/x" :if="a > b">Go</PromoLink><Badge type="tip" text="^3.0" />': "Go(^3.0)",
     "```js{3-10} [file.js]\na\n```\n": "**file.js**\n\n```js\na\n```\n",

@@ -39,6 +39,16 @@ def test_a_page_without_h1_begins_with_its_title() -> None:
     assert made.markdown == "# Name - Site\n\nText.\n"
 
 
+def test_a_title_that_is_only_the_name_of_the_site_gives_way_to_the_words_of_the_address() -> None:
+    site = '<meta property="og:site_name" content="Lumora"><title>Lumora</title>'
+    assert html("<main><h1>Lumora</h1><p>Text.</p></main>", site).title == "Guide > Storage"
+    assert html("<main><h1>Volumes</h1><p>Text.</p></main>", site).title == "Volumes"
+    home = SourceText(
+        "https://docs.example.org/en/", f"<html><head>{site}</head><body><main><p>Text.</p></main></body></html>"
+    )
+    assert convert(home).title == "Lumora"
+
+
 def test_raw_markdown_is_discovered_on_the_same_host_only() -> None:
     """The page's own Markdown is named, one elsewhere isn't."""
     link = '<link rel="alternate" type="text/markdown" href="{}">'

@@ -164,12 +164,12 @@ def test_brackets_that_are_no_link_stay() -> None:
 def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     """Readers aren't sent to raw text; code and other sites' links stay as they are."""
     made = markdown(
-        '# T\n\n[a](../b.mdx#x) ![i](img.png "t") [p](c(d).md) [m](mailto:a@b.cz) [h](#here) [e](https://e.org/x.md)\n\n'
+        '# T\n\n[a](../b.mdx#x) ![i](img.png "t") [p](c(d).md) [m](mailto:a@b.cz) [h](#here) [e](https://e.org/x.md)\n\n[v]((https://e.org/v) x\n\n'
         "`[c](d.md)`\n\n[ref]: ./other.md\n"
     )
     base = "https://docs.example.org/docs"
     assert f'[a]({base}/b#x) ![i]({base}/a/img.png "t") [p]({base}/a/c(d)) [m](mailto:a@b.cz)' in made.markdown
-    assert f"[h]({base}/a/page#here) [e](https://e.org/x.md)" in made.markdown
+    assert f"[h]({base}/a/page#here) [e](https://e.org/x.md)\n\n[v]((https://e.org/v) x" in made.markdown
     assert "`[c](d.md)`" in made.markdown
     assert f"[ref]: {base}/a/other" in made.markdown
 

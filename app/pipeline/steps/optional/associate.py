@@ -33,10 +33,14 @@ _ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the site: the common beginning of its addresses, and titles of its pages."""
+    """A section of the site, titles of its pages, and whether it is a collection.
 
-    url: str
+    `name` is the common beginning of its addresses, or the name of the collection.
+    """
+
+    name: str
     titles: tuple[str, ...] = ()
+    collection: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,14 @@ class Associate:
         system = self.prompts.render(turn.language, "associate", sections=lines)
         messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        picked = parse(answer, [part.url for part in listed], self.prompts.vocabulary)
-        return {"sections": Boost(self.settings.section_boost, url_prefixes=picked)} if picked else {}
+        names = set(parse(answer, [part.name for part in listed], self.prompts.vocabulary))
+        if not names:
+            return {}
+        picked = [part for part in listed if part.name in names]
+        prefixes, collections = (
+            tuple(part.name for part in picked if part.collection is named) for named in (False, True)
+        )
+        return {"sections": Boost(self.settings.section_boost, url_prefixes=prefixes, collections=collections)}
 
     async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
         """The sections of the pages that the filters admit."""
@@ -85,19 +95,28 @@ def _admitted(page: Page, filters: Filters) -> bool:
 
 
 def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
-    """The largest directories that have several pages but not all, sorted by address.
+    """The largest collections, sites and directories that have several pages but not all: collections first, then by address.
 
-    Of directories with the same pages, the innermost one counts.
+    Of those with the same pages, the collection counts, else the innermost directory.
     """
     inside: dict[str, list[Page]] = defaultdict(list)
+    named: dict[str, list[Page]] = defaultdict(list)
     for page in pages:
+        named[page.collection].append(page)
         for folder in _folders(page.url):
             inside[folder].append(page)
-    # outer directories come first, so an inner one with the same pages replaces them
-    last = {(found[0].url, len(found)): url for url, found in sorted(inside.items())}
-    several = [(count, url) for (_, count), url in last.items() if FEWEST_PAGES <= count < len(pages)]
-    largest = sorted(several, key=lambda found: (-found[0], found[1]))[:MOST_SECTIONS]
-    return tuple(Part(url, _titles(inside[url])) for url in sorted(url for _, url in largest))
+    # outer directories come first, so an inner one with the same pages replaces them, and a collection replaces both
+    parts = {_same(found): Part(url, _titles(found)) for url, found in sorted(inside.items())}
+    parts |= {
+        _same(found): Part(name, _titles(found), collection=True) for name, found in sorted(named.items()) if name
+    }
+    several = [(count, part) for (_, count), part in parts.items() if FEWEST_PAGES <= count < len(pages)]
+    largest = sorted(several, key=lambda found: (-found[0], found[1].name))[:MOST_SECTIONS]
+    return tuple(sorted((part for _, part in largest), key=lambda part: (not part.collection, part.name)))
+
+
+def _same(found: Sequence[Page]) -> tuple[str, int]:
+    return min(page.url for page in found), len(found)
 
 
 def _folders(url: str) -> list[str]:
@@ -114,19 +133,21 @@ def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
 
 def _line(part: Part) -> str:
     titles = ", ".join(f'"{title}"' for title in part.titles)
-    return f"{unquote(part.url)}: {titles}" if titles else unquote(part.url)
+    return f"{unquote(part.name)}: {titles}" if titles else unquote(part.name)
 
 
 def parse(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -> tuple[str, ...]:
-    """The sections that the reply names by number or address; ignores sections that don't exist."""
+    """The sections that the reply names by number, address or name; ignores sections that don't exist."""
     if says_none(answer, words):
         return ()
-    by_address = {unquote(url).rstrip("/"): url for url in listed}
+    by_name = {unquote(name).rstrip("/"): name for name in listed}
     picked, unread = list[str](), False
     for piece in [answer] if replied_numbers(answer, words) is not None else re.split(r"[\n;]|,\s", answer):
-        if "/" in piece:  # an address that isn't listed is invented, whatever number is before it
+        if (name := piece.strip(" \"'`*-.")) in by_name:
+            picked.append(by_name[name])
+        elif "/" in piece:  # an address that isn't listed is invented, whatever number is before it
             named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
-            picked += [by_address[url] for url in named if url in by_address]
+            picked += [by_name[url] for url in named if url in by_name]
         elif (numbers := replied_numbers(piece, words)) is not None:
             picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
         else:

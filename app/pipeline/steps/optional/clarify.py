@@ -26,14 +26,14 @@ class Clarify:
     settings: Settings
     name = "clarify"
     reads = ("question", "language", "hits")
-    uses = ("referred",)
+    uses = ("referred", "topic")
     writes = ("choices",)
     optional = True
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The best hit of each reading; no changes if there is only one."""
-        words = without_stopwords(turn.question, self.prompts.language(turn.language)).split()
+        words = without_stopwords(turn.topic or turn.question, self.prompts.language(turn.language)).split()
         if turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
             return {}
         found = readings(turn.hits)

@@ -13,7 +13,7 @@ from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Legs
 from app.index.protocols import Generation
-from app.models.protocols import Embedder, Model
+from app.models.protocols import Embedder, Model, for_index
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
@@ -45,6 +45,6 @@ class HypotheticalAnswer:
         if not text:
             raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
         generation: Generation = turn.generation
-        vector = (await self.embedder.embed_passages([text[:LONGEST]]))[0]
+        vector = (await for_index(self.embedder, generation.info.recipe.embedder).embed_passages([text[:LONGEST]]))[0]
         found = await generation.search(replace(query_for(turn, self, vector), texts=()))
         return {"hypothetical": Legs(vector=found.vector)}

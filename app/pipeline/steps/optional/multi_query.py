@@ -16,7 +16,7 @@ from app.core.turn import Turn
 from app.core.types import Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
-from app.models.protocols import Embedder, Model
+from app.models.protocols import Embedder, Model, for_index
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import unquoted
@@ -48,7 +48,7 @@ class MultiQuery:
         """The merged legs of all wordings. Raises `ModelError` if the reply has no wordings."""
         wordings = await self._wordings(turn)
         generation: Generation = turn.generation
-        vectors = await self._vectors(wordings)
+        vectors = await self._vectors(wordings, for_index(self.embedder, generation.info.recipe.embedder))
         queries = [
             replace(query_for(replace(turn, question=text, referred=""), self, vector), depth=DEPTH)
             for text, vector in zip(wordings, vectors, strict=True)
@@ -63,9 +63,10 @@ class MultiQuery:
             raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
         return found
 
-    async def _vectors(self, texts: list[str]) -> list[Vector | None]:
+    @staticmethod
+    async def _vectors(texts: list[str], embedder: Embedder) -> list[Vector | None]:
         try:
-            return list(await self.embedder.embed_queries(texts))
+            return list(await embedder.embed_queries(texts))
         except ModelError:  # the words are searched; the probe reports the failing embedder
             return [None] * len(texts)
 

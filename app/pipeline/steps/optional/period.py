@@ -42,12 +42,12 @@ class AskedPeriod:
     name = "period"
     reads = ("question", "language")
     uses = ()
-    writes = ("question", "period", "recency")
+    writes = ("topic", "period", "recency")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question without the period and the boost of its pages; without a period, the preference for newer pages.
+        """The question without its period and the boost of that time's pages; without a period, the preference for newer pages.
 
         Raises `Fallback` with that preference if the model fails.
         """
@@ -62,7 +62,8 @@ class AskedPeriod:
         if found is None:
             return newer
         boosted = {"period": found.boost(PERIOD_BOOST)}
-        return {"question": found.question, **boosted} if self._tells(found.question, turn) else boosted
+        shorter = found.question != turn.question and self._tells(found.question, turn)
+        return {"topic": found.question, **boosted} if shorter else boosted
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
         system = self.prompts.render(turn.language, "period", today=today.isoformat())

@@ -102,6 +102,10 @@ class PeriodRules:
         self._about = re.compile(rf"\b(?:{words['about_pages']})\b")
         self._perhaps_about = re.compile(rf"\b(?:{words['about_pages']}|{words['perhaps_about_pages']})\b")
         self._not_about = re.compile(rf"\b(?:{words['not_about_pages']})\b")
+        named = {name: f"(?:{words[name]})" for name in ("about_pages", "other_things")}
+        named["stopword"] = f"(?:{'|'.join(sorted(stopwords))})"
+        self._other_things = re.compile(rf"\b{named['other_things']}\b")
+        self._topics = re.compile("|".join(rf"\b(?:{_filled(form, named)})" for form in words["topics"]))
         hints = [_anonymous(_filled(hint, parts)) for hint in forms["hints"]]
         times = [*self._alternatives((*SURE, "bare_day")), *(named.pattern for named in self._named.values()), *hints]
         self._time = _any(times)
@@ -111,9 +115,11 @@ class PeriodRules:
         """The period that the question asks about, or None."""
         folded = _folded(question)
         found = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
-        if found is None or self._not_about.search(folded):
+        if found is None:
             return None
         rest = f"{folded[: found.start]} | {folded[found.end :]}"
+        if self._not_about.search(rest) or self._other_things.search(self._topics.sub("", rest)):
+            return None
         about = self._about if found.kind == "bare_year" else self._perhaps_about
         if self._time.search(rest) or not (found.certain or about.search(rest)):
             return None

@@ -45,6 +45,7 @@ async def open_store(address, http) -> AsyncIterator[Callable[..., OpenSearchSto
         await store.close()
     for index in (await http.get(f"/{name}*/_alias")).json():
         await http.delete(f"/{index}")
+    await http.delete(f"/_search/pipeline/{name}*")
 
 
 @pytest.fixture

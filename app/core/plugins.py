@@ -1,0 +1,117 @@
+"""Loads classes that a setting names as `module:Class`, and checks the arguments that it gives them.
+
+Called wherever a class from outside can take the place of one of ours; every mistake is a `SettingsError` at start-up.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from app.core.errors import SettingsError
+
+T = TypeVar("T")
+SHOWN = 30
+"""Names that a message lists at most."""
+
+
+def load(path: str, base: type[T], what: str) -> type[T]:
+    """The class at `module:Class`, a subclass of `base`.
+
+    Raises `SettingsError`, which begins with `what` (the setting) and the path, and says what is wrong: no such module,
+    one that can't be imported, no such class, a class that is no `base` or leaves out a part of it.
+    """
+    module, colon, name = path.partition(":")
+    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise SettingsError(f"{what}={path}: write it as module:Class.")
+    found = getattr(loaded := _imported(module, f"{what}={path}"), name, None)
+    if not isinstance(found, type):
+        there = _listed(_classes(loaded, base)) or "none"
+        kind = "" if base is object else f"{base.__name__} "
+        raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {kind}classes: {there}.")
+    if not issubclass(found, base):
+        raise SettingsError(
+            f"{what}={path}: {name} is no {base.__name__}. Derive it from {base.__module__}.{base.__qualname__}."
+        )
+    if missing := getattr(found, "__abstractmethods__", None):
+        raise SettingsError(f"{what}={path}: {name} is abstract: it lacks {', '.join(sorted(missing))}.")
+    return found
+
+
+def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str, by: str = "") -> T:
+    """An instance of the class at `module:Class`, with its arguments checked; made by its class method `by` where it has
+    one of its own. Raises `SettingsError` as `load` does.
+    """
+    found = load(path, base, what)
+    make: Callable[..., T] = getattr(found, by) if by in vars(found) else found
+    return instance(make, arguments, f"{what}={path}")
+
+
+def instance(make: Callable[..., T], arguments: Mapping[str, Any], what: str) -> T:
+    """What `make` returns, such as an instance of a class. Raises `SettingsError`, which begins with `what`, for arguments
+    that it doesn't take.
+    """
+    check_arguments(make, arguments, what)
+    try:
+        return make(**arguments)
+    except ValidationError as error:  # its own text repeats the values, which may be secret
+        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise SettingsError(f"{what} refuses its arguments: {problems}") from None
+    except Exception as error:  # anything can happen in a class from outside
+        raise SettingsError(f"{what} refuses its arguments: {error} ({type(error).__name__})") from error
+
+
+def check_arguments(call: Callable[..., Any], arguments: Mapping[str, Any], what: str) -> None:
+    """Raises `SettingsError` that names an argument which `call` doesn't take, or one that it needs, and those it has."""
+    parameters = _parameters(call)
+    if parameters is None:
+        return
+    known = ", ".join(list(parameters)[:SHOWN]) or "none"
+    if unknown := [name for name in arguments if name not in parameters]:
+        raise SettingsError(f"{what} has no argument {', '.join(unknown)}. Its arguments: {known}.")
+    needed = [name for name, one in parameters.items() if one.default is one.empty and name not in arguments]
+    if needed:
+        raise SettingsError(f"{what} needs the argument {', '.join(needed)}. Its arguments: {known}.")
+
+
+def _parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
+    """The parameters that can be given by name; None if every name is taken, or nobody can know."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+        # pydantic's signature of a class hides the `**kwargs` of an `__init__` of its own
+        init = getattr(call, "__init__", None) if isinstance(call, type) else None
+        own = init is not None and not getattr(init, "__module__", "").startswith("pydantic")
+        taken = [*parameters, *(inspect.signature(init).parameters.values() if own and init else ())]
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is one.VAR_KEYWORD for one in taken):
+        return None
+    return {one.name: one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+
+
+def _imported(module: str, what: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except Exception as error:  # a module from outside may fail with anything
+        lacking = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+        if f"{module}.".startswith(f"{lacking}.") and lacking:
+            raise SettingsError(
+                f"{what}: there is no module {lacking}. Install the package that has it, or add its directory to "
+                "PYTHONPATH."
+            ) from error
+        todo = f" Install the package that has {lacking}." if lacking else ""
+        raise SettingsError(f"{what}: {module} can't be imported: {error} ({type(error).__name__}).{todo}") from error
+
+
+def _classes(module: ModuleType, base: type) -> list[str]:
+    found = [name for name, one in vars(module).items() if isinstance(one, type) and issubclass(one, base)]
+    return sorted(name for name in found if vars(module)[name] is not base)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")

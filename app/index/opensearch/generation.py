@@ -1,0 +1,191 @@
+"""One published state of an index on an OpenSearch server, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from app.core.errors import IndexMismatch
+from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Vector
+from app.index.opensearch.catalog import Published
+from app.index.opensearch.connection import Connection
+from app.index.opensearch.query import (
+    ANSWER,
+    PAGES_AT_ONCE,
+    SET_FACTS,
+    best_of_pages,
+    candidates,
+    legs,
+    of_pages,
+    summary_hits,
+    translations,
+    vectors_of_languages,
+)
+from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
+from app.index.opensearch.writing import rows
+from app.index.ranking.language_offsets import centres
+from app.index.ranking.nearest import nearest
+from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
+from app.index.shared import Shared
+from app.index.translation_sets import TranslationSets
+
+
+class OpenSearchGeneration:
+    """See `app.index.protocols.Generation`."""
+
+    def __init__(self, connection: Connection, published: Published) -> None:
+        self._connection = connection
+        self._published = published
+        self._translation_sets: Shared[TranslationSets] = Shared()
+        self._language_centres: Shared[Mapping[str, Vector]] = Shared()
+
+    @property
+    def info(self) -> GenerationInfo:
+        """The facts about this generation."""
+        return self._published.info
+
+    async def search(self, query: Query) -> Legs:
+        """The lexical and the vector leg, each best first, with raw scores."""
+        dimension = self.info.recipe.dimension
+        if query.vector is not None and len(query.vector) != dimension:
+            raise IndexMismatch(
+                f"The question's vector has {len(query.vector)} numbers, but the index was built with {dimension} "
+                f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
+            )
+        found, summaries = await self._found(query)
+        if summaries:
+            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
+        return Legs(**found)
+
+    async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
+        """The candidates of each leg, and the pages with the nearest summaries."""
+        names, lines = legs(self._published, query)
+        found: dict[str, tuple[Candidate, ...]] = {}
+        summaries: tuple[SummaryHit, ...] = ()
+        if not names:
+            return found, summaries
+        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
+        for name, response in zip(names, answer["responses"], strict=True):
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
+            if name == "summaries":
+                summaries = summary_hits(response)
+            else:
+                found[name] = candidates(name, response)
+        if "questions" in found:
+            found["vector"] = nearest(found["vector"], found.pop("questions"))
+        return found, summaries
+
+    async def _with_summaries(
+        self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
+    ) -> tuple[Candidate, ...]:
+        if urls := pages_without_chunks(leg, summaries, query.depth):
+            body, params = best_of_pages(urls, query, self.info.id), {"preference": "docs-assistant"}
+            answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+            leg = (*leg, *candidates("vector", answer))
+        return raised_to_summaries(leg, summaries, query.depth)
+
+    async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
+        """The chunks with these ids, in the order of the ids."""
+        if not ids:
+            return ()
+        body = {
+            "size": len(ids),
+            "query": {"bool": {"filter": [{"terms": {"chunk": ids}}, *alive(self.info.id)]}},
+            "_source": {"excludes": ["*embedding", "tokens"]},
+            "track_total_hits": False,
+        }
+        params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
+        answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+        chunks = {hit["_source"]["chunk"]: to_chunk(hit["_source"]) for hit in answer.get("hits", {}).get("hits", ())}
+        return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def translation_sets(self) -> TranslationSets:
+        """The pages that are translations of each other. The first call reads them all."""
+        return await self._translation_sets.get(self._read_translation_sets)
+
+    async def _read_translation_sets(self) -> TranslationSets:
+        found: list[tuple[str, str, str]] = []
+        params = {"filter_path": "hits.hits.fields,hits.hits.sort", "preference": "docs-assistant"}
+        after: Sequence[str] = ()
+        while True:
+            body = translations(self.info.id, after)
+            answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
+            hits = answer.get("hits", {}).get("hits", ())
+            found += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
+            if len(hits) < PAGES_AT_ONCE:
+                return TranslationSets.read(found)
+            after = hits[-1]["sort"]
+
+    async def language_centres(self) -> Mapping[str, Vector]:
+        """The mean vector of the chunks in each language."""
+        return await self._language_centres.get(self._read_language_centres)
+
+    async def _read_language_centres(self) -> Mapping[str, Vector]:
+        languages = self.info.languages
+        if not languages:
+            return {}
+        lines = vectors_of_languages(self._published.chunks, languages, self.info.id)
+        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
+        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
+        for response in answer["responses"]:
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], "the search for vectors")
+        return centres(
+            (language, hit["_source"]["embedding"])
+            for language, response in zip(languages, answer["responses"], strict=True)
+            for hit in response.get("hits", {}).get("hits", ())
+        )
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages, in order; pages without chunks are left out."""
+        lines = of_pages(self._published.chunks, self._published.pages, urls, self.info.id)
+        params = {"filter_path": "responses.hits.hits._source,responses.error,responses.status"}
+        answer = await self._connection.call("POST", "/_msearch", lines, params=params)
+        for response in answer["responses"]:
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], "the search for pages")
+        rows, pages = ([hit["_source"] for hit in r.get("hits", {}).get("hits", ())] for r in answer["responses"])
+        chunks = {row["chunk"]: to_chunk(row) for row in rows}
+        ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
+        return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
+
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """The number of chunks with each of these tokens."""
+        if not tokens:
+            return {}
+        filters = {str(number): {"term": {"tokens": token}} for number, token in enumerate(tokens)}
+        body = {
+            "size": 0,
+            "query": {"bool": {"filter": alive(self.info.id)}},
+            "aggs": {"tokens": {"filters": {"filters": filters}}},
+        }
+        params = {"filter_path": "aggregations", "preference": "docs-assistant"}
+        answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+        buckets = answer["aggregations"]["tokens"]["buckets"]
+        return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
+
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses."""
+        if not urls:
+            return {}
+        body = {
+            "size": len(urls),
+            "query": {"bool": {"filter": [{"terms": {"metadata.url": urls}}, *alive(self.info.id)]}},
+            "_source": ["metadata.url", "plain"],
+            "track_total_hits": False,
+        }
+        params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
+        answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
+        found = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
+        return {source["metadata"]["url"]: to_plain_text(source) for source in found}
+
+    async def page(self, url: str) -> Page | None:
+        """A page with its Markdown, by its public address."""
+        only = ({"term": {"metadata.url": url}},)
+        found = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=("plain",))
+        return next((to_page(source) for source in [source async for _, source in found]), None)
+
+    async def pages(self) -> tuple[Page, ...]:
+        """All pages, by address, without Markdown."""
+        found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
+        return tuple([to_page(source) async for _, source in found])

@@ -1,0 +1,76 @@
+"""Vectors that an unfinished run has computed, in a file of the index's directory: an interrupted run goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import StoreError
+from app.core.types import Vector
+
+FILE = "next-vectors.sqlite3"
+_WAIT = 30.0  # seconds for another process that writes
+
+
+class VectorCache:
+    """Vectors of passages by the embedder's recorded name and the text. Methods raise `StoreError` and may run in any thread."""
+
+    def __init__(self, directory: Path, embedder: str) -> None:
+        self._path = directory / FILE
+        self._embedder = embedder
+
+    def find(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that are there, by text."""
+        if not self._path.exists():
+            return {}
+        keys = {self._key(text): text for text in texts}
+        marks = ",".join("?" * len(keys))
+        rows = self._run(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", [tuple(keys)])  # noqa: S608  # only marks
+        return {keys[key]: list(array("f", vector)) for key, vector in rows}
+
+    def add(self, vectors: Mapping[str, Vector]) -> None:
+        """Store these vectors by text."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [(self._key(text), self._embedder, array("f", vector).tobytes()) for text, vector in vectors.items()]
+        self._run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+
+    def clear(self) -> None:
+        """Delete the file, after a run was published or if it is damaged."""
+        for path in (self._path, self._path.with_name(f"{FILE}-journal")):
+            path.unlink(missing_ok=True)
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.sha256(f"{self._embedder}\0{text}".encode("utf-8", "replace")).digest()
+
+    def _run(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[Any]:
+        try:
+            with closing(sqlite3.connect(self._path, timeout=_WAIT)) as database, database:
+                database.execute(
+                    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, embedder TEXT, vector BLOB)"
+                )
+                if statement.startswith("SELECT"):
+                    return [row for one in parameters for row in database.execute(statement, one)]
+                database.executemany(statement, parameters)
+                return []
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}. Delete this file: it only spares work.") from error
+
+
+def unfinished(directory: Path) -> dict[str, Any]:
+    """What an unfinished run has computed so far: embedder, number of texts, time of the last one. Empty without one."""
+    path = directory / FILE
+    try:
+        last = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0)) as database:
+            counted = database.execute(
+                "SELECT embedder, count(*) FROM vectors GROUP BY embedder ORDER BY 2 DESC"
+            ).fetchone()
+    except (OSError, sqlite3.Error):  # none, or it is being written right now
+        return {}
+    return {"embedder": counted[0], "texts": counted[1], "updated_at": last} if counted else {}

@@ -1,0 +1,10 @@
+"""LlamaIndex classes over an index or a running service: a retriever and a query engine, and the configured embedder.
+
+Imported by programs that use LlamaIndex, not by the service; imports app.api, app.assistants and app.index.
+"""
+
+from app.retriever.embedding import DocsAssistantEmbedding
+from app.retriever.query_engine import DocsAssistantQueryEngine
+from app.retriever.retriever import DocsAssistantRetriever
+
+__all__ = ["DocsAssistantEmbedding", "DocsAssistantQueryEngine", "DocsAssistantRetriever"]

@@ -1,0 +1,80 @@
+"""Searches an index with the steps of the configured assistants, in this process."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from app.api.accept import named_language
+from app.api.answer_models import SearchResult
+from app.api.conversation import from_chat
+from app.api.request_models import ChatRequest, SearchRequest
+from app.api.search import search_result
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
+from app.core.settings import Settings
+from app.core.turn import Done, Failure, Source, Text
+from app.index import STORES, Store, open_store
+from app.index.shared import Shared
+from app.retriever.backend import Answer
+
+REQUEST_ID = "retriever"  # in the log, where requests over HTTP have their ids
+
+
+class IndexBackend:
+    """See `app.retriever.backend.Backend`. Opens store and models with the first call."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._assistants: Shared[Assistants] = Shared()
+        self._open_parts = AsyncExitStack()
+
+    async def search(self, body: SearchRequest) -> SearchResult:
+        """The passages."""
+        assistants, language = await self._assistants.get(self._open), self._language(body.language)
+        longest = self._settings.max_question
+        return await search_result(
+            assistants.get(body.model), body, REQUEST_ID, max_question=longest, language=language
+        )
+
+    async def answer(self, body: ChatRequest) -> Answer:
+        """The answer to the question."""
+        assistants, language = await self._assistants.get(self._open), self._language(body.language)
+        request = from_chat(body, REQUEST_ID, max_question=self._settings.max_question)
+        texts, sources, extractive = list[str](), list[Source](), False
+        async with aclosing(assistants.get(body.model).answer(replace(request, language=language))) as events:
+            async for event in events:
+                match event:
+                    case Text():
+                        texts.append(event.text)
+                    case Source():
+                        sources.append(event)
+                    case Failure():
+                        raise event.error
+                    case Done():
+                        extractive = event.extractive
+        return Answer("".join(texts), sources, extractive)
+
+    async def close(self) -> None:
+        """Close store and models."""
+        parts, self._open_parts, self._assistants = self._open_parts, AsyncExitStack(), Shared()
+        await parts.aclose()
+
+    async def _open(self) -> Assistants:
+        return await self._open_parts.enter_async_context(opened(self._settings, opener=_open_store))
+
+    def _language(self, named: str | None) -> str:
+        return named_language(named, self._settings.languages) if named else ""
+
+
+def _open_store(settings: Settings) -> Store:
+    """The store; on OpenSearch, LlamaIndex's `OpensearchVectorStore` searches it."""
+    store = open_store(settings)
+    if urlsplit(settings.store).scheme in STORES:
+        from app.index.opensearch.store import OpenSearchStore
+        from app.index.opensearch.vector_store import VectorStoreGeneration
+
+        assert isinstance(store, OpenSearchStore)
+        store.generation_class = VectorStoreGeneration
+    return store

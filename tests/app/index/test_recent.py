@@ -1,0 +1,39 @@
+"""What was read lately is read once, from the newest generation only, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.core.types import GenerationInfo, PlainText, Recipe
+from app.index.recent import Recent, size_of_text
+
+FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
+
+
+async def test_values_are_read_once_per_generation_and_the_oldest_make_room_for_new_ones():
+    recent, asked = Recent[PlainText](size_of_text, most=25), []
+
+    async def read(keys):
+        asked.append(list(keys))
+        return {key: PlainText(key * 10) for key in keys if key != "unknown"}
+
+    assert await recent.of(FIRST, ["a", "b", "unknown"], read) == {"a": PlainText("a" * 10), "b": PlainText("b" * 10)}
+    assert await recent.of(FIRST, ["a"], read) == {"a": PlainText("a" * 10)}
+    await recent.of(FIRST, ["c"], read)  # 30 bytes: the latest asked ones, a and c, stay
+    await recent.of(FIRST, ["a", "b", "c"], read)
+    await recent.of(replace(FIRST, id=2), ["b"], read)
+    assert asked == [["a", "b", "unknown"], ["c"], ["b"], ["b"]]
+
+
+async def test_a_generation_that_was_published_meanwhile_does_not_get_values_of_the_one_before():
+    recent = Recent[PlainText](size_of_text)
+
+    async def new(keys):
+        return {key: PlainText("new") for key in keys}
+
+    async def old(keys):
+        await recent.of(replace(FIRST, id=2), ["b"], new)
+        return {key: PlainText("old") for key in keys}
+
+    assert await recent.of(FIRST, ["a"], old) == {"a": PlainText("old")}
+    assert await recent.of(replace(FIRST, id=2), ["a"], new) == {"a": PlainText("new")}

@@ -1,0 +1,156 @@
+"""ONNX models by fastembed: a real embedder out of a jar, and a small cross-encoder that counts common words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError
+from app.core.settings import Settings
+from app.models import open_embedder, open_reranker
+from app.models.guarded import GuardedReranker
+from app.pipeline.steps.optional.rerank import Rerank
+
+pytest.importorskip("fastembed", reason="needs the extra local")
+OVERLAP = Path(__file__).with_name("overlap.onnx")
+"""Scores 2 for each word of the question that is in the passage, less 6."""
+WORDS = [
+    "how",
+    "do",
+    "i",
+    "delete",
+    "an",
+    "account",
+    "open",
+    "settings",
+    "and",
+    "choose",
+    "remove",
+    "the",
+    "quota",
+    "is",
+    "size",
+    "of",
+    "a",
+    "disk",
+]
+REAL = Path(os.environ.get("DOCS_TEST_ONNX", Path(sys.prefix) / "onnx"))
+"""Where `make install-dev` unpacks the model."""
+
+
+def cosine(a, b) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+@pytest.fixture
+def cross_encoder(tmp_path: Path) -> Path:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    pair = "[CLS]:0 $A:0 $B:1"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A", pair=pair, special_tokens=[("[CLS]", 2)]
+    )
+    directory = tmp_path / "overlap"
+    directory.mkdir()
+    tokenizer.save(str(directory / "tokenizer.json"))
+    settings = {"model_max_length": 64, "pad_token": "[PAD]"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    shutil.copy(OVERLAP, directory / "model.onnx")
+    return directory
+
+
+@pytest.fixture
+def real_model(tmp_path: Path) -> Path:
+    """e5-small-v2, English, 8 bits."""
+    name = "e5-small-v2-q"
+    if not (REAL / f"{name}.onnx").is_file():
+        pytest.skip(f"needs the model of make install-dev in {REAL}")
+    directory = tmp_path / name
+    directory.mkdir()
+    (directory / "model_quantized.onnx").symlink_to(REAL / f"{name}.onnx")
+    (directory / "tokenizer.json").symlink_to(REAL / f"{name}-tokenizer.json")
+    settings = {"model_max_length": 512, "pad_token": "[PAD]"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return directory
+
+
+async def test_a_directory_with_an_onnx_model_embeds_with_the_prefixes_of_its_family(real_model: Path):
+    embedder = open_embedder(Settings.load(None, embedding_model=f"local:{real_model}"))
+    question = "How do I delete my account?"
+    texts = ["To close it, open the settings, choose Remove and confirm.", "A quota is the size of a disk.", "x \ud800"]
+    (asked,), passages = await asyncio.gather(embedder.embed_queries([question]), embedder.embed_passages(texts))
+    assert cosine(asked, passages[0]) > cosine(asked, passages[1]) + 0.02
+    assert cosine(asked, asked) == pytest.approx(1, abs=1e-4)
+    assert await embedder.dimension() == len(asked) == 384
+    assert asked != (await embedder.embed_passages([question]))[0]
+    assert embedder.name.startswith("local:e5-small-v2-q#")
+    assert embedder.name.endswith(" prefix='passage: '")
+    await embedder.close()
+    (real_model / "config_sentence_transformers.json").write_text('{"prompts": {"query": "", "document": "text: "}}')
+    other = open_embedder(Settings.load(None, embedding_model=f"local:{real_model}"))
+    assert other.name == embedder.name.replace("passage: ", "text: "), "the model's own file says what it needs"
+
+
+async def test_a_local_cross_encoder_reranks(cross_encoder: Path):
+    settings = Settings.load(None, rerank_model=f"local:{cross_encoder}")
+    reranker = GuardedReranker(open_reranker(settings))
+    passages = ["the quota is the size of a disk", "to delete an account open settings", ""]
+    scores = await reranker.rerank("How do I delete an account", passages)
+    assert scores == pytest.approx([1 / (1 + 2.718281828 ** -(2 * n - 6)) for n in (0, 3, 0)], abs=1e-5)
+    await Rerank(reranker, settings).check_scores()
+    await reranker.close()
+    slow = GuardedReranker(
+        open_reranker(Settings.load(None, rerank_model=f"local:{cross_encoder}", helper_timeout=1e-6))
+    )
+    with pytest.raises(ModelTimeout, match=r"took over 1e-06 s for 3 passages"):
+        await slow.rerank("How?", passages)
+
+
+async def test_a_local_model_that_cannot_be_opened_is_refused_by_name(cross_encoder: Path, monkeypatch):
+    missing, none, two = cross_encoder / "gone", cross_encoder.parent / "none", cross_encoder.parent / "two"
+    for directory in (none, two):
+        shutil.copytree(cross_encoder, directory)
+        (directory / "model.onnx").unlink()
+    (two / "a.onnx").touch()
+    (two / "b.onnx").touch()
+    wrong = [
+        ({"embedding_model": "local:no-such"}, "fastembed has no such model. It has .*local:/path/to/model"),
+        ({"rerank_model": "local:bge-m3"}, "fastembed has no such model"),
+        ({"embedding_model": f"local:{missing}"}, "there is no file .*gone/tokenizer.json"),
+        ({"rerank_model": f"local:{none}"}, r"there must be one ONNX file .*there is: \[\]"),
+        ({"rerank_model": f"local:{two}"}, r"there must be one ONNX file .*'a.onnx', 'b.onnx'"),
+        ({"rerank_model": f"local:{cross_encoder}", "rerank_url": "http://127.0.0.1:1"}, "remove DOCS_RERANK_URL"),
+    ]
+    for settings, message in wrong:
+        with pytest.raises(SettingsError, match=message):
+            (open_embedder if "embedding_model" in settings else open_reranker)(Settings.load(None, **settings))
+    (cross_encoder / "model.onnx").write_bytes(b"not a model")
+    reranker = open_reranker(Settings.load(None, rerank_model=f"local:{cross_encoder}"))
+    with pytest.raises(ModelUnavailable, match=r"overlap can't be loaded"):
+        await reranker.rerank("How?", ["so"])
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    for kind in ("embedding_model", "rerank_model"):
+        with pytest.raises(SettingsError, match=r"install docs-assistant\[local\]"):
+            (open_embedder if kind == "embedding_model" else open_reranker)(
+                Settings.load(None, **{kind: "local:bge-small-en-v1.5"})
+            )
+
+
+def test_models_of_fastembed_are_named_with_or_without_their_organisation():
+    names = {
+        "local:multilingual-e5-large": "local:intfloat/multilingual-e5-large prefix='passage: '",
+        "local:intfloat/multilingual-e5-large": "local:intfloat/multilingual-e5-large prefix='passage: '",
+        "local:bge-small-en-v1.5": "local:BAAI/bge-small-en-v1.5",
+        "local:qwen3-embedding-0.6b": "local:Qwen/Qwen3-Embedding-0.6B",
+    }
+    assert {name: open_embedder(Settings.load(None, embedding_model=name)).name for name in names} == names

@@ -38,7 +38,11 @@ RULES = [
     {"match": "Rewrite the user", "answer": "How is it set, and where?", "ttft_ms": 50},
     {"match": "Answer the user", "answer": ANSWER, "ttft_ms": 120},
 ]
-WAYS = {"refine ‖ keywords": ["refine", "keywords", "probe"], "analyze": ["analyze", "probe"]}
+WAYS = {
+    "refine ‖ keywords": ["refine", "keywords", "probe"],
+    "analyze": ["analyze", "probe"],
+    "none": ["probe"],
+}
 THINGS = ["store", "port", "language", "sitemap", "collection", "answer", "index", "timeout", "splitter", "key"]
 QUESTIONS = [f"{how} {thing}?" for thing in THINGS for how in (
     "How do I set the", "Which setting changes the", "What is the default of the", "Where is the service told the",
@@ -85,12 +89,12 @@ def measured(first_text: float, records: Sequence[Mapping[str, Any]], trace: Seq
     answer = next(record for record in records if record["stream"])
     steps = {step["step"]: step["ms"] for step in trace}
     beginning = (answer["tN"] - answer["t1"]) * 1000 * min(1.0, HELD / len(ANSWER))
-    slowest = max((record["tN"] - record["t0"]) * 1000 for record in helpers)
+    slowest = max(((record["tN"] - record["t0"]) * 1000 for record in helpers), default=0.0)
     return Measured(
         first_text=first_text,
         bound=slowest + steps["retrieve"] + (answer["t1"] - answer["t0"]) * 1000 + beginning,
         helpers=len(helpers),
-        overlapping=max(record["t0"] for record in helpers) < min(record["tN"] for record in helpers),
+        overlapping=not helpers or max(record["t0"] for record in helpers) < min(record["tN"] for record in helpers),
         embedded=sum(record["n"] for record in records if record["path"] == "embeddings"),
     )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError
-from app.core.types import Chunk, Page, Vector
+from app.core.types import Vector
 from app.models.protocols import Embedder
 
 
@@ -25,13 +25,8 @@ class BatchEmbedder:
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.parallel)
 
-    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
-        """A vector for each chunk by its id, and for the summary of each page that has one by the page's address.
-
-        The first failing call cancels the others and raises its `ModelError`.
-        """
-        texts = {chunk.id: chunk.embedded_text for chunk in chunks}
-        texts |= {page.url: page.summary_text for page in pages if page.summary_text}
+    async def embed(self, texts: Mapping[str, str]) -> Mapping[str, Vector]:
+        """A vector for each text, by its key. The first failing call cancels the others and raises its `ModelError`."""
         return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
@@ -58,11 +53,10 @@ class BatchEmbedder:
 
 @dataclass
 class CountingEmbedder(BatchEmbedder):
-    """Counts the chunks that would be embedded. Texts that decide where to cut are embedded all the same."""
+    """Counts the texts that would be embedded. Texts that decide where to cut are embedded all the same."""
 
-    async def embed(self, chunks: Sequence[Chunk], pages: Iterable[Page] = ()) -> Mapping[str, Vector]:
+    async def embed(self, texts: Mapping[str, str]) -> Mapping[str, Vector]:
         """No vectors."""
-        count = len(chunks) + sum(bool(page.summary_text) for page in pages)
-        self.texts += count
-        self.calls += -(-count // self.batch)
+        self.texts += len(texts)
+        self.calls += -(-len(texts) // self.batch)
         return {}

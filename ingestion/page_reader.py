@@ -127,7 +127,7 @@ class PageReader:
     def _is_current(self, entry: Entry, known: Page) -> bool:
         """True when an unchanged page needs no work at all, so that a conditional request is enough.
 
-        A page with the text of another one has no chunks, and so needs neither translations nor a summary.
+        A page with the text of another one has no chunks, and so needs no translations, summary or questions.
         """
         return (
             not self.fresh
@@ -175,5 +175,11 @@ class PageReader:
 
 
 def _with_additions(page: Page, known: Page) -> Page:
-    """The page with the translations and the summary of its known state."""
-    return replace(page, translations=known.translations, summary=known.summary, summary_of=known.summary_of)
+    """The page with what a language model wrote of its known state."""
+    return replace(
+        page,
+        translations=known.translations,
+        summary=known.summary,
+        summary_of=known.summary_of,
+        questions_of=known.questions_of,
+    )

@@ -84,11 +84,25 @@ class TranslationReport:
         return f"Pages in several languages: {self.sets} ({self.pages} addresses; pairs: {pairs})." if pairs else ""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenTexts:
+    """Calls of the language model for texts of one kind, and how many of them failed."""
+
+    calls: int = 0
+    failures: int = 0
+
+    @property
+    def text(self) -> str:
+        """Both, in a few words."""
+        return f"{self.calls}, of which {self.failures} failed" if self.failures else str(self.calls)
+
+
 @dataclass
 class Report:
     """The result of a run; `published` is the live generation after it, `seconds` the total time.
 
-    `warnings` are about whole sites, `failed_sources` says of each source that failed why, `refused` has the reasons for not publishing. `changed` is False
+    `written` are the texts that a language model wrote, by kind. `warnings` are about whole sites, `failed_sources` says of
+    each source that failed why, `refused` has the reasons for not publishing. `changed` is False
     when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do.
     """
 
@@ -97,7 +111,7 @@ class Report:
     published: GenerationInfo | None = None
     embedding_calls: int = 0
     embedded_texts: int = 0
-    summary_calls: int = 0
+    written: Mapping[str, WrittenTexts] = field(default_factory=dict)
     memory_mb: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
@@ -162,7 +176,11 @@ class Report:
             self.state,
             *self._translated(),
             *([self.translations.text] if self.translations.text else []),
-            *([f"Calls for summaries of pages: {self.summary_calls}."] if self.summary_calls else []),
+            *(
+                f"Calls of the language model for {name}: {found.text}."
+                for name, found in self.written.items()
+                if found.calls
+            ),
             *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
         ]
         lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
@@ -192,7 +210,7 @@ class Report:
             "dry_run": self.dry_run,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
-            "summary_calls": self.summary_calls,
+            "written": {name: asdict(found) for name, found in self.written.items()},
             "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
             "published": asdict(self.published) if self.published else None,

@@ -43,10 +43,11 @@ from ingestion.publish.dry_run import DryRunDraft
 from ingestion.publish.duplicates import Duplicates
 from ingestion.publish.losses import LossCheck
 from ingestion.publish.write import Writer
-from ingestion.report import PageReport, Report
+from ingestion.report import PageReport, Report, WrittenTexts
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
+from ingestion.split.questions import questions_name
 from ingestion.split.summaries import summaries_name
 from ingestion.translation_sets.assign import assign_translation_sets
 from ingestion.workers import Workers
@@ -195,7 +196,10 @@ def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None
     """Complete the report at the end of a run, also after an error."""
     reader, embedder = processor.reader, processor.writer.embedder
     report.pages = [processor.duplicates.reported(page) for page in report.pages]
-    report.warnings, report.summary_calls = _warnings(client, reader.documents.notes), reader.chunker.summary_calls
+    report.warnings = _warnings(client, reader.documents.notes)
+    report.written = {
+        name: WrittenTexts(writer.calls, writer.failures) for name, writer in reader.chunker.written.items()
+    }
     report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
     report.memory_mb = peak_mb()
 
@@ -243,6 +247,7 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
         splitter=f"{VERSION}/{open_splitter(settings).name}",
         analyzer=ANALYZER,
         summaries=summaries_name(settings),
+        questions=questions_name(settings),
     )
 
 

@@ -152,7 +152,7 @@ def _page_text(shown: _Shown, *, full: bool) -> str:
     return "\n".join(lines)
 
 
-_NOT_SHOWN = {"markdown", "chunk_ids", "summary_of"}
+_NOT_SHOWN = {"markdown", "chunk_ids", "summary_of", "questions_of"}
 
 
 def _page_json(shown: _Shown, *, full: bool) -> str:

@@ -57,7 +57,7 @@ class Crawl(BaseModel):
 
 
 class Pages(BaseModel):
-    """How pages are split, translated and summarised."""
+    """How pages are split, translated, summarised and asked about."""
 
     splitter: str = Field(
         "markdown",
@@ -71,12 +71,17 @@ class Pages(BaseModel):
         "auto", description="Rule for section ids of raw Markdown."
     )
     summaries: bool = Field(default=False, description="Let the language model summarise each page.")
+    questions: bool = Field(
+        default=False, description="Let the language model write questions that each chunk answers."
+    )
     translate: Words = Field((), description="Languages into which the language model translates pages.")
     translate_from: Words = Field(
         (), description="Languages of the pages to translate. Empty: all others than DOCS_LANGUAGES."
     )
     glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
-    translations: str = Field("translations", description="Directory for translations, so that each is made only once.")
+    translations: str = Field(
+        "translations", description="Directory for translations and questions, so that each is made only once."
+    )
 
 
 class Embedding(BaseModel):

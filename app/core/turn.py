@@ -249,6 +249,7 @@ class Turn:
     - `topic`: the question without the time that it names, which is searched; empty if it names none
     - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
     - `recency`: the preference for newer pages, if the question names no time
+    - `sure`: the first search found what the question asks for, so that helper calls aren't needed
     - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
     - `more_keywords`: keywords of a second search
     - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
@@ -276,6 +277,7 @@ class Turn:
     keywords: Mapping[str, str] = field(default_factory=dict)
     vector: Vector | None = None
     legs: Legs | None = None
+    sure: bool = False
     variants: Legs | None = None
     hypothetical: Legs | None = None
     search: Query | None = None

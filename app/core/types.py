@@ -36,8 +36,10 @@ class Chunk:
     `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted elsewhere in the page
     changes no other chunk. `published` and `modified` are ISO 8601 or empty. `position` is the place of the chunk in its
     page when it was first written; `Page.chunk_ids` has the current order. `translated_from` is the language of the page
-    if the text is a translation; otherwise empty. `versions` are those that the page states. `start` and `end` are the
-    lines of the page's Markdown with its blocks, known while the page is indexed; the index has `PlainText.places`.
+    if the text is a translation; otherwise empty. `versions` are those that the page states. `questions` are those that
+    it answers, with keywords, as a language model wrote them: pairs of a language and a text, searched but never shown.
+    `start` and `end` are the lines of the page's Markdown with its blocks, known while the page is indexed; the index has
+    `PlainText.places`.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Chunk:
     modified: str = ""
     translated_from: str = ""
     versions: tuple[str, ...] = ()
+    questions: tuple[tuple[str, str], ...] = ()
     start: int = 0
     end: int = 0
 
@@ -89,6 +92,16 @@ class Chunk:
         """The text that is embedded and searched: the context and the text."""
         return f"{self.context}\n\n{self.text}"
 
+    @property
+    def questions_id(self) -> str:
+        """The id of the vector of its questions."""
+        return f"{self.id}?"
+
+    @property
+    def questions_text(self) -> str:
+        """The questions in all languages, as they are embedded."""
+        return "\n".join(text for _, text in self.questions)
+
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
@@ -117,6 +130,7 @@ class Page:
     - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
     - `translated_from`: set on a translation while it is split into chunks
     - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
+    - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of; empty if some have none
     - `versions`: those that the page states, if its address has none
     - `plain`: its plain text, which belongs to `markdown`; the index returns it by `Generation.plain_texts`
     """
@@ -147,6 +161,7 @@ class Page:
     translated_from: str = ""
     summary: str = ""
     summary_of: str = ""
+    questions_of: str = ""
     versions: tuple[str, ...] = ()
     plain: PlainText = field(default_factory=PlainText)
     fingerprint: str = ""
@@ -165,7 +180,7 @@ class Page:
 class Recipe:
     """How an index was built. Two indexes can share chunks only if all fields are equal.
 
-    `summaries` identifies the prompts of the summaries; empty without summaries.
+    `summaries` and `questions` identify the prompts of both; they are empty without them.
     """
 
     embedder: str
@@ -173,6 +188,7 @@ class Recipe:
     splitter: str
     analyzer: str
     summaries: str = ""
+    questions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +278,8 @@ class Candidate(NamedTuple):
     """A chunk in one leg, with what the ranking needs. `score` is raw: BM25, or cosine in -1..1.
 
     It is a tuple, because a search creates hundreds, and creating a frozen dataclass takes three times as long.
-    `dated` and `versions` are those of the chunk. If the summary of a page is nearer than all of its chunks, the cosines of
-    the chunks are raised, the best one to that of the summary.
+    `dated` and `versions` are those of the chunk. The cosine is that of its text or its questions, whichever is nearer. If the
+    summary of a page is nearer than all of its chunks, the cosines of the chunks are raised, the best one to that of the summary.
     """
 
     id: str

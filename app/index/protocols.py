@@ -25,8 +25,8 @@ class Generation(Protocol):
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with at most `query.depth` candidates and raw scores.
 
-        Filters apply to both. Summaries of pages, if there are any, are searched too and raise the vector scores of
-        their pages' chunks (see `app.index.ranking.summaries`).
+        Filters apply to both. Questions of chunks and summaries of pages, if there are any, are searched too and raise the
+        vector scores of their chunks (see `app.index.ranking`).
         """
         ...
 
@@ -85,7 +85,8 @@ class Draft(Protocol):
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these. `vectors` are by chunk id, for the `missing` chunks.
 
-        If the page has a `summary_text`, `vectors` must contain its vector under the page's address. An unchanged chunk
+        If the recipe has summaries or questions, `vectors` must contain that of the page's `summary_text` under its address,
+        and those of the chunks' `questions_text` under their `questions_id`. An unchanged chunk
         isn't written again; a chunk with other changes (sections, title, dates) keeps its vector.
         """
         ...

@@ -22,6 +22,7 @@ from app.pipeline.steps.optional.analyze import Analyze
 from app.pipeline.steps.optional.associate import Associate
 from app.pipeline.steps.optional.clarify import Clarify
 from app.pipeline.steps.optional.condense import Condense
+from app.pipeline.steps.optional.first_search import FirstSearch
 from app.pipeline.steps.optional.helpful import Helpful
 from app.pipeline.steps.optional.hyde import HypotheticalAnswer
 from app.pipeline.steps.optional.multi_query import MultiQuery
@@ -84,6 +85,12 @@ def _reranker(tools: Tools) -> Reranker:
     return tools.reranker
 
 
+def _first_search(tools: Tools) -> Step:
+    probe = Probe(tools.embedder, tools.prompts, tools.settings)
+    retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
+    return FirstSearch(probe, retrieve, Relevance(tools.prompts, tools.settings))
+
+
 def _second_search(tools: Tools) -> Step:
     retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
     relevance = Relevance(tools.prompts, tools.settings)
@@ -93,6 +100,7 @@ def _second_search(tools: Tools) -> Step:
 _FACTORIES = (
     StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
+    StepFactory(FirstSearch, _first_search),
     StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings, t.detector)),
     StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
     StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings, t.detector)),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
-from app.core.turn import Done, Events, StepRecord, Text, Turn
+from app.core.turn import Done, Events, StepRecord, Text, Turn, Usage
 
 log = logging.getLogger("app.pipeline")
 
@@ -92,14 +92,20 @@ async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
 
 
 async def answer(turn: Turn) -> Events:
-    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it."""
+    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it.
+
+    The tokens of the helper calls come before `Done`, so that those of all calls are counted.
+    """
     if turn.smalltalk:
         yield Text(turn.smalltalk)
         yield Done()
         return
     assert turn.events is not None  # make_plan validates this
+    helpers = sum((call.usage for call in turn.calls.ended), Usage())
     async with aclosing(turn.events) as events:
         async for event in events:
+            if isinstance(event, Done) and helpers != Usage():
+                yield helpers
             yield event
 
 

@@ -45,7 +45,7 @@ async def measure_docs(options: argparse.Namespace, settings: Settings) -> Retri
     """The result over our own documentation, with this embedder and these settings, without a language model."""
     plan, passages = plan_of(options, settings)
     top_k = settings.top_k
-    settings = settings.model_copy(update={**passages, **NO_MODEL, "summaries": False})
+    settings = settings.model_copy(update={**passages, **NO_MODEL, "summaries": False, "questions": False})
     questions = nullcontext(options.questions) if options.questions else own_set()
     with questions as path, quiet_pipeline(), progress_bar("Asking") as progress:
         config = configuration(path.name, settings, {"store": "data"}, "")

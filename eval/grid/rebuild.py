@@ -12,6 +12,7 @@ from app.models.protocols import for_index
 from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared
 from ingestion.embedding import BatchEmbedder
+from ingestion.publish.write import texts_of
 from ingestion.run import recipe_for
 from ingestion.split import open_splitter
 from ingestion.split.chunker import Chunker
@@ -28,8 +29,8 @@ INDEX_SETTINGS = frozenset(
 
 async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
     """Write the source's pages into the store of these settings, split and embedded as they say."""
-    # without summaries and translations: texts by another model would blur the effect of the settings
-    settings = settings.model_copy(update={"summaries": False})
+    # without summaries, questions and translations: texts by another model would blur the effect of the settings
+    settings = settings.model_copy(update={"summaries": False, "questions": False})
     store, embedder = open_store(settings), open_embedder(settings)
     embedder = for_index(embedder, source.info.recipe.embedder)
     embedding = BatchEmbedder(embedder, settings.embedding_batch, settings.embedding_parallel)
@@ -43,7 +44,7 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
                     continue
                 made = Prepared(page) if page.same_as else await chunker.finished(Prepared(page))
                 missing = await draft.missing(made.chunks)
-                await draft.put(made.page, made.chunks, await embedding.embed(missing))
+                await draft.put(made.page, made.chunks, await embedding.embed(texts_of(made, missing)))
             return await draft.publish()
     except AssistantError as error:
         raise EvaluationError(f"The pages can't be indexed with these settings: {error}") from error

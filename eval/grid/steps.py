@@ -38,6 +38,9 @@ def variants(
     if {"refine", "keywords"} <= set(flat(base)):
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
         found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
+    if "probe" in flat(base):
+        searched = tuple(part for group in base for part in _search_first(group))
+        found.append(("first_search for probe", searched, ("first_search",)))
     return tuple(
         Variant(
             name, steps, changed, next((what for step in changed if (what := missing_tool(known[step], tools))), "")
@@ -45,6 +48,11 @@ def variants(
         for name, steps, changed in found
         if _possible(steps, known)
     )
+
+
+def _search_first(group: tuple[str, ...]) -> Steps:
+    others = tuple(step for step in group if step != "probe")
+    return tuple(filter(None, (("first_search",), others))) if "probe" in group else (group,)
 
 
 def _without(base: Steps) -> Iterator[tuple[str, Steps, tuple[str, ...]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.core.types import Chunk, Page
 from app.index.protocols import Draft
+from ingestion.convert.prepare import Prepared
 from ingestion.embedding import BatchEmbedder
 from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
@@ -24,7 +25,7 @@ class Writer:
     written: Callable[[PageReport], None]
     put: Callable[[Page], None]
     _waiting: list[PageChange] = field(default_factory=list)
-    _missing: list[Chunk] = field(default_factory=list)
+    _texts: dict[str, str] = field(default_factory=dict)
 
     async def write(self, change: PageChange) -> None:
         """Write one change. Changes without new texts may be written earlier than others before them."""
@@ -33,21 +34,18 @@ class Writer:
             return
         missing = await self.draft.missing(change.put.chunks)
         self._waiting.append(change)
-        self._missing += missing
-        summaries = sum(1 for waiting in self._waiting if waiting.put and waiting.put.page.summary_text)
-        if len(self._missing) + summaries >= self.embedder.batch * self.embedder.parallel:
+        self._texts |= texts_of(change.put, missing)
+        if len(self._texts) >= self.embedder.batch * self.embedder.parallel:
             await self.flush()
 
     async def flush(self) -> None:
         """Embed and write all that waits."""
-        waiting, missing = self._waiting, self._missing
-        self._waiting, self._missing = [], []
-        pages = [change.put.page for change in waiting if change.put is not None]
-        vectors = await self.embedder.embed(list({chunk.id: chunk for chunk in missing}.values()), pages)
+        waiting, texts = self._waiting, self._texts
+        self._waiting, self._texts = [], {}
+        vectors = await self.embedder.embed(texts)
         for change in waiting:
             if change.put is not None:
-                ids = {change.put.page.url, *(chunk.id for chunk in change.put.chunks)}
-                own = {id_: vector for id_, vector in vectors.items() if id_ in ids}
+                own = {id_: vectors[id_] for id_ in texts_of(change.put, change.put.chunks) if id_ in vectors}
                 await self.draft.put(change.put.page, change.put.chunks, own)
                 self.put(change.put.page)
             await self._record(change)
@@ -59,3 +57,10 @@ class Writer:
             await self.draft.remove(change.remove)
         if change.report is not None:
             self.written(change.report)
+
+
+def texts_of(put: Prepared, missing: Sequence[Chunk]) -> dict[str, str]:
+    """What `Draft.put` needs vectors of, by their keys: missing chunks, questions of all chunks, and the page's summary."""
+    texts = {chunk.id: chunk.embedded_text for chunk in missing}
+    texts |= {chunk.questions_id: chunk.questions_text for chunk in put.chunks if chunk.questions}
+    return texts | ({put.page.url: put.page.summary_text} if put.page.summary_text else {})

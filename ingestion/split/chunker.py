@@ -1,4 +1,4 @@
-"""A converted page -> its chunks, those of its translations, and its summary; computed in other processes."""
+"""A converted page -> its chunks with their questions, those of its translations, and its summary."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ingestion.embedding import BatchEmbedder
 from ingestion.entry import Entry
 from ingestion.split import Splitter, open_splitter
 from ingestion.split.cutting import prepare_and_cut, windows_or_chunks, with_plain_text
+from ingestion.split.page_writer import PageWriter
+from ingestion.split.questions import Questioner, open_questioner
 from ingestion.split.summaries import Summariser, open_summariser
 from ingestion.split.translate import NotFaithful, Translator, open_translator
 from ingestion.workers import Workers
@@ -25,25 +27,27 @@ REFUSED = "!"
 
 @dataclass(frozen=True)
 class Chunker:
-    """Cuts, translates and summarises pages. Texts that are embedded to find cuts are counted by `embedder` too."""
+    """Cuts, translates and summarises pages, and asks for questions. Texts that are embedded to find cuts are counted by `embedder` too."""
 
     splitter: Splitter
     embedder: BatchEmbedder
     workers: Workers
     translator: Translator | None = None
     summariser: Summariser | None = None
+    questioner: Questioner | None = None
 
     @property
-    def summary_calls(self) -> int:
-        """How many summaries the language model was asked for."""
-        return self.summariser.calls if self.summariser is not None else 0
+    def written(self) -> dict[str, PageWriter]:
+        """What the language model was asked to write, with the counts of its calls."""
+        makers = {"summaries": self.summariser, "questions": self.questioner}
+        return {name: maker.writer for name, maker in makers.items() if maker is not None}
 
     async def close(self) -> None:
         """Close the connections of the models."""
         if self.translator is not None:
             await self.translator.close()
-        if self.summariser is not None:
-            await self.summariser.close()
+        for writer in self.written.values():
+            await writer.close()
 
     async def prepared(
         self, document: Document, fetched: Fetched, entry: Entry, settings: Settings, known_hash: str
@@ -53,7 +57,7 @@ class Chunker:
         return await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
 
     async def finished(self, made: Prepared) -> Prepared:
-        """The page with its chunks, those of its translations, and its summary; `note` names what failed, and why.
+        """The page with its chunks, those of its translations, their questions, and its summary; `note` names what failed, and why.
 
         Raises `ModelError` when cutting takes an embedder and it fails.
         """
@@ -75,22 +79,24 @@ class Chunker:
             languages.append(language)
             names.append(name)
         page = await self._summarised(replace(page, translations=tuple(names)), notes)
+        page, chunks = await self._questioned(page, chunks, notes)
         note = "; ".join(note for note in notes if note)
         return Prepared(page, tuple(chunks), note, tuple(languages))
 
     def is_complete(self, known: Page, page: Page) -> bool:
-        """True when the known state has exactly the summary and the translations that the page should have."""
+        """True when the known state has exactly the translations, summary and questions that the page should have."""
         summary = self.summariser.wanted(page) if self.summariser else ""
-        return known.summary_of == summary and self._is_translated(known, page)
+        questions = self.questioner.wanted(page) if self.questioner else ""
+        return (known.summary_of, known.questions_of) == (summary, questions) and self._is_translated(known, page)
 
     def improves(self, page: Page, known: Page) -> bool:
-        """True when a finished page has translations or a summary that its known state lacks.
+        """True when a finished page has translations, a summary or questions that its known state lacks.
 
         While the model is away it has fewer, and the known ones are better.
         """
         if known.translations and not self._is_translated(page, page):
             return False
-        return (page.translations, page.summary_of) != (known.translations, known.summary_of)
+        return _additions(page) != _additions(known)
 
     def _is_translated(self, known: Page, page: Page) -> bool:
         return [name.rstrip(REFUSED) for name in known.translations] == list(self._wanted(page).values())
@@ -103,6 +109,13 @@ class Chunker:
         except ModelError as error:
             notes.append(f"not summarised: {error}")
             return replace(page, summary="", summary_of="")
+
+    async def _questioned(self, page: Page, chunks: list[Chunk], notes: list[str]) -> tuple[Page, list[Chunk]]:
+        if self.questioner is None:
+            return replace(page, questions_of=""), chunks
+        made, note = await self.questioner.questioned(chunks)
+        notes.append(note)
+        return replace(page, questions_of="" if note else self.questioner.wanted(page)), made
 
     def _wanted(self, page: Page) -> dict[str, str]:
         return self.translator.wanted(page) if self.translator else {}
@@ -122,4 +135,11 @@ def open_chunker(
     Raises `SettingsError` for an unknown splitter, or when a language model is needed and none is configured.
     """
     translator = open_translator(settings, dry=dry)
-    return Chunker(open_splitter(settings), embedder, workers, translator, open_summariser(settings, known, dry=dry))
+    summariser = open_summariser(settings, known, dry=dry)
+    return Chunker(
+        open_splitter(settings), embedder, workers, translator, summariser, open_questioner(settings, dry=dry)
+    )
+
+
+def _additions(page: Page) -> tuple[object, ...]:
+    return page.translations, page.summary_of, page.questions_of

@@ -22,6 +22,7 @@ from ingestion.convert.language import detect, prose
 from ingestion.language_tags import primary_language
 from ingestion.split.faithful import missing_parts
 from ingestion.split.glossary import Glossary, load_glossary
+from ingestion.split.kept_texts import keep, read_kept
 
 PART = 2000
 """Characters given to the model at once: long texts tempt models to leave things out."""
@@ -72,13 +73,13 @@ class Translator:
         async with self._at_work.setdefault(
             file, asyncio.Lock()
         ):  # copies of a page may be translated at the same time
-            markdown = await asyncio.to_thread(_read, file)
+            markdown = await asyncio.to_thread(read_kept, file)
             if not markdown and self.dry:
                 raise ModelError("a dry run translates nothing")
             if not markdown:
                 markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
                 self._check_language(markdown, page, target)
-                await asyncio.to_thread(_write, file, markdown)
+                await asyncio.to_thread(keep, file, markdown)
         return replace(
             page,
             markdown=markdown,
@@ -175,22 +176,3 @@ def _unwrapped(answer: str) -> str:
     """The answer without a code fence around it. Parts that are sent contain no fences."""
     match = re.fullmatch(r"```(?:markdown|md)?[ \t]*\n(.*?)\n?```", answer, re.DOTALL)
     return match[1].strip("\n") if match else answer
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"DOCS_TRANSLATIONS: {file} can't be read: {error}") from error
-
-
-def _write(file: Path, markdown: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(".part")
-        unfinished.write_text(markdown, encoding="utf-8")
-        unfinished.replace(file)
-    except OSError as error:
-        raise SettingsError(f"DOCS_TRANSLATIONS: {file} can't be written: {error}") from error

@@ -85,10 +85,10 @@ async def test_each_prompt_gets_its_own_answer(model, prompts):
 
 async def test_the_service_can_read_the_keywords(model, prompts):
     """What it answers is what the pipeline's own parser takes."""
-    from app.pipeline.steps.keywords import parse
+    from app.text.language_lines import parse
 
     text = (await model.complete(keywords(prompts, "cs", QUESTION), OPTIONS)).text
-    assert parse(text, ["cs", "en"]) == {"cs": "záloha", "en": "restore, backup"}
+    assert parse(text, ["cs", "en"], 400) == {"cs": "záloha", "en": "restore, backup"}
 
 
 async def test_a_question_is_found_below_a_conversation_and_through_blanks(model, prompts):

@@ -1,4 +1,4 @@
-"""Chunks are embedded in batches, several at once, and every vector lands at its chunk."""
+"""Texts are embedded in batches, several at once, and every vector lands at its text."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 import pytest
 
 from app.core.errors import ModelError, ModelTimeout
-from app.core.types import Chunk, Vector
+from app.core.types import Vector
 from ingestion.embedding import BatchEmbedder
 from tests.fakes import FakeEmbedder
 
 
-def chunks(count: int) -> list[Chunk]:
-    return [Chunk(f"id{n}", "docs", "https://docs.example.org/a", n, f"text {n}", "en", "T") for n in range(count)]
+def texts(count: int) -> dict[str, str]:
+    return {f"id{n}": f"text {n}" for n in range(count)}
 
 
-async def test_every_chunk_gets_the_vector_of_its_text() -> None:
+async def test_every_text_gets_its_vector() -> None:
     """Batches are full but the last; calls and texts are counted."""
     embedder = FakeEmbedder()
     embedding = BatchEmbedder(embedder, batch=4, parallel=3)
-    vectors = await embedding.embed(chunks(10))
-    assert vectors == {c.id: (await embedder.embed_queries([c.embedded_text]))[0] for c in chunks(10)}
+    vectors = await embedding.embed(texts(10))
+    assert vectors == {key: (await embedder.embed_queries([text]))[0] for key, text in texts(10).items()}
     assert sorted(map(len, embedder.calls)) == [2, 4, 4]
     assert (embedding.calls, embedding.texts) == (3, 10)
 
@@ -28,7 +28,7 @@ async def test_every_chunk_gets_the_vector_of_its_text() -> None:
 async def test_no_text_is_no_call() -> None:
     """Nothing missing costs nothing."""
     embedder = FakeEmbedder()
-    assert await BatchEmbedder(embedder, batch=4, parallel=3).embed([]) == {}
+    assert await BatchEmbedder(embedder, batch=4, parallel=3).embed({}) == {}
     assert embedder.calls == []
 
 
@@ -46,8 +46,8 @@ async def test_no_more_calls_at_once_than_set() -> None:
             return await super().embed_passages(texts)
 
     embedder = Slow()
-    vectors = await BatchEmbedder(embedder, batch=1, parallel=3).embed(chunks(9))
-    assert list(vectors) == [c.id for c in chunks(9)]
+    vectors = await BatchEmbedder(embedder, batch=1, parallel=3).embed(texts(9))
+    assert list(vectors) == list(texts(9))
     assert embedder.most == 3
 
 
@@ -55,11 +55,11 @@ async def test_the_embedders_own_error_comes_out() -> None:
     """Not a group of errors; too few vectors are an error as well."""
     failing = FakeEmbedder(failing_from=1, error=ModelTimeout("too slow"))
     with pytest.raises(ModelTimeout, match="too slow"):
-        await BatchEmbedder(failing, batch=2, parallel=2).embed(chunks(8))
+        await BatchEmbedder(failing, batch=2, parallel=2).embed(texts(8))
 
     class Short(FakeEmbedder):
         async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
             return (await super().embed_passages(texts))[1:]
 
     with pytest.raises(ModelError, match="1 vectors for 2 texts"):
-        await BatchEmbedder(Short(), batch=2, parallel=1).embed(chunks(2))
+        await BatchEmbedder(Short(), batch=2, parallel=1).embed(texts(2))

@@ -1,6 +1,7 @@
 """Pages are found by what a language model says of them too: one call per page, only for what changed, never shown."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
 async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: Index) -> None:
     """The words of the question are in no page, and only by its summary it is near to one."""
     report = await index.run()
-    assert report.summary_calls == len(index.llm.calls) == 2
-    assert "Calls for summaries of pages: 2." in report.text
-    assert '"summary_calls": 2' in report.to_json()
+    assert report.written["summaries"].calls == len(index.llm.calls) == 2
+    assert "Calls of the language model for summaries: 2." in report.text
+    assert json.loads(report.to_json())["written"] == {"summaries": {"calls": 2, "failures": 0}}
     for question, path in (("grandmother letters", "/mail"), ("holiday pictures folder", "/disks")):
         found = await index.found(question)
         assert found[0][0] == path
@@ -95,9 +96,9 @@ async def test_only_changed_pages_are_summarised(index: Index) -> None:
     index.embedder.calls.clear()
     report = await index.run()
     assert index.site.statuses("/mail.md") == [200, 304]
-    assert (report.summary_calls, len(index.llm.calls), index.embedder.calls) == (0, 2, [])
+    assert (report.written["summaries"].calls, len(index.llm.calls), index.embedder.calls) == (0, 2, [])
     index.site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nPigeons.\n", "text/markdown")
-    assert (await index.run()).summary_calls == 1
+    assert (await index.run()).written["summaries"].calls == 1
     assert [text.partition("\n")[0] for text in index.embedder.texts] == ["Mail", "Mail"]
     assert any("Pigeons" in text for text in index.embedder.texts)
     assert any("grandmother" in text for text in index.embedder.texts)
@@ -138,7 +139,7 @@ async def test_another_prompt_rebuilds_beside_the_live_index(index: Index) -> No
     assert await index.info() == before
     assert (await index.found("grandmother letters"))[0][0] == "/mail"
     assert not run.done()
-    assert (await run).summary_calls == 2
+    assert (await run).written["summaries"].calls == 2
     after = await index.info()
     assert before.recipe.summaries != after.recipe.summaries != ""
     assert (await index.page("/mail")).summary == "Letters."
@@ -159,14 +160,18 @@ async def test_without_a_summary_a_page_is_indexed_all_the_same_and_summarised_l
     """An outage fails no run, says so, and makes no new generation of unchanged pages; the next run makes up for it."""
     index.llm.reply = lambda _: failing
     report = await index.run()
-    assert report.counts["new"] == 2
+    assert (report.counts["new"], report.written["summaries"].failures) == (2, 2)
     assert all("not summarised" in page.note and told in page.note for page in report.pages)
     generation = (await index.info()).id
     assert (await index.run()).counts["unchanged"] == 2
     assert (await index.info()).id == generation
     index.llm.reply, embedded = index.summary, len(index.embedder.texts)
     report = await index.run()
-    assert (report.counts["unchanged"], report.summary_calls, [page.note for page in report.pages]) == (2, 2, ["", ""])
+    assert (report.counts["unchanged"], report.written["summaries"].calls, [page.note for page in report.pages]) == (
+        2,
+        2,
+        ["", ""],
+    )
     assert len(index.embedder.texts) - embedded == 2
     assert (await index.found("grandmother letters"))[0][0] == "/mail"
 
@@ -197,8 +202,8 @@ async def test_an_empty_page_is_not_summarised(index: Index) -> None:
     summariser = open_summariser(index.settings(), ())
     assert isinstance(summariser, Summariser)
     made = await summariser.summarised(Page("/a", "docs", "T", "en", "\n", "h"))
-    assert (made.summary, made.summary_of, summariser.calls) == ("", summariser.wanted(made), 0)
-    await summariser.close()
+    assert (made.summary, made.summary_of, summariser.writer.calls) == ("", summariser.wanted(made), 0)
+    await summariser.writer.close()
 
 
 async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(index: Index) -> None:
@@ -216,7 +221,7 @@ async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(in
     assert "comment" in beginning
     assert headings.split("\n")[-1] == "## Part 19"
     assert "comment" not in headings
-    await summariser.close()
+    await summariser.writer.close()
 
 
 @pytest.mark.parametrize(("language", "begins"), [("cs", "Píšeš"), ("en", "You write"), ("sk", "You write")])
@@ -227,7 +232,7 @@ async def test_the_prompt_is_in_the_page_s_language(index: Index, language: str,
     assert summariser is not None
     await summariser.summarised(Page("/a", "docs", "Title", language, "text", "h"))
     assert index.llm.calls[-1]["messages"][0]["content"].startswith(begins)
-    await summariser.close()
+    await summariser.writer.close()
 
 
 def test_what_summarising_needs() -> None:

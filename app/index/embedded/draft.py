@@ -67,9 +67,8 @@ class EmbeddedDraft:
         self._base_chunks: frozenset[str] = frozenset()
         self._changed = self._touched = False
         live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
-        self._chunks = DraftTable(
-            tables, "chunks", chunk_schema(recipe.dimension), live.chunks if live else None, named
-        )
+        self._chunk_schema = chunk_schema(recipe.dimension, questions=bool(recipe.questions))
+        self._chunks = DraftTable(tables, "chunks", self._chunk_schema, live.chunks if live else None, named)
         self._texts = DraftTable(tables, "texts", text_schema(), live.texts if live else None, named)
         summaries = live.summaries if live else None
         self._summaries = DraftTable(tables, "summaries", summary_schema(recipe.dimension), summaries, named)
@@ -102,7 +101,7 @@ class EmbeddedDraft:
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these; `vectors` are by chunk id, for the `missing` chunks."""
         self._check_open()
-        rows = [ChunkRow(chunk, self._vector(chunk, vectors)) for chunk in chunks]
+        rows = [ChunkRow(chunk, self._vector(chunk, vectors), self._questions(chunk, vectors)) for chunk in chunks]
         summary = self._summary(page, vectors)
         ids = tuple(dict.fromkeys(chunk.id for chunk in chunks))
         async with self._writing, self._in_place():
@@ -199,6 +198,13 @@ class EmbeddedDraft:
             raise StoreError(f"Chunk {chunk.id} of {chunk.url} is new and has no vector: embed what `missing` names.")
         return unit_vector(vectors[chunk.id], self._recipe.dimension, f"chunk {chunk.id} of {chunk.url}")
 
+    def _questions(self, chunk: Chunk, vectors: Mapping[str, Vector]) -> Sequence[float]:
+        if not (self._recipe.questions and chunk.questions):
+            return (0.0,) * self._recipe.dimension
+        if chunk.questions_id not in vectors:
+            raise StoreError(f"The questions of chunk {chunk.id} have no vector: embed the chunk's questions_text too.")
+        return unit_vector(vectors[chunk.questions_id], self._recipe.dimension, f"the questions of chunk {chunk.id}")
+
     def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> SummaryRow | None:
         if not (self._recipe.summaries and page.summary_text):
             return None
@@ -212,7 +218,7 @@ class EmbeddedDraft:
         base = self._start.base
         kept = await base.column("vector", without) if base and without else {}
         rows = [row if row.vector else replace(row, vector=kept[row.chunk.id]) for row in rows]
-        await self._chunks.flush(await asyncio.to_thread(chunk_table, rows, self._recipe.dimension))
+        await self._chunks.flush(await asyncio.to_thread(chunk_table, rows, self._chunk_schema))
         await self._texts.flush(text_table(list(self._texts.pending.values())))
         summaries = list(self._summaries.pending.values())
         await self._summaries.flush(summary_table(summaries, self._recipe.dimension))

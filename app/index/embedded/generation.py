@@ -13,9 +13,19 @@ from app.core.errors import IndexDamaged
 from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import Published
-from app.index.embedded.rows import TRANSLATION_SET, condition, quoted, to_chunk, to_page, to_plain_text, unit
+from app.index.embedded.rows import (
+    QUESTIONS,
+    TRANSLATION_SET,
+    condition,
+    quoted,
+    to_chunk,
+    to_page,
+    to_plain_text,
+    unit,
+)
 from app.index.embedded.tables import ANY, Tables, lance_errors
 from app.index.ranking.language_offsets import centres, sample
+from app.index.ranking.nearest import nearest
 from app.index.ranking.summaries import PAGES, SummaryHit, best_of_each_page, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
@@ -170,6 +180,10 @@ class EmbeddedGeneration:
         search = _near(self.chunks, vector, CANDIDATE, where).limit(query.depth)
         search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
         leg = await _cosines(search)
+        if self.info.recipe.questions:
+            leg = nearest(
+                leg, await _cosines(_near(self.chunks, vector, CANDIDATE, where, QUESTIONS).limit(query.depth))
+            )
         if self.summaries is None:
             return leg
         rows = await _fetched(_near(self.summaries, vector, ["url"], where).limit(PAGES))
@@ -185,9 +199,9 @@ def _count(texts: Sequence[str]) -> Counter[str]:
     return Counter(token for text in texts for token in set(text.split()))
 
 
-def _near(table: Any, vector: Sequence[float], columns: list[str], where: str) -> Any:
+def _near(table: Any, vector: Sequence[float], columns: list[str], where: str, by: str = "vector") -> Any:
     """A vector search. Vectors have length 1 or 0, so LanceDB's "dot" distance is 1 - cosine."""
-    search = table.query().nearest_to(vector).distance_type("dot").select([*columns, "_distance"])
+    search = table.query().nearest_to(vector).column(by).distance_type("dot").select([*columns, "_distance"])
     return search.where(where) if where else search
 
 

@@ -14,18 +14,22 @@ import orjson
 from app.core.errors import IndexMismatch, StoreError
 from app.core.filters import Filters
 from app.core.types import Chunk, Page, PlainText, Section, Vector
-from app.text.analysis import analyse
+from app.index.tokens import tokens_of
 
 TRANSLATION_SET = "translation_set"
 """The column with the translation set of a page; tables of earlier releases lack it and `language`."""
 
+QUESTIONS = "questions_vector"
+"""The column with the vector of a chunk's questions, in an index that has questions; zero for a chunk without any."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A chunk to write, with a vector of length 1."""
+    """A chunk to write, with a vector of length 1; so is that of its questions, if the index has questions."""
 
     chunk: Chunk
     vector: Sequence[float]
+    questions: Sequence[float] = ()
 
 
 def digest(chunk: Chunk) -> bytes:
@@ -48,10 +52,11 @@ def unit(vector: Vector, dimension: int, of: str) -> list[float]:
     return unit_values
 
 
-def chunk_schema(dimension: int) -> Any:
-    """Columns of a table of chunks."""
+def chunk_schema(dimension: int, *, questions: bool = False) -> Any:
+    """Columns of a table of chunks, with vectors of their questions or without."""
     import pyarrow as pa
 
+    vectors = ("vector", QUESTIONS) if questions else ("vector",)
     names = ("id", "url", "collection", "language", "modified", "tokens")
     return pa.schema(
         [
@@ -59,12 +64,12 @@ def chunk_schema(dimension: int) -> Any:
             pa.field("versions", pa.list_(pa.string()), nullable=False),
             pa.field("record", pa.binary(), nullable=False),
             pa.field("digest", pa.binary(), nullable=False),
-            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+            *(pa.field(name, pa.list_(pa.float32(), dimension), nullable=False) for name in vectors),
         ]
     )
 
 
-def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
+def chunk_table(rows: Sequence[ChunkRow], schema: Any) -> Any:
     """Arrow data of these chunks. Analysis takes about 1 ms per chunk, so call it in a thread."""
     import pyarrow as pa
 
@@ -77,13 +82,14 @@ def chunk_table(rows: Sequence[ChunkRow], dimension: int) -> Any:
             "language": chunk.language,
             "modified": chunk.dated,
             "versions": chunk.versions,
-            "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
+            "tokens": " ".join(tokens_of(chunk)),
             "record": orjson.dumps(replace(chunk, start=0, end=0)),
             "digest": digest(chunk),
             "vector": item.vector,
+            QUESTIONS: item.questions,
         }
 
-    return pa.Table.from_pylist([row(item) for item in rows], schema=chunk_schema(dimension))
+    return pa.Table.from_pylist([row(item) for item in rows], schema=schema)
 
 
 def to_chunk(record: bytes) -> Chunk:
@@ -92,7 +98,8 @@ def to_chunk(record: bytes) -> Chunk:
     sections = _sections(values.pop("sections"))
     for name in ("before", "after"):  # an index of an earlier release has them
         values.pop(name, None)
-    return Chunk(**(values | {"versions": tuple(values["versions"])}), sections=sections)
+    questions = tuple((code, text) for code, text in values.pop("questions", ()))
+    return Chunk(**(values | {"versions": tuple(values["versions"])}), sections=sections, questions=questions)
 
 
 def to_plain_text(record: bytes) -> PlainText:

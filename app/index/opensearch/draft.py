@@ -111,6 +111,7 @@ class OpenSearchDraft:
         async with self._turn:
             self._check_open()
             self._check_vectors(chunks, vectors)
+            self._check_questions(chunks, vectors)
             summary = self._summary(page, vectors)
             await self._claim_id()
             if page.url in self._put or page.url in self._removed:
@@ -131,7 +132,7 @@ class OpenSearchDraft:
                 await self._end(self._plan.target.chunks, known[id_][0])
             for chunk in changed:
                 vector = kept_vectors.get(known[chunk.id][0]) if chunk.id in known else vectors[chunk.id]
-                row = chunk_row(chunk, vector, self._plan.id)
+                row = chunk_row(chunk, vector, vectors.get(chunk.questions_id), self._plan.id)
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
@@ -243,6 +244,15 @@ class OpenSearchDraft:
                 raise StoreError(f"Chunk {chunk.id} of {chunk.url} has no vector: embed what `missing` names.")
             self._check_length(vectors[chunk.id], f"Chunk {chunk.id} of {chunk.url}")
 
+    def _check_questions(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        for chunk in chunks:
+            if self._plan.recipe.questions and chunk.questions:
+                if chunk.questions_id not in vectors:
+                    raise StoreError(
+                        f"The questions of chunk {chunk.id} have no vector: embed the chunk's questions_text too."
+                    )
+                self._check_length(vectors[chunk.questions_id], f"The questions of chunk {chunk.id}")
+
     def _check_length(self, vector: Vector, of: str) -> None:
         dimension = self._plan.recipe.dimension
         if len(vector) != dimension:
@@ -265,7 +275,7 @@ class OpenSearchDraft:
         if base is None or url not in self._base or not self._base[url][1].chunk_ids:
             return {}
         only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("embedding", "tokens"))
+        found = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("tokens",))
         return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in found}
 
     async def _vectors(self, row_ids: Sequence[str]) -> dict[str, Vector]:

@@ -24,6 +24,7 @@ from app.index.opensearch.query import (
 from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import rows
 from app.index.ranking.language_offsets import centres
+from app.index.ranking.nearest import nearest
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
@@ -60,11 +61,13 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
         """The candidates of each leg, and the pages with the nearest summaries."""
-        pages = self._published.pages if self.info.recipe.summaries else ""
-        names, lines = legs(self._published.chunks, pages, query, self.info.id)
+        names, lines = legs(self._published, query)
         responses = dict(zip(names, await self._searches(lines, names, ANSWER), strict=True))
         summaries = summary_hits(responses.pop("summaries", {}))
-        return {name: candidates(name, response) for name, response in responses.items()}, summaries
+        found = {name: candidates(name, response) for name, response in responses.items()}
+        if "questions" in found:
+            found["vector"] = nearest(found["vector"], found.pop("questions"))
+        return found, summaries
 
     async def _with_summaries(
         self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
@@ -82,7 +85,7 @@ class OpenSearchGeneration:
         body = {
             "size": len(ids),
             "query": {"bool": {"filter": [{"terms": {"chunk": ids}}, *alive(self.info.id)]}},
-            "_source": {"excludes": ["embedding", "tokens"]},
+            "_source": {"excludes": ["*embedding", "tokens"]},
             "track_total_hits": False,
         }
         params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}

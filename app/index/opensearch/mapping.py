@@ -35,8 +35,12 @@ TRANSLATION_SET = {"translation_set": {"type": "keyword"}}
 """A field of page records that indices of earlier releases lack until something is written to them."""
 
 
-def chunk_index(dimension: int) -> dict[str, Any]:
-    """Settings and mapping of an index of chunks, compatible with LlamaIndex's OpensearchVectorStore."""
+def chunk_index(dimension: int, *, questions: bool = False) -> dict[str, Any]:
+    """Settings and mapping of an index of chunks, compatible with LlamaIndex's OpensearchVectorStore.
+
+    With `questions`, chunks can be searched by these too.
+    """
+    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
     return {
         "settings": {"index": {"knn": True, **_size()}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -47,6 +51,7 @@ def chunk_index(dimension: int) -> dict[str, Any]:
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
                 "embedding": _vector(dimension),
+                **(searched if questions else {}),
                 "sections": {"type": "object", "enabled": False},
                 "metadata": {
                     "dynamic": "strict",

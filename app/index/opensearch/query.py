@@ -9,6 +9,7 @@ from typing import Any
 
 from app.core.filters import Filters
 from app.core.types import Candidate, LexicalText, Query
+from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import to_lines
 from app.index.opensearch.rows import alive
 from app.index.ranking.language_offsets import SAMPLE
@@ -31,12 +32,13 @@ MAX_TERMS = 900
 """Limit of tokens in one search; the server accepts fewer than 1,024 clauses."""
 
 
-def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[str], bytes]:
-    """The names of the legs that the query needs, and the body of `_msearch` with one search for each.
+def legs(published: Published, query: Query) -> tuple[list[str], bytes]:
+    """The names of the searches that the query needs, and the body of `_msearch` with one for each.
 
-    `pages` is the index of page records if their summaries are searched along with the vector leg; else empty.
+    If the index has questions or summaries, they are searched along with the vector leg.
     """
-    restrict = [*alive(generation), *restrictions(query.filters)]
+    recipe = published.info.recipe
+    restrict = [*alive(published.info.id), *restrictions(query.filters)]
     searches: dict[str, dict[str, Any]] = {}
     should = lexical_clauses(query.texts)
     if should:
@@ -44,12 +46,15 @@ def legs(index: str, pages: str, query: Query, generation: int) -> tuple[list[st
     # a zero vector has no cosine
     if query.vector is not None and any(query.vector):
         searches["vector"] = _vector(query, restrict)
+        if recipe.questions:
+            searches["questions"] = _vector(query, restrict, "questions_embedding")
     # always the same copy of the shard: copies differ in deleted rows, and so in scores
-    header = {"index": index, "preference": "docs-assistant"}
+    header = {"index": published.chunks, "preference": "docs-assistant"}
     lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
     names = list(searches)
-    if pages and "vector" in searches:
-        lines += to_lines({**header, "index": pages}, nearest_summaries(query, generation))
+    if recipe.summaries and "vector" in searches:
+        near = nearest_summaries(query, published.info.id)
+        lines += to_lines({**header, "index": published.pages}, near)
         names.append("summaries")
     return names, lines
 
@@ -77,7 +82,7 @@ def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[st
 def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates in the response to one search; lexical scores are BM25, vector scores are cosines."""
     # Lucene's score is (1 + cosine) / 2
-    slope, offset = (2.0, -1.0) if leg == "vector" else (1.0, 0.0)
+    slope, offset = (1.0, 0.0) if leg == "lexical" else (2.0, -1.0)
     return tuple(
         Candidate(
             id=fields["chunk"][0],
@@ -114,7 +119,7 @@ def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) ->
         {
             "size": MOST_CHUNKS,
             "query": found,
-            "_source": {"excludes": ["embedding", "tokens"]},
+            "_source": {"excludes": ["*embedding", "tokens"]},
             "track_total_hits": False,
         },
         {"index": pages, "preference": "docs-assistant"},

@@ -8,12 +8,12 @@ from typing import Any
 
 from app.core.types import Chunk, Page, PlainText, Section, Vector
 from app.index.opensearch.mapping import OPEN
-from app.text.analysis import analyse
+from app.index.tokens import tokens_of
 
 RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
-    "same_as", "reading", "translated_from", "summary", "summary_of", "fingerprint", "translation_set",
+    "same_as", "reading", "translated_from", "summary", "summary_of", "questions_of", "fingerprint", "translation_set",
 )  # fmt: skip
 """Fields of a page that `touch` replaces, in addition to `alternates`, `translations` and `versions`."""
 
@@ -33,12 +33,12 @@ def page_row_id(url: str, generation: int) -> str:
     return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
 
 
-def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str, Any]:
-    """The row of a chunk, valid from this generation."""
+def chunk_row(chunk: Chunk, vector: Vector | None, questions: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a chunk, valid from this generation, with the vectors of its text and of its questions."""
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
-        "tokens": " ".join(analyse(chunk.embedded_text, chunk.language)),
+        "tokens": " ".join(tokens_of(chunk)),
         "sections": chunk.sections,
         "metadata": {
             "url": chunk.url,
@@ -63,6 +63,10 @@ def chunk_row(chunk: Chunk, vector: Vector | None, generation: int) -> dict[str,
     # a zero vector has no cosine: such a chunk is found only by its words
     if vector is not None and any(vector):
         row["embedding"] = vector
+    if questions is not None and any(questions):
+        row["questions_embedding"] = questions
+    if chunk.questions:
+        row["questions"] = dict(chunk.questions)
     return row
 
 
@@ -83,6 +87,7 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         modified=known["modified"],
         translated_from=known["translated_from"],
         versions=tuple(known["versions"]),
+        questions=tuple(source.get("questions", {}).items()),
     )
 
 
@@ -145,5 +150,5 @@ def to_page(source: Mapping[str, Any]) -> Page:
         alternates=dict(record["alternates"]),
         translations=tuple(record["translations"]),
         versions=tuple(record["versions"]),
-        **{name: record[name] for name in RECORD},
+        **{name: record[name] for name in RECORD if name in record},
     )

@@ -176,8 +176,11 @@ class OpenSearchStore:
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
 
     async def _make(self, chunks: str, recipe: Recipe) -> None:
-        pages = page_index(recipe.dimension if recipe.summaries else 0)
-        for name, body in ((chunks, chunk_index(recipe.dimension)), (pages_of(chunks), pages)):
+        bodies = {
+            chunks: chunk_index(recipe.dimension, questions=bool(recipe.questions)),
+            pages_of(chunks): page_index(recipe.dimension if recipe.summaries else 0),
+        }
+        for name, body in bodies.items():
             answer = await self._connection.call("PUT", f"/{name}", body, timeout=60)
             if not answer.get("shards_acknowledged"):
                 raise StoreError(

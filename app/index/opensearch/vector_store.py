@@ -45,7 +45,8 @@ class VectorStoreGeneration(OpenSearchGeneration):
 
     async def _found(self, query: Query) -> tuple[Found, tuple[SummaryHit, ...]]:
         clauses = lexical_clauses(query.texts)
-        if query.exact or len(clauses) > 1:  # the class has one text in a query, and no exact search
+        # the class has one text and one vector in a query, and no exact search
+        if query.exact or len(clauses) > 1 or self.info.recipe.questions:
             return await super()._found(query)
         lexical, vector, summaries = await asyncio.gather(
             self._lexical(clauses, query), self._nearest(query), self._summaries(query)

@@ -63,7 +63,7 @@ async def rows(
     body: dict[str, Any] = {
         "size": READ_ROWS,
         "query": {"bool": {"filter": [*alive(generation), *only]}},
-        "_source": {"excludes": [*leave_out, "summary_embedding"]},
+        "_source": {"excludes": [*leave_out, "*embedding"]},
         "sort": [{"metadata.url": "asc"}] if index.endswith("-pages") else [{"chunk": "asc"}],
         "track_total_hits": False,
     }

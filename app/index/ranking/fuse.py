@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
 from app.index.protocols import Generation
 from app.index.ranking.boosts import factors
+from app.index.ranking.nearest import nearest
 from app.index.ranking.translations import Scored, merge_translations
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
@@ -51,8 +52,8 @@ def joined(*searches: Legs | None) -> Legs:
     if len(made) == 1:
         return made[0]
     return Legs(
-        _best(candidate for legs in made for candidate in legs.lexical),
-        _best(candidate for legs in made for candidate in legs.vector),
+        nearest(*(legs.lexical for legs in made)),
+        nearest(*(legs.vector for legs in made)),
     )
 
 
@@ -107,14 +108,6 @@ def _chosen(scored: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
         )
 
     return tuple(ranked(candidate) for candidate in _spread(_one_version(order, query), scored, query))
-
-
-def _best(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    best: dict[str, Candidate] = {}
-    for candidate in candidates:
-        if candidate.id not in best or candidate.score > best[candidate.id].score:
-            best[candidate.id] = candidate
-    return tuple(sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.id)))
 
 
 def _scores(leg: Sequence[Candidate]) -> dict[str, float]:

@@ -28,13 +28,15 @@ class Refine:
     detector: LanguageDetector
     name = "refine"
     reads = ("question", "language")
-    uses = ()
+    uses = ("sure",)
     writes = ("refined", "refined_language")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The refined question and its language. Raises `ModelError` for a reply that is empty or too long."""
+        if turn.sure:
+            return {}
         messages = helper_messages(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
         answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
         if not answer or len(answer) > max(LONGEST, 2 * len(turn.question)):

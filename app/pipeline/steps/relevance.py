@@ -19,6 +19,7 @@ from app.core.turn import Turn
 from app.core.types import Hit
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
+from app.index.tokens import tokens_of
 from app.pipeline.conversation import searched
 from app.pipeline.off_loop import off_loop
 from app.pipeline.runner import Changes
@@ -206,7 +207,7 @@ def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
 
 
 def _tokens(hits: Sequence[Hit]) -> list[frozenset[str]]:
-    return [frozenset(analyse(hit.chunk.embedded_text, hit.chunk.language)) for hit in hits]
+    return [frozenset(tokens_of(hit.chunk)) for hit in hits]
 
 
 def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: Rarity) -> float:

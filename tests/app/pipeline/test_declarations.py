@@ -29,7 +29,7 @@ from tests.fakes import DIMENSION, FakeEmbedder
 PROMPTS = load_prompts(("cs", "en"))
 UNUSED = {"unsure", "referred", "period", "recency", "sections"}
 """What `query_for` reads and these steps make nothing of: for a ranking, which comes later, or for other words."""
-SEARCHING = {"probe", "multi_query", "hyde"}
+SEARCHING = {"probe", "first_search", "multi_query", "hyde"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "legs", "vector", "refined", "keywords")
 HELPERS = {"refine", "keywords"}

@@ -7,9 +7,10 @@ from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
 from app.models.openai import OpenAIModel
 from app.pipeline.steps.detect import Detect
-from app.pipeline.steps.keywords import Keywords, parse
+from app.pipeline.steps.keywords import LONGEST, Keywords
 from app.pipeline.steps.refine import Refine
 from app.text.language import LanguageDetector
+from app.text.language_lines import parse
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -137,7 +138,7 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Ope
 )
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
-    assert parse(answer, ["cs", "en"]) == keywords
+    assert parse(answer, ["cs", "en"], LONGEST) == keywords
 
 
 async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:

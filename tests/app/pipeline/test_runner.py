@@ -3,13 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
-from app.core.turn import Done, Message, Request, Text, Turn
+from app.core.turn import Call, Calls, Done, Message, Request, Text, Turn, Usage
 from app.pipeline.runner import Fallback, answer, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
@@ -107,3 +107,19 @@ async def test_a_step_that_fails_may_go_on_with_less() -> None:
     assert turn.question == "less"
     assert turn.trace[0].error == "ModelTimeout: too slow"
     assert turn.trace[0].changes == {"question": "less"}
+
+
+async def test_the_tokens_of_all_calls_are_counted() -> None:
+    """Those of the helper calls come once, before the end; a failed call has none."""
+
+    async def answering():
+        yield Text("Yes.")
+        yield Usage(100, 20)
+        yield Done()
+
+    ended = [Call("refine", 1.0, Usage(10, 2)), Call("keywords", 1.0, Usage(30, 5)), Call("hyde", 1.0, error="down")]
+    for calls, helpers in ((ended, Usage(40, 7)), ([], Usage())):
+        found = [event async for event in answer(replace(START, events=answering(), calls=Calls(ended=calls)))]
+        assert isinstance(found[-1], Done)
+        used = [event for event in found if isinstance(event, Usage)]
+        assert used == [Usage(100, 20), *([helpers] if calls else [])]

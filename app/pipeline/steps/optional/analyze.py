@@ -19,10 +19,11 @@ from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import braced, unquoted
 from app.pipeline.runner import Changes
 from app.pipeline.steps.keywords import LONGEST as LONGEST_KEYWORDS
-from app.pipeline.steps.keywords import codes_of, names_of
-from app.pipeline.steps.keywords import parse as parse_lines
+from app.pipeline.steps.keywords import codes_of
 from app.pipeline.steps.refine import LONGEST as LONGEST_QUESTION
 from app.text.language import LanguageDetector
+from app.text.language_lines import names_of
+from app.text.language_lines import parse as parse_lines
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -38,13 +39,15 @@ class Analyze:
     detector: LanguageDetector
     name = "analyze"
     reads = ("question", "language")
-    uses = ()
+    uses = ("sure",)
     writes = ("refined", "refined_language", "keywords")
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """What can be read of the two; `ModelError` when it is nothing."""
+        if turn.sure:
+            return {}
         codes = codes_of(turn, self.prompts)
         lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
         system = self.prompts.render(
@@ -72,7 +75,7 @@ def parse(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:
     values = _object(answer)
     if values is None:
         found = _QUESTION.search(answer)
-        return (_line(found[1]) if found else ""), parse_lines(answer, list(codes))
+        return (_line(found[1]) if found else ""), parse_lines(answer, codes, LONGEST_KEYWORDS)
     if isinstance(deeper := values.get("keywords"), Mapping):
         values = {**deeper, **values}
     asked = values.get("question")

@@ -12,9 +12,10 @@ from app.models.protocols import Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
-from app.pipeline.steps.keywords import codes_of, form_of, names_of, parse
+from app.pipeline.steps.keywords import LONGEST, codes_of
 from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import Retrieve
+from app.text.language_lines import form_of, names_of, parse
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,6 @@ class SecondSearch:
         )
         messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        if not (found := parse(answer, codes)):
+        if not (found := parse(answer, codes, LONGEST)):
             raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
         return found

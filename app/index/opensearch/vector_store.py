@@ -79,6 +79,7 @@ class VectorStoreGeneration(OpenSearchGeneration):
                 score=score * scale[0] + scale[1],
                 dated=node.metadata.get("dated", ""),
                 versions=tuple(node.metadata["versions"]),
+                collection=node.metadata["collection"],
             )
             for id_, node, score in zip(result.ids, result.nodes, result.similarities, strict=True)
         )

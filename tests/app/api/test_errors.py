@@ -33,6 +33,8 @@ STATUS = {
     "SitemapError": 500,
     "NotPublished": 500,
     "RunRefused": 500,
+    "ReaderError": 500,
+    "StepError": 500,
 }
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, AssistantError)]
 

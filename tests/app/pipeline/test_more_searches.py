@@ -29,7 +29,7 @@ PROMPTS = load_prompts(("cs", "en"))
 class Recording:
     """A generation that remembers what it was asked and finds a chunk of that name."""
 
-    info = SimpleNamespace(id=1)
+    info = SimpleNamespace(id=1, recipe=SimpleNamespace(embedder="fake"))
 
     def __init__(self, pages: Sequence[Page] = ()) -> None:
         self.asked: list[Query] = []

@@ -136,7 +136,7 @@ async def test_a_long_conversation_makes_no_task_too_long(service):
 
 @pytest.mark.parametrize(
     ("name", "page", "title", "found"),
-    [("chat_first_tools", "volumes", "Volumes – Create", 1), ("chat_followup", "limits", "Limits", 2)],
+    [("chat_first_tools", "volumes", "Volumes – Create", 1), ("chat_followup", "volumes", "Volumes – Create", 2)],
 )
 async def test_a_question_of_open_webui_is_answered_with_events(service, name, page, title, found):
     """Status lines at once, then the text without a list of links, then each source as an event; 36 tools or not."""

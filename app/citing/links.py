@@ -92,7 +92,7 @@ def untagged(name: str) -> str:
 def page_title(chunk: Chunk) -> str:
     """The title of the page of a chunk, as plain text; the words of its address if the title says nothing."""
     tops = {section.path[0] for section in chunk.sections if section.path}
-    return untagged(named(chunk.title, chunk.url, tops if len(tops) == 1 else ()))
+    return untagged(named(chunk.title, chunk.url, tuple(tops) if len(tops) == 1 else ()))
 
 
 _SIGN = re.compile(

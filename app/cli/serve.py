@@ -30,6 +30,8 @@ BACKLOG = 8192
 IDLE = 120
 """Seconds that an idle connection stays open: longer than in clients and proxies (httpx 5, aiohttp 15, nginx and AWS 60,
 Go 90). The client must close first, or its next request may meet a closing connection."""
+GARBAGE = 20_000
+"""New objects between two searches for cycles; Python's default is 700, less than one search of the index returns."""
 INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
@@ -83,6 +85,8 @@ def serve(arguments: argparse.Namespace) -> int:
     # objects from startup live forever; scanning them in each garbage collection took a sixth of an answer's CPU
     gc.collect()
     gc.freeze()
+    # a search returns thousands of lists that live for milliseconds; looking for cycles in them took another 7 %
+    gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
     Server(app, config).run(sockets=[listener])
     return 0
 

@@ -57,7 +57,8 @@ def plain_title(title: str) -> str:
     return " ".join(_INVISIBLE.sub("", text).split())
 
 
-def named(title: str, url: str, headings: Iterable[str] = ()) -> str:
+@lru_cache(maxsize=4000)
+def named(title: str, url: str, headings: tuple[str, ...] = ()) -> str:
     """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
     the words of the address.
     """

@@ -26,6 +26,7 @@ from tests.fake_llm import FakeLLM, fake_llm
 from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
+ASKED = 20
 SHIPPED = ("beginner", "elderly", "emojis", "expert", "kids", "neutral", "rhymes")
 
 
@@ -123,23 +124,24 @@ async def test_a_request_may_name_a_tone(tmp_path: Path, llm: FakeLLM) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("name", SHIPPED)
-async def test_a_tone_changes_neither_passages_nor_rules(tmp_path: Path, llm: FakeLLM, name: str) -> None:
-    """40 questions of our set, over our documentation: same passages, same prompt but for the persona's block."""
+async def test_a_tone_changes_neither_passages_nor_rules(tmp_path: Path, llm: FakeLLM) -> None:
+    """Questions of our set, over our documentation: same passages, same prompt but for the persona's block."""
     settings = configured(tmp_path).model_copy(update={"llm_url": llm.url, "llm_model": "m"})
     with own_set() as path:
-        cases = sample(load_cases(path), 40)
+        cases = sample(load_cases(path), ASKED)
     found: list[list[tuple[str, ...]]] = []
     async with indexed_docs(settings) as own, opened(own) as assistants:
-        for id_ in ("docs", f"docs:{name}"):
+        for id_ in ("docs", *(f"docs:{name}" for name in SHIPPED)):
             one = OwnAssistant(assistants.get(id_), id_)
             found.append([(await one.answer(case)).passages for case in cases])
-    assert found[0] == found[1]
     assert all(found[0])
-    for case, plain, toned in zip(cases, llm.calls[:40], llm.calls[40:], strict=True):
-        block = PROMPTS.persona(case.language, name)
-        assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
-        assert toned["messages"][1:] == plain["messages"][1:]
+    for number, name in enumerate(SHIPPED, start=1):
+        assert found[number] == found[0], name
+        calls = llm.calls[number * ASKED : (number + 1) * ASKED]
+        for case, plain, toned in zip(cases, llm.calls[:ASKED], calls, strict=True):
+            block = PROMPTS.persona(case.language, name)
+            assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
+            assert toned["messages"][1:] == plain["messages"][1:]
 
 
 PLAIN = "A project gets 10 GiB [1]. Set it with `kubectl apply -f quota.yaml`, see https://docs.example.org/quota."

@@ -42,6 +42,7 @@ async def test_a_pinned_generation_does_not_change(store):
     await unchanged()
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_queries_during_publishing_never_fail_nor_mix(store):
     """50 clients query while generations are published; every answer is of one generation, whole."""

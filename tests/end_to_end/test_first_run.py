@@ -84,6 +84,7 @@ def test_every_page_of_the_sitemap_is_in_the_index(newcomer: Program):
     assert len(listed) == httpx.get(f"{newcomer.url}/health").json()["index"]["pages"]
 
 
+@pytest.mark.slow
 def test_a_second_run_embeds_nothing(tmp_path: Path):
     """Started again, no text is embedded twice."""
     port = free_port()

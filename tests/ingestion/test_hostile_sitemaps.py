@@ -198,6 +198,7 @@ async def test_patterns_that_leave_nothing_are_an_error(site: LocalSite, fetcher
         await list_sources([Source(url=f"{site.url}/s.txt", include="/x/*")], fetcher)
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_pages_with_counterparts_take_seconds(site: LocalSite, fetcher: Fetcher) -> None:
     """Fetched, unpacked, read, filtered and made unique in less than ten seconds, and all of them are there."""
     rows = "".join(

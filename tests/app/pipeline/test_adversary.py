@@ -110,6 +110,7 @@ def replies(language: str, first: Reply, chance: random.Random):
     return reply
 
 
+@pytest.mark.slow
 async def test_no_answer_fails_lies_about_links_or_is_in_the_wrong_language(
     assistants: Assistants, llm: FakeLLM
 ) -> None:

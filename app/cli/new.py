@@ -1,4 +1,4 @@
-"""`docs-assistant new step`: writes a step of your own with its prompts and its test, to begin with."""
+"""`docs-assistant new step`: writes a step of your own with its prompts and its test, as a starting point."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.core.settings import Settings
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser("new", help="write a step of your own, to begin with")
+    parser = commands.add_parser("new", help="write a step of your own, as a starting point")
     kinds = parser.add_subparsers(metavar="KIND", required=True)
     step = kinds.add_parser(
         "step",
         help="a step with its prompts and its test",
         description="Writes NAME.py, test_NAME.py and prompts/LANGUAGE/NAME.md into the working directory.",
     )
-    step.add_argument("name", metavar="NAME", help="in lower case, as in glossary or own_order")
+    step.add_argument("name", metavar="NAME", help="in lower case, such as glossary or own_order")
     step.set_defaults(handler=new_step)
 
 
@@ -32,7 +32,7 @@ def new_step(arguments: argparse.Namespace) -> int:
     name, settings = arguments.name, Settings.load()
     if not name.isidentifier() or not name.islower() or name in STEPS:
         raise SettingsError(
-            f"{name!r} can't be the name of a step: write letters, digits and _ in lower case, and no name of a shipped one."
+            f"{name!r} can't be the name of a step: write lower-case letters, digits and _, and not the name of a shipped step."
         )
     class_ = "".join(part.capitalize() for part in name.split("_"))
     written = {Path(file.format(name)): _text(file.format("my_step")) for file in ("{}.py", "test_{}.py")}
@@ -40,7 +40,7 @@ def new_step(arguments: argparse.Namespace) -> int:
         shipped = code if files("app.cli").joinpath("templates/prompts", code).is_dir() else "en"
         written[Path("prompts", code, f"{name}.md")] = _text(f"prompts/{shipped}/my_step.md")
     if there := [str(path) for path in written if path.exists()]:
-        raise SettingsError(f"{', '.join(there)}: there already. Choose another name, or delete it.")
+        raise SettingsError(f"{', '.join(there)} exists already. Choose another name, or delete it.")
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace("my_step", name).replace("MyStep", class_), encoding="utf-8")

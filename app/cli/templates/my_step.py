@@ -1,4 +1,4 @@
-"""The step my_step. It puts the passage first that the language model chooses: change it into what you need."""
+"""The step my_step: puts the passage first that the language model chooses. Change it into what you need."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from app.pipeline.runner import Changes
 class MyStep:
     """Asks the language model which passage answers the question best, and puts it first.
 
-    `model`, `prompts` and `settings` are given by their names, and so are `embedder`, `reranker` and `detector`. Without a
-    language model, the step is left out, unless `model` has the default None. Other fields are arguments: `args` of [[step]].
+    The service passes `model`, `prompts` and `settings` by their names; it can also pass `embedder`, `reranker` and `detector`.
+    Without a language model, the step is left out, unless `model` has the default None. Other fields are arguments: `args` of
+    [[step]].
     """
 
     model: Model
     prompts: Prompts
     settings: Settings
-    characters: int = 500  # of each passage that the model is shown
+    characters: int = 500  # that the model sees of each passage
 
     name = "my_step"
     reads = ("question", "language", "hits")  # fields of the turn that an earlier step must have written
     uses = ()  # fields that it reads if an earlier step wrote them
     writes = ("hits",)  # fields that it changes
     optional = True  # if it fails or takes too long, the answer continues without its changes
-    helper_calls = 1  # calls of the language model for a question, at most
+    helper_calls = 1  # maximum number of calls of the language model for a question
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits in their new order. Raises `ModelError` for a reply that names no passage."""
@@ -46,6 +47,6 @@ class MyStep:
         reply = await ask_helper(self.name, self.model, messages, turn, self.settings)
         number = reply.strip(" \n[].")
         if not number.isdecimal() or not 1 <= int(number) <= len(turn.hits):
-            raise ModelError(f"The reply is no number of a passage: {reply[:100]!r}. The order stays.")
+            raise ModelError(f"The reply has no number of a passage: {reply[:100]!r}. The order stays.")
         best = turn.hits[int(number) - 1]
         return {"hits": (best, *(hit for hit in turn.hits if hit is not best))}

@@ -24,7 +24,7 @@ PROMPTS = load_prompts(SETTINGS.languages).with_own(Path(__file__).parent / "pro
 
 
 class Replies(OpenAIModel):
-    """A language model with one reply to everything; `prompt` is the last one that it was given."""
+    """A language model that always gives the same reply; `prompt` is the last prompt it got."""
 
     def __init__(self, reply: str) -> None:
         self.reply = reply
@@ -37,7 +37,7 @@ class Replies(OpenAIModel):
 
 
 def texts(model: Replies) -> list[str]:
-    """The texts of the passages, in the order that the step gives them."""
+    """The texts of the passages, in the order that the step returns."""
     chunks = (
         Chunk(text, "docs", f"https://example.org/{text}", 0, text, "en", "Page") for text in ("one", "two", "three")
     )
@@ -63,6 +63,6 @@ def test_a_reply_without_a_number_is_an_error() -> None:
 
 
 def test_the_step_can_stand_behind_retrieve() -> None:
-    """What it reads is final there, and what it writes is read later."""
+    """An earlier step has written what it reads, and a later one reads what it writes."""
     steps = ["detect", "probe", "retrieve", "my_step:MyStep", "relevance", "synthesize", "cite"]
     validate_order(steps, known_steps({}, steps))

@@ -112,6 +112,9 @@ def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_p
 
 
 def test_docs_embedding_is_short_for_the_model(monkeypatch):
+    monkeypatch.setenv("DOCS_EMBEDDING", "static")
+    with pytest.raises(SettingsError, match=r"=static needs .* DOCS_EMBEDDING_URL\. .* written as local:static\."):
+        open_embedder(Settings.load(None))
     monkeypatch.setenv("DOCS_EMBEDDING", "local:static")
     assert Settings.load(None).embedding_model == "local:static"
     assert isinstance(open_embedder(Settings.load(None)), StaticEmbedder)

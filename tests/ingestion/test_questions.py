@@ -32,7 +32,9 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         self.kept = directory / "kept"
-        super().__init__(site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=10)
+        super().__init__(
+            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=10
+        )
         self.paths = ["/disks.md"]
         self.write()
         llm.reply = self.reply

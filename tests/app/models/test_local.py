@@ -181,7 +181,9 @@ async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_o
     assert unfinished(tmp_path / "data") == {}
 
 
-async def test_vectors_that_cannot_be_kept_do_not_stop_the_run_and_every_directory_shows_its_unfinished_one(tmp_path, caplog):
+async def test_vectors_that_cannot_be_kept_do_not_stop_the_run_and_every_directory_shows_its_unfinished_one(
+    tmp_path, caplog
+):
     (tmp_path / "file").touch()
     embedder = ResumingEmbedder(StaticEmbedder(), VectorCache(tmp_path / "file" / "data", "wordllama-256"))
     for texts in (["quota"], ["disk"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.core.errors import StoreError
 from app.core.types import Vector
@@ -26,6 +26,7 @@ class ResumingEmbedder:
         self.resumed = 0
         self._embedder = embedder
         self._cache = cache
+        self._keeps = True
 
     async def dimension(self) -> int:
         """Length of the vectors."""
@@ -41,7 +42,7 @@ class ResumingEmbedder:
         self.resumed += len(found)
         if new := [text for text in dict.fromkeys(texts) if text not in found]:
             made = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
-            await asyncio.to_thread(self._cache.add, made)
+            await self._keep(made)
             found |= made
         return [found[text] for text in texts]
 
@@ -52,6 +53,14 @@ class ResumingEmbedder:
             log.warning("vectors of an unfinished run can't be read, they are computed again: %s", error)
             await asyncio.to_thread(self._cache.clear)
             return {}
+
+    async def _keep(self, vectors: Mapping[str, Vector]) -> None:
+        try:
+            if self._keeps:
+                await asyncio.to_thread(self._cache.add, vectors)
+        except StoreError as error:
+            self._keeps = False  # one warning is enough
+            log.warning("vectors can't be kept for the case that this run is interrupted: %s", error)
 
     def finish(self, report: Report) -> None:
         """Delete the cache if the run was published: unchanged texts have their vectors in the index now."""

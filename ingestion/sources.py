@@ -67,8 +67,8 @@ def _one_or_more(value: object) -> object:
 
 def _arguments(value: object) -> str:
     """Arguments as JSON, so that sources stay comparable; dates of TOML become texts."""
-    if isinstance(value, str) and value.startswith("{"):
-        return value
+    if isinstance(value, str):
+        value = json.loads(value) if value.startswith("{") else value  # pydantic names what is no JSON
     if not isinstance(value, dict):
         raise ValueError("is no table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
     return json.dumps(value, default=str, sort_keys=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ class HealthCheck:
                 "index": _index(health.index) if health.index else None,
                 "model": health.model,
                 "embedder": health.embedder,
-                "details": {**health.details, **self._next()},
+                "details": {**health.details, **await asyncio.to_thread(self._next)},
             }
         return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
 

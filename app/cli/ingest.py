@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from app.cli import logs
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
-from app.core.errors import NotPublished, SettingsError, StoreError
+from app.core.errors import NotPublished, SettingsError, StoreError, StoreUnavailable
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -109,10 +109,9 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
     from ingestion.run import ingest as ingest_sites
 
     store, opened = open_store(settings), open_embedder(settings)
-    embedder = for_index(opened, await live_embedder(store))
-    resuming = _resuming(embedder, settings)
-    progress = open_progress(sys.stderr)
     try:
+        embedder = for_index(opened, await live_embedder(store))
+        resuming, progress = _resuming(embedder, settings), open_progress(sys.stderr)
         report = await ingest_sites(
             sites, store=store, embedder=resuming or embedder, settings=settings, progress=progress, **asdict(options)
         )
@@ -138,8 +137,13 @@ def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None
 
 
 async def live_embedder(store: Store) -> str:
-    """The embedder that the live index records; empty if there is none, or if the run that follows will report why."""
+    """The embedder that the live index records; empty if there is none, or if it is damaged and so built anew.
+
+    Raises `StoreUnavailable`: with a guess, the run would build the whole index anew with another embedder.
+    """
     try:
         return (await store.live()).info.recipe.embedder
+    except StoreUnavailable:
+        raise
     except StoreError:
         return ""

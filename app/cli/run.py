@@ -88,14 +88,14 @@ def _index_better(settings: Settings, sites: Sequence[str]) -> None:
     """
     from app.models.default import BETTER
 
-    if not asyncio.run(_is_static(settings)):
-        return
-    print(
-        f"Indexing once more with {BETTER}, which finds more; answers come from the static vectors until then.",
-        file=sys.stderr,
-    )
-    os.nice(NICE)  # answers are more urgent
     try:
+        if not asyncio.run(_is_static(settings)):
+            return
+        print(
+            f"Indexing once more with {BETTER}, which finds more; answers come from the static vectors until then.",
+            file=sys.stderr,
+        )
+        os.nice(NICE)  # answers are more urgent
         report = asyncio.run(
             index(settings.model_copy(update={"embedding_model": BETTER}), sites, IngestOptions(only=True))
         )

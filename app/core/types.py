@@ -130,7 +130,7 @@ class Page:
     - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
     - `translated_from`: set on a translation while it is split into chunks
     - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
-    - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of; empty if some have none
+    - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of, or how many have, as 3/8
     - `versions`: those that the page states, if its address has none
     - `plain`: its plain text, which belongs to `markdown`; the index returns it by `Generation.plain_texts`
     """

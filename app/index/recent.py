@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """Keeps the latest read values of the newest generation that was asked for, `most` bytes of them by `size`."""
+    """Keeps the latest read values of the generation that was asked for last, `most` bytes of them by `size`."""
 
     def __init__(self, size: Callable[[T], int], most: int = MOST_BYTES) -> None:
         self._size, self._most = size, most
@@ -62,8 +62,8 @@ def size_of_text(plain: PlainText) -> int:
 
 
 def size_of_chunk(chunk: Chunk) -> int:
-    """About how many bytes a chunk takes."""
-    return _letters(chunk.text) + _SECTION * len(chunk.sections) + _CHUNK
+    """About how many bytes a chunk takes, with its questions."""
+    return _letters(chunk.text) + _letters(chunk.questions_text) + _SECTION * len(chunk.sections) + _CHUNK
 
 
 def _letters(text: str) -> int:

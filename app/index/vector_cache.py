@@ -36,7 +36,6 @@ class VectorCache:
 
     def add(self, vectors: Mapping[str, Vector]) -> None:
         """Store these vectors by text."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         rows = [(self._key(text), self._embedder, array("f", vector).tobytes()) for text, vector in vectors.items()]
         self._run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
@@ -50,6 +49,7 @@ class VectorCache:
 
     def _run(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[Any]:
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=_WAIT)) as database, database:
                 database.execute(
                     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, embedder TEXT, vector BLOB)"
@@ -58,16 +58,19 @@ class VectorCache:
                     return [row for one in parameters for row in database.execute(statement, one)]
                 database.executemany(statement, parameters)
                 return []
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{self._path}: {error}. Delete this file: it only spares work.") from error
 
 
 def unfinished(directory: Path) -> dict[str, Any]:
-    """What an unfinished run has computed so far: embedder, number of texts, time of the last one. Empty without one."""
+    """What an unfinished run has computed so far: embedder, number of texts, time of the last one. Empty without one.
+
+    It reads the whole file (1 ms for 1,000 texts), so call it in a thread.
+    """
     path = directory / FILE
     try:
         last = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0)) as database:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as database:
             counted = database.execute(
                 "SELECT embedder, count(*) FROM vectors GROUP BY embedder ORDER BY 2 DESC"
             ).fetchone()

@@ -47,6 +47,11 @@ def open_embedder(settings: Settings) -> Embedder:
     kind, _, name = settings.embedding_model.partition(":")
     if kind == LOCAL:
         return _local_embedder(name, settings)
+    if settings.embedding_model and not settings.embedding_url:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_MODEL={settings.embedding_model} needs the address of its server, DOCS_EMBEDDING_URL. A model in"
+            f" this process is written as local:{settings.embedding_model}."
+        )
     if not settings.embedding_url:
         from app.models.default import DefaultEmbedder
 

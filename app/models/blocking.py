@@ -61,6 +61,10 @@ def _started(call: Callable[[], T]) -> asyncio.Future[T]:
     def run() -> None:
         try:
             result = call()
+        except StopIteration as error:  # no future takes it, so its awaiter would wait for good
+            failure = RuntimeError("StopIteration, as of next() on nothing")
+            failure.__cause__ = error
+            settle(future.set_exception, failure)
         except BaseException as error:  # noqa: BLE001  # belongs to who awaits the future
             settle(future.set_exception, error)
         else:

@@ -45,9 +45,9 @@ async def _run(options: argparse.Namespace, settings: Settings, open_finder: Ope
     async with opened(settings) as assistants:
         named = options.assistant or ([] if options.url else [""])
         configurations = [Configuration(assistants.get(name).id, {}, name) for name in named]
-        answers = await all_answers(options, settings, configurations, cases)
         first = assistants.get(next(iter(named), ""))
-        corpus = await Corpus.of(first, settings.passage_tokens, rules)
+        corpus = await Corpus.of(first, settings.passage_tokens, rules)  # without an index, nobody is asked in vain
+        answers = await all_answers(options, settings, configurations, cases)
         sourced = await _sourced(corpus, answers, cases)
         result = await measured(options, settings, assistants, cases, sourced)
     ours = {one.name for one in configurations}

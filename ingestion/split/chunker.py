@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from ingestion.split.summaries import Summariser, open_summariser
 from ingestion.split.translate import NotFaithful, Translator, open_translator
 from ingestion.workers import Workers
 
+OF_CHUNKS = "/"  # as in 3/8: never part of a fingerprint
 REFUSED = "!"
 """Ends the name of a translation that the model can't make. It is tried again when the page changes."""
 
@@ -96,6 +98,8 @@ class Chunker:
         """
         if known.translations and not self._is_translated(page, page):
             return False
+        if _questioned_chunks(page) < _questioned_chunks(known):
+            return False
         return _additions(page) != _additions(known)
 
     def _is_translated(self, known: Page, page: Page) -> bool:
@@ -115,7 +119,8 @@ class Chunker:
             return replace(page, questions_of=""), chunks
         made, note = await self.questioner.questioned(chunks)
         notes.append(note)
-        return replace(page, questions_of="" if note else self.questioner.wanted(page)), made
+        some = f"{sum(bool(chunk.questions) for chunk in made)}{OF_CHUNKS}{len(made)}"
+        return replace(page, questions_of=some if note else self.questioner.wanted(page)), made
 
     def _wanted(self, page: Page) -> dict[str, str]:
         return self.translator.wanted(page) if self.translator else {}
@@ -139,6 +144,14 @@ def open_chunker(
     return Chunker(
         open_splitter(settings), embedder, workers, translator, summariser, open_questioner(settings, dry=dry)
     )
+
+
+def _questioned_chunks(page: Page) -> float:
+    """How many chunks of the page have questions; infinite if all have."""
+    some, incomplete, _ = page.questions_of.partition(OF_CHUNKS)
+    if incomplete:
+        return int(some)
+    return math.inf if some else 0
 
 
 def _additions(page: Page) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ import pytest
 
 from app.api.server import create_app
 from app.assistants.assembly import build
+from app.core.errors import NoIndex
 from app.core.settings import Settings
 from eval.questions.own_docs import own_set
 from tests.app.api.scripted import serving
@@ -52,6 +53,17 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, ind
         same = Settings.load(env_file=None, llm_url="http://127.0.0.1:9/v1", llm_model="judge")
         assert await command(same, "run", path, "--judge-url", "x", "--judge-model", "judge", "--out", tmp_path) == 2
     assert "can't judge" in capsys.readouterr().err
+
+
+async def test_without_an_index_nobody_is_asked(tmp_path):
+    """Answers are judged by it, and they may have cost money."""
+    async with fake_llm() as llm:
+        empty = Settings.load(env_file=None, store=str(tmp_path / "none"))
+        with own_set() as path:
+            words = ["run", path, "--limit", "1", "--url", f"old={llm.url},old-bot", "--judge-url", llm.url]
+            with pytest.raises(NoIndex):
+                await command(empty, *words, "--judge-model", "judge", "--own-criteria", "--out", tmp_path / "out")
+        assert llm.calls == []
 
 
 ASKED = ("en-limits-1", "en-gone-pages-1", "en-question-language-1", "en-question-set-1")

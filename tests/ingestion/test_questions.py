@@ -31,8 +31,10 @@ class Index(ModelIndex):
     """With one page of two chunks, for which the model asks what their texts don't say."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        kept = str(directory / "kept")
-        super().__init__(site, llm, directory, questions=True, translations=kept, chunk_size=300, llm_timeout=10)
+        self.kept = directory / "kept"
+        super().__init__(
+            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=10
+        )
         self.paths = ["/disks.md"]
         self.write()
         llm.reply = self.reply
@@ -124,6 +126,21 @@ async def test_a_failed_call_ends_no_run_and_is_made_up_for(index: Index) -> Non
     index.llm.reply = lambda _: down
     await index.run(chunk_size=320)
     assert await index.first("en", words="holiday pictures") == "Mount"
+
+
+async def test_questions_of_some_chunks_need_not_wait_for_those_of_the_others(index: Index) -> None:
+    """A chunk may be refused in every run; and what was written stays while the model is away, its files too."""
+    down = Reply("down", status=503)
+    index.llm.reply = lambda _: down
+    await index.run()
+    index.llm.reply = lambda body: down if "## Mount" in body["messages"][-1]["content"] else index.reply(body)
+    await index.run()
+    assert await index.first("cs", words="babiččiny dopisy") == "Quota"
+    index.llm.reply = lambda _: down
+    for file in index.kept.rglob("*.txt"):
+        file.unlink()
+    await index.run()
+    assert await index.first("cs", words="babiččiny dopisy") == "Quota"
 
 
 async def test_what_is_no_question_is_not_kept(index: Index) -> None:

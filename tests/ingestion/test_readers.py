@@ -241,6 +241,7 @@ def test_mistakes_in_a_reader_are_named_with_file_and_source(tmp_path: Path) -> 
         ('link = "https://docs.example.org/{id}"', "reader_args, load_args and link are for a reader only"),
         (f'reader = "{HERE}:Dump"\nlink = "docs/{{id}}"', "link: .*is no web address with a name of the metadata"),
         (f'reader = "{HERE}:Dump"\nload_args = "dump.json"', "load_args: 'dump.json': is no table of arguments"),
+        (f'reader = "{HERE}:Dump"\nload_args = "{{bad"', "load_args: '{bad': Expecting property name"),
         (f'reader = "{HERE}:Dump"\ndirectory = "."', "both a directory and a reader"),
     ]:
         file.write_text(f'[[source]]\nurl = "{WIKI}"\n{lines}\n', "utf-8")

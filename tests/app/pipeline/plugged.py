@@ -60,6 +60,13 @@ class Fails(BaseNodePostprocessor):
         raise RuntimeError("no weights")
 
 
+class TakesNext(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        if query_bundle.query_str.startswith("What is the capital"):
+            return nodes
+        return [next(node for node in nodes if node.score is None)]
+
+
 class Asks(BaseNodePostprocessor):
     llm: LLM | None = None
 

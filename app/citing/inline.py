@@ -85,7 +85,8 @@ class Inline:
         if edit is None:
             return Decision(end)
         if edit.text == " ":
-            return Decision(end, f"{text[:end]} ")
+            at = edit.start - len(last)
+            return Decision(end, f"{text[:at]} {text[at:end]}")
         apart = last.isspace() or text[end].isspace()
         if edit.start == edit.end or not apart or not within:
             return WHOLE_BLOCK

@@ -21,6 +21,7 @@ _ROUNDS = 8  # removing one thing can uncover another
 TAG = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
 SCHEME = re.compile(r"https?://|ftps?://|www\.", re.IGNORECASE)
 _RUN = re.compile(r"[^\s<]*")
+_WHOLE_RUN = re.compile(r"\S{0,2000}+")
 _CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
 _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
@@ -230,7 +231,8 @@ class Judge:
         found = ADDRESS.match(text, at, end)
         if found is None:
             behind = text[scheme.end() : run.end()]
-            if behind and (":" not in scheme[0] or "@" in behind or unicodedata.category(behind[0])[0] not in "PZC"):
+            login = "@" in _WHOLE_RUN.match(text, scheme.end())[0]  # type: ignore[index]  # it matches anywhere
+            if login or (behind and (":" not in scheme[0] or unicodedata.category(behind[0])[0] not in "PZC")):
                 # some clients see an address within a word, or with other signs as host
                 sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
                 return Edit(sign, sign, "\\"), scheme.end()
@@ -239,8 +241,9 @@ class Judge:
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:
-            # behind another sign, some clients only find the address within this one
-            if at and not text[at - 1].isspace() and SCHEME.search(address, len(scheme[0])):
+            # behind a word, some clients find a host in that; behind another sign, only the address within this one
+            before = text[at - 1 : at]
+            if before.isalnum() or (before.strip() and SCHEME.search(address, len(scheme[0]))):
                 return Edit(at, at, " "), stop
             # some clients' links end at a blank, and include a sign that would begin code or an escape
             swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"

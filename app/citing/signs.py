@@ -35,5 +35,5 @@ MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # complete, and po
     "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
     "|": (re.compile(r"\|(?=[^\n]{0,300}\n[ \t]{0,20}[^\s|:>+*-])|\|(?=[^\n]{0,300}\n[ \t]{0,20}\n)"), re.compile(r"\|[^\n]{0,300}(?:\n[ \t]{0,20})?\Z")),
 }  # fmt: skip
-RUN = re.compile(r"[^\s<]{1,2000}(?=[\s<])")
+RUN = re.compile(r"[^\s<]{1,2000}(?=\s)")
 RUN_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")

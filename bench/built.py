@@ -87,7 +87,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.citing.refusal._refuses": _refusals,
     "app.citing.refusal._contrast": lambda: [(refusal._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
     "app.citing.refusal._only": lambda: [(refusal._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
-    "app.citing.wording._pattern": lambda: [(wording._pattern(("passage", "passages")), "sub")],  # noqa: SLF001
+    "app.citing.wording._pattern": lambda: [(wording._pattern(("passage", "passages")), "finditer")],  # noqa: SLF001
     "app.citing.support._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.replies._list": lambda: [
         (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001

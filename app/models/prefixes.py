@@ -9,7 +9,7 @@ from typing import Any
 AUTO = "auto"
 _MULTILINGUAL = re.compile(
     r"multilingual|bge-m3|labse|gte-qwen2|qwen3-embedding|embeddinggemma|jina-embeddings-v[3-9]|nomic-embed-text-v2"
-    r"|arctic-embed2|arctic-embed.*v2|text-embedding-3"
+    r"|arctic-embed2|arctic-embed[^/\s]{0,40}v2|text-embedding-3"
 )
 _TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _BGE = "Represent this sentence for searching relevant passages: "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 LONGEST = 450  # characters of the first line that are read; a refusal is no longer
-_LAST_WORD = re.compile(r"[^\W_]+\s*\Z")
+_LAST_WORD = re.compile(r"(?<![^\W_])[^\W_]{1,60}\s{0,9}\Z")
 _END = re.compile(r"[\n`]")  # code stays as it is
 
 

@@ -156,11 +156,11 @@ async def test_a_page_that_cannot_be_cut_ends_no_rebuild(site: Any, index: Index
     await index.run(listed, site.sitemap("/e", at="/other.xml"))
     report = await index.run(listed, splitter=own)
     assert report.published.pages == 5
-    skipped = [page for page in report.pages if page.outcome == "skipped"]
-    assert sorted(page.url[-2:] for page in skipped) == ["/d", "/e"]
-    for page in skipped:
-        assert (page.kept, page.chunks) == (True, 1)
-        assert page.reason == "own_parser:Shouting can't split it (ZeroDivisionError: boom)"
-        assert "goes boom" in await index.text(page.url)
-        plain = (await (await index.store.live()).plain_texts([page.url]))[page.url]
+    skipped = [one for one in report.pages if one.outcome == "skipped"]
+    assert sorted(one.url[-2:] for one in skipped) == ["/d", "/e"]
+    for one in skipped:
+        assert (one.kept, one.chunks) == (True, 1)
+        assert one.reason == "own_parser:Shouting can't split it (ZeroDivisionError: boom)"
+        assert "goes boom" in await index.text(one.url)
+        plain = (await (await index.store.live()).plain_texts([one.url]))[one.url]
         assert len(plain.places) == 1

@@ -174,7 +174,7 @@ async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_o
     (tmp_path / "data" / FILE).write_bytes(b"no database at all" * 100)
     assert len(await second.embed_passages(texts)) == 4
     assert "are computed again" in caplog.text
-    report = Report(("s",), published=GenerationInfo(1, Recipe("e", 1, "s", "a"), "", (), 0, 0))
+    report = Report(("s",), published=GenerationInfo(1, Recipe("wordllama-256", 1, "s", "a"), "", (), 0, 0))
     second.finish(report)
     assert not (tmp_path / "data" / FILE).exists()
     assert report.warnings == ["an unfinished run had left 3 vectors, which were used"]

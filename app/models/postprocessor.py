@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from app.core.errors import ModelError, ModelTimeout, ModelUnavailable
+from app.core.errors import ModelError, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.gate import away
 from app.core.plugins import made
 from app.core.types import Hit
@@ -36,13 +36,18 @@ def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], score
     """
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    given = {
-        key: made(value["class"], object, value.get("args", {}), f"{what}={path}: {key}")
-        if isinstance(value, Mapping) and "class" in value
-        else value
-        for key, value in arguments.items()
-    }
+    given = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
     return Postprocessor(name, made(path, BaseNodePostprocessor, given, what), scores)
+
+
+def _argument(value: Any, what: str) -> Any:
+    """The value, or the object that it describes."""
+    if not (isinstance(value, Mapping) and "class" in value):
+        return value
+    path, arguments = value["class"], value.get("args", {})
+    if not (isinstance(path, str) and isinstance(arguments, Mapping)):
+        raise SettingsError(f'{what}: write it as {{ class = "module:Class", args = {{ … }} }}.')
+    return made(path, object, arguments, what)
 
 
 class Postprocessor:

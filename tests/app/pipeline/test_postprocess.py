@@ -158,6 +158,8 @@ TABLES_AND_ERRORS = {
     f'class = "{BY_NAME}"': "needs the argument names.",
     f'class = "{BY_NAME}"\nargs = {{ names = 5 }}': "refuses its arguments: names: Input should be a valid list",
     f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "no_such:L" }} }}': "llm=no_such:L: there is no module no_such",
+    f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = 5 }} }}': 'llm: write it as { class = "module:Class", args = { … } }',
+    f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "a:B", args = 5 }} }}': "llm: write it as",
     f'class = "{MODULE}:First"\nscores = "sigmoid"': "`scores` is for postprocessors of LlamaIndex, and this is none",
     f'class = "{MODULE}:First"\nargs = {{ hits = 5 }}': "refuses its arguments: First() takes no arguments",
     f'class = "{MODULE}:NoStep"': "is no step and no postprocessor of LlamaIndex: it lacks uses, writes, optional",

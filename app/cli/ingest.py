@@ -136,9 +136,10 @@ def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEm
 
     if (directory := directory_of(settings)) is None:
         return {}
+    options = settings.embedding_max_chars, settings.embedding_extra_body, settings.embedding_args
     others = embedder.others if isinstance(embedder, DefaultEmbedder) else {}
     found = {
-        one.name: ResumingEmbedder(one, VectorCache(directory, one.name))
+        one.name: ResumingEmbedder(one, VectorCache(directory, one.name, *options))
         for one in (embedder, *others.values())
         if not isinstance(one, StaticEmbedder)
     }

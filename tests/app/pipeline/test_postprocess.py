@@ -134,6 +134,18 @@ async def test_a_postprocessor_that_fails_never_fails_the_answer(tmp_path: Path)
     plugged.STOPPED.set()
 
 
+async def test_a_search_leaves_out_postprocessors_with_a_language_model(tmp_path: Path) -> None:
+    """It promises no calls of one; an answer runs them."""
+    tables = table("mine", f"{MODULE}:Asks", args='{ llm = { class = "llama_index.core.llms:MockLLM" } }')
+    async with asked(tmp_path, tables, "retrieve", "mine", "relevance") as service:
+        plugged.GIVEN.clear()
+        assert len(await service.search()) == 2
+        assert plugged.GIVEN == []
+        _, trace = await service.ask()
+        assert "mine" in trace
+        assert plugged.GIVEN == [("Which?", [])]
+
+
 async def _count() -> int:
     turns = 0
     try:

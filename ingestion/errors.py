@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.errors import CrawlError
+from app.core.errors import AssistantError, CrawlError
 
 
 class PageError(CrawlError):
@@ -23,3 +23,8 @@ class PageGone(PageError):
 
 class ConversionError(CrawlError):
     """A downloaded page contains nothing that can be indexed."""
+
+
+def is_of_page(error: Exception) -> bool:
+    """False for an error of the store, of a model or of the settings, which would fail every other page too."""
+    return isinstance(error, CrawlError) or not isinstance(error, AssistantError)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import AssistantError, CrawlError
 from app.core.settings import Settings
 from app.core.types import Page
 from ingestion.convert.addresses import Addresses
@@ -16,7 +15,7 @@ from ingestion.convert.prepare import Prepared, dated_as
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
-from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped
+from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped, is_of_page
 from ingestion.publish.change import PageChange, kept, removed, removed_address, stale_too_long, unchanged
 from ingestion.report import Outcome, PageReport
 from ingestion.sources import Source
@@ -71,7 +70,7 @@ class PageReader:
         except PageError as error:
             change = self._unreadable(entry, known, "failed", str(error), error.status)
         except Exception as error:
-            if isinstance(error, AssistantError) and not isinstance(error, CrawlError):
+            if not is_of_page(error):
                 raise
             change = self._unreadable(entry, known, "failed", f"can't be read ({type(error).__name__}: {error})")
         assert change.report is not None

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core.types import Page
 from app.index.protocols import Draft
 from ingestion.convert.prepare import Prepared
 from ingestion.entry import Entry
+from ingestion.errors import is_of_page
 from ingestion.page_reader import PageReader
 from ingestion.publish.baseline import Baseline
 from ingestion.publish.change import PageChange
@@ -75,15 +77,33 @@ class PageProcessor:
             await self.run(entries)
 
     async def carry_over(self, baseline: Baseline, report: Report) -> None:
-        """Into a rebuilt index, write the pages that this run did not read, from the Markdown of the live generation."""
+        """Into a rebuilt index, write the pages that this run did not read, from the Markdown of the live generation.
+
+        A page that can't be cut keeps the chunks that it had there.
+        """
         if baseline.live is None or not baseline.rebuilds:
             return
         done = {page.url for page in report.pages if page.outcome == "removed" or page.read}
+        told = {page.url for page in report.pages}
         for url in baseline.states.keys() - done:
             page = await baseline.page(url)
-            if page is None:
-                report.pages.append(PageReport(url, "removed", "its text can't be read from the damaged index"))
-            else:
-                put = Prepared(page) if page.same_as else await self.reader.chunker.finished(Prepared(page))
-                await self.writer.write(PageChange(None, put=put))
+            put, reason = await self._finished(page, baseline) if page is not None else (None, "")
+            if put is None:
+                report.pages.append(
+                    PageReport(url, "removed", reason or "its text can't be read from the damaged index")
+                )
+                continue
+            kept = PageReport(url, "skipped", reason, put.page.language, kept=True, chunks=len(put.chunks))
+            await self.writer.write(PageChange(kept if reason and url not in told else None, put=put))
         await self.writer.flush()
+
+    async def _finished(self, page: Page, baseline: Baseline) -> tuple[Prepared | None, str]:
+        """The page with its chunks; if it can't be cut, with those of the live generation, if any, and the reason."""
+        if page.same_as:
+            return Prepared(page), ""
+        try:
+            return await self.reader.chunker.finished(Prepared(page)), ""
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return await baseline.cut(page), str(error)

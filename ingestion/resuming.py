@@ -63,10 +63,11 @@ class ResumingEmbedder:
             log.warning("vectors can't be kept for the case that this run is interrupted: %s", error)
 
     def finish(self, report: Report) -> None:
-        """Delete the cache if the run was published: unchanged texts have their vectors in the index now."""
+        """Delete the cache if its vectors were published: unchanged texts have them in the index now."""
         if self.resumed:
             report.warnings.append(f"an unfinished run had left {self.resumed} vectors, which were used")
-        if report.published and not report.dry_run:
+        published = report.published and report.published.recipe.embedder == self.name
+        if published and not report.dry_run:
             self._cache.clear()
 
     async def close(self) -> None:

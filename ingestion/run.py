@@ -26,7 +26,7 @@ from app.core.settings import Settings
 from app.core.types import Page, Recipe
 from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
-from app.models.protocols import Embedder
+from app.models.protocols import Embedder, for_index
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.convert.page_dates import without_build_dates
@@ -129,12 +129,12 @@ class _Request:
             listed = await _listed(given, client, workers)
             report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
-            begun, damage = await self._begun(ask=ask, until=until)
+            begun, chosen, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
             baseline = await Baseline.read(draft, self.store)
             entries = without_build_dates(listed.entries)
             kind = CountingEmbedder if self.dry_run else BatchEmbedder
-            embedder = kind(self.embedder, settings.embedding_batch, settings.embedding_parallel)
+            embedder = kind(chosen, settings.embedding_batch, settings.embedding_parallel)
             documents = DocumentReader(client, workers, settings)
             chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
             addresses = frozenset(entry.address for entry in entries)
@@ -154,25 +154,29 @@ class _Request:
                 report.seconds = time.monotonic() - began
         return report
 
-    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
-        """A draft, and the damage of the live index, if any: then the draft starts empty."""
+    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
+        """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
         damage = await _damage(self.store)
         if self.rebuild or damage:
-            return await self._draft(ask=True, rebuild=True, until=until), damage
+            return *await self._draft(ask=True, rebuild=True, until=until), damage
         try:
-            return await self._draft(ask=ask, rebuild=False, until=until), ""
+            return *await self._draft(ask=ask, rebuild=False, until=until), ""
         except IndexDamaged as error:
-            return await self._draft(ask=True, rebuild=True, until=until), str(error)
+            return *await self._draft(ask=True, rebuild=True, until=until), str(error)
 
-    async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> Draft:
-        """Raises `StoreBusy` when another run still writes at that time."""
-        live = None if ask else await _live_recipe(self.store)
-        recipe = await recipe_for(self.embedder, self.settings, live)
+    async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> tuple[Draft, Embedder]:
+        """Among several embedders, that of the live index is used, which another run may replace meanwhile.
+
+        Raises `StoreBusy` when another run still writes at that time.
+        """
         while True:
+            live = await _live_recipe(self.store)
+            embedder = for_index(self.embedder, live.embedder if live is not None else "")
+            recipe = await recipe_for(embedder, self.settings, None if ask else live)
             try:
                 if self.dry_run:
-                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe)
-                return await self.store.draft(recipe, rebuild=rebuild)
+                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
+                return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -218,9 +222,12 @@ async def _damage(store: Store) -> str:
 
 
 async def _live_recipe(store: Store) -> Recipe | None:
+    """None if there is no live index, or a damaged one. Raises `StoreUnavailable`."""
     try:
         return (await store.live()).info.recipe
-    except NoIndex:
+    except StoreUnavailable:
+        raise
+    except StoreError:
         return None
 
 

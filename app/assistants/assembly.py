@@ -20,6 +20,7 @@ from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
+from app.pipeline.runner import Plan
 from app.pipeline.steps.optional.postprocess import Postprocess
 from app.text.language import LanguageDetector
 
@@ -150,6 +151,15 @@ def _lookup(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
+def _without_models(plan: Plan) -> Plan:
+    """The plan without postprocessors that have a language model of their own."""
+    groups = (
+        tuple(step for step in group if not (isinstance(step, Postprocess) and step.postprocessor.asks_model))
+        for group in plan
+    )
+    return tuple(group for group in groups if group)
+
+
 def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
     """The tools with a detector whose default language is among the languages that the assistant is limited to."""
     languages, default = tools.prompts.languages, tools.settings.default_language
@@ -172,7 +182,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras
         store=named.indices[entry.index].store if entry.index else store,
         collections=tuple(entry.collections),
         listed=entry.listed,
-        lookup=make_plan(entry.steps, replace(own, model=None), known=named.steps),
+        lookup=_without_models(make_plan(entry.steps, replace(own, model=None), known=named.steps)),
         languages=tools.prompts.languages,
         personas=frozenset(tools.prompts.personas),
         descriptions=entry.descriptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -104,36 +104,48 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
     """Index the sites, show progress on standard error, and return the report."""
     from app.index import open_store
     from app.models import open_embedder
-    from app.models.protocols import for_index
     from ingestion.progress import open_progress
     from ingestion.run import ingest as ingest_sites
 
     store, opened = open_store(settings), open_embedder(settings)
     try:
-        embedder = for_index(opened, await live_embedder(store))
-        resuming, progress = _resuming(embedder, settings), open_progress(sys.stderr)
+        await live_embedder(store)  # a store that is away is an error before any site is read
+        resuming, progress = _resuming(opened, settings), open_progress(sys.stderr)
+        embedder = resuming.get(opened.name, opened)
         report = await ingest_sites(
-            sites, store=store, embedder=resuming or embedder, settings=settings, progress=progress, **asdict(options)
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
         )
-        if resuming:
-            resuming.finish(report)
+        for one in resuming.values():
+            one.finish(report)
         return report
     finally:
         await store.close()
         await opened.close()
 
 
-def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None:
-    """The embedder with a cache in the directory of the index; None for other stores, and for vectors that cost little."""
+def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEmbedder]:
+    """The embedders by name that keep their vectors in the directory of the index, also as `others` of the given one.
+
+    Without those of other stores, and those whose vectors cost little.
+    """
     from app.index import directory_of
     from app.index.vector_cache import VectorCache
+    from app.models.default import DefaultEmbedder
     from app.models.static import StaticEmbedder
     from ingestion.resuming import ResumingEmbedder
 
-    directory = directory_of(settings)
-    if directory is None or isinstance(embedder, StaticEmbedder):
-        return None
-    return ResumingEmbedder(embedder, VectorCache(directory, embedder.name))
+    if (directory := directory_of(settings)) is None:
+        return {}
+    options = settings.embedding_max_chars, settings.embedding_extra_body, settings.embedding_args
+    others = embedder.others if isinstance(embedder, DefaultEmbedder) else {}
+    found = {
+        one.name: ResumingEmbedder(one, VectorCache(directory, one.name, *options))
+        for one in (embedder, *others.values())
+        if not isinstance(one, StaticEmbedder)
+    }
+    if isinstance(embedder, DefaultEmbedder):
+        embedder.others = found
+    return found
 
 
 async def live_embedder(store: Store) -> str:

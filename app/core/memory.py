@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
@@ -10,5 +9,9 @@ _UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def peak_mb() -> int:
-    """The most memory that this process had so far, in megabytes."""
+    """The most memory that this process had so far, in megabytes; 0 on Windows, which has no such figure."""
+    try:
+        import resource
+    except ImportError:
+        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT // 1_000_000

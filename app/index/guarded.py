@@ -84,7 +84,8 @@ class GuardedGeneration:
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language."""
         with self._breaker.call(proves=False), busy():  # they are cached, so success proves nothing
-            return await self._generation.language_centres()
+            centres = getattr(self._generation, "language_centres", None)  # a store from outside may have none
+            return await centres() if centres else {}
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages."""

@@ -46,7 +46,10 @@ class Generation(Protocol):
         ...
 
     async def language_centres(self) -> Mapping[str, Vector]:
-        """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached."""
+        """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached.
+
+        A store may leave this method out: pages in another language than the question then rank as their cosines say.
+        """
         ...
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:

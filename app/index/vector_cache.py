@@ -19,11 +19,15 @@ _WAIT = 30.0  # seconds for another process that writes
 
 
 class VectorCache:
-    """Vectors of passages by the embedder's recorded name and the text. Methods raise `StoreError` and may run in any thread."""
+    """Vectors of passages by the embedder's recorded name and the text. Methods raise `StoreError` and may run in any thread.
 
-    def __init__(self, directory: Path, embedder: str) -> None:
+    `options` are other settings that change the vectors.
+    """
+
+    def __init__(self, directory: Path, embedder: str, *options: object) -> None:
         self._path = directory / FILE
         self._embedder = embedder
+        self._options = f" {options}" if options else ""
 
     def find(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors that are there, by text."""
@@ -45,7 +49,7 @@ class VectorCache:
             path.unlink(missing_ok=True)
 
     def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self._embedder}\0{text}".encode("utf-8", "replace")).digest()
+        return hashlib.sha256(f"{self._embedder}{self._options}\0{text}".encode("utf-8", "replace")).digest()
 
     def _run(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[Any]:
         try:

@@ -40,11 +40,16 @@ def open_model(settings: Settings) -> Model | None:
 
 def open_embedder(settings: Settings) -> Embedder:
     """The configured embedder, else a `DefaultEmbedder`. Raises `SettingsError` if it can't be used here."""
+    kind, _, name = settings.embedding_model.partition(":")
     if settings.embedding_class:
+        if kind == LOCAL:
+            raise SettingsError(
+                f"DOCS_EMBEDDING_CLASS={settings.embedding_class} and DOCS_EMBEDDING_MODEL={settings.embedding_model} (or"
+                " DOCS_EMBEDDING, which is short for it) name two embedding models: remove one of them."
+            )
         from app.models.llamaindex import open_embedding
 
         return open_embedding(settings.embedding_class, settings.embedding_args)
-    kind, _, name = settings.embedding_model.partition(":")
     if kind == LOCAL:
         return _local_embedder(name, settings)
     if settings.embedding_model and not settings.embedding_url:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from app.core.errors import ModelError, ModelTimeout, ModelUnavailable
+from app.core.errors import ModelError, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.gate import away
 from app.core.plugins import made
 from app.core.types import Hit
@@ -24,9 +24,11 @@ MOST_RUNNING = 8
 
 def is_postprocessor(class_: type) -> bool:
     """Whether the class is a `BaseNodePostprocessor`. Doesn't import LlamaIndex, which takes seconds."""
-    return any(
-        one.__name__ == "BaseNodePostprocessor" and one.__module__.startswith("llama_index.") for one in class_.__mro__
-    )
+    return _derives(class_, "BaseNodePostprocessor")
+
+
+def _derives(class_: type, name: str) -> bool:
+    return any(one.__name__ == name and one.__module__.startswith("llama_index.") for one in class_.__mro__)
 
 
 def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], scores: Scores, what: str) -> Postprocessor:
@@ -36,20 +38,26 @@ def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], score
     """
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    given = {
-        key: made(value["class"], object, value.get("args", {}), f"{what}={path}: {key}")
-        if isinstance(value, Mapping) and "class" in value
-        else value
-        for key, value in arguments.items()
-    }
+    given = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
     return Postprocessor(name, made(path, BaseNodePostprocessor, given, what), scores)
+
+
+def _argument(value: Any, what: str) -> Any:
+    """The value, or the object that it describes."""
+    if not (isinstance(value, Mapping) and "class" in value):
+        return value
+    path, arguments = value["class"], value.get("args", {})
+    if not (isinstance(path, str) and isinstance(arguments, Mapping)):
+        raise SettingsError(f'{what}: write it as {{ class = "module:Class", args = {{ … }} }}.')
+    return made(path, object, arguments, what)
 
 
 class Postprocessor:
     """A node postprocessor with a circuit breaker. Classes without asynchronous code of their own run in threads.
 
     `scores` says what scores mean that it changes: "relative" compares the passages of one question with each other,
-    "0..1" says how well a passage answers, and "sigmoid" the same as logits.
+    "0..1" says how well a passage answers, and "sigmoid" the same as logits. `asks_model` is True if the class has a
+    language model among its fields.
     """
 
     def __init__(self, name: str, inner: Any, scores: Scores) -> None:
@@ -57,6 +65,7 @@ class Postprocessor:
         self._label, self._inner, self._scores = name, inner, scores
         self._blocks = inspect.unwrap(type(inner)._apostprocess_nodes).__qualname__.startswith("BaseNodePostprocessor.")  # noqa: SLF001  # there is no public way to know
         self._free = threading.Semaphore(MOST_RUNNING)
+        self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
         self._breaker = breaker(f"step {name}")
         self.breakers = (self._breaker,)
 

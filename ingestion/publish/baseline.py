@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
 from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
+from ingestion.convert.prepare import Prepared
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +47,22 @@ class Baseline:
         """The page with its Markdown from the live generation; None when it is missing or can't be read."""
         try:
             return await self.live.page(url) if self.live else None
-        except StoreUnavailable:
-            raise
         except StoreError as error:
-            if not self.rebuilds:
-                raise
-            log.warning("a page of the old index can't be read url=%s error=%s", url, error)
+            self._unreadable(url, error)
             return None
+
+    async def cut(self, page: Page) -> Prepared | None:
+        """The page with its chunks and their places in the live generation; None when they are missing or can't be read."""
+        try:
+            chunks = (await self.live.chunks_of([page.url])).get(page.url) if self.live else None
+            plain = (await self.live.plain_texts([page.url])).get(page.url) if self.live else None
+        except StoreError as error:
+            self._unreadable(page.url, error)
+            return None
+        return Prepared(replace(page, plain=plain or page.plain), chunks) if chunks else None
+
+    def _unreadable(self, url: str, error: StoreError) -> None:
+        """Raises the error unless it is a damage of the index that is built anew."""
+        if isinstance(error, StoreUnavailable) or not self.rebuilds:
+            raise error
+        log.warning("a page of the old index can't be read url=%s error=%s", url, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.core.errors import ModelError, SettingsError
@@ -49,8 +49,11 @@ class PageWriter:
         code = language if language in self.settings.languages else self.settings.default_language
         return self.prompts.render(code, self.prompt, **self.values)
 
-    async def write(self, language: str, text: str) -> str:
-        """What the model writes about the text, of which it may see only the beginning. Raises `ModelError`."""
+    async def write(self, language: str, text: str, usable: Callable[[str], object] = bool) -> str:
+        """What the model writes about the text, of which it may see only the beginning.
+
+        Raises `ModelError`, also for a reply that isn't `usable`: a model that never writes what it should fails, too.
+        """
         if self.dry:
             raise ModelError("a dry run asks no model")
         async with self._slots:
@@ -58,7 +61,7 @@ class PageWriter:
                 raise ModelError(f"the model failed {MOST_FAILURES} times in a row and wasn't asked again")
             self.calls += 1
             try:
-                written = await self._asked(language, text)
+                written = await self._asked(language, text, usable)
             except ModelError:
                 self.failures, self._in_a_row = self.failures + 1, self._in_a_row + 1
                 raise
@@ -69,7 +72,7 @@ class PageWriter:
         """Close the model's connections."""
         await self.model.close()
 
-    async def _asked(self, language: str, text: str) -> str:
+    async def _asked(self, language: str, text: str, usable: Callable[[str], object]) -> str:
         settings = self.settings
         options = CallOptions(temperature=0, max_tokens=settings.llm_max_tokens, timeout=settings.llm_timeout)
         tokens = settings.llm_context_window - settings.llm_max_tokens - LONGEST_PROMPT_TOKENS
@@ -80,6 +83,8 @@ class PageWriter:
             raise ModelError("the model wrote nothing")
         if answer.finish_reason == "length":
             raise ModelError("the model broke off its text (DOCS_LLM_MAX_TOKENS)")
+        if not usable(answer.text):
+            raise ModelError(f"the model wrote no {self.prompt}")
         return answer.text
 
 

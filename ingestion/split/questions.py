@@ -54,12 +54,9 @@ class Questioner:
             written = await asyncio.to_thread(read_kept, file)
             if not written:
                 try:
-                    written = await self.writer.write(chunk.language, text)
+                    written = await self.writer.write(chunk.language, text, self._parsed)
                 except ModelError as error:
                     return str(error)
-                if not self._parsed(written):
-                    self.writer.failures += 1
-                    return "the model wrote none"
                 await asyncio.to_thread(keep, file, written)
         return self._parsed(written)
 

@@ -146,3 +146,21 @@ async def test_another_splitter_cuts_again_and_a_failing_page_fails_alone(site: 
     )
     assert "WORDS" not in await index.text(f"{site.url}/a")
     assert "More words of its own." in await index.text(f"{site.url}/a")
+
+
+async def test_a_page_that_cannot_be_cut_ends_no_rebuild(site: Any, index: Index, own: str) -> None:
+    """Listed in this run or not, it is reported, stays as it was cut before, and is found."""
+    for name in "abcde":
+        site.page(f"/{name}", f"Page {name}", f"About {name}: " + ("here it goes boom." if name in "de" else "fine."))
+    listed = site.sitemap("/a", "/b", "/c", "/d")
+    await index.run(listed, site.sitemap("/e", at="/other.xml"))
+    report = await index.run(listed, splitter=own)
+    assert report.published.pages == 5
+    skipped = [one for one in report.pages if one.outcome == "skipped"]
+    assert sorted(one.url[-2:] for one in skipped) == ["/d", "/e"]
+    for one in skipped:
+        assert (one.kept, one.chunks) == (True, 1)
+        assert one.reason == "own_parser:Shouting can't split it (ZeroDivisionError: boom)"
+        assert "goes boom" in await index.text(one.url)
+        plain = (await (await index.store.live()).plain_texts([one.url]))[one.url]
+        assert len(plain.places) == 1

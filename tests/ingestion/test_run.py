@@ -14,7 +14,7 @@ from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest
+from ingestion.run import ingest, recipe_for
 from ingestion.sources import Source
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
@@ -384,3 +384,35 @@ async def test_many_pages_come_in_full_batches(site: LocalSite, index: Index) ->
     assert report.counts["new"] == 40
     assert report.embedding_calls == 10
     assert all(len(call) == 4 for call in index.embedder.calls)
+
+
+class Several(FakeEmbedder):
+    """With a better embedder, for an index that was built with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others = {"better": FakeEmbedder("better")}
+
+
+async def test_a_run_that_waits_takes_the_embedder_of_the_index_that_is_published_meanwhile(
+    site: LocalSite, three: str, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would replace the better vectors by its own."""
+    monkeypatch.setattr("ingestion.run.RETRY_INTERVAL", 0.05)
+    index.embedder = Several()
+    await index.run(three)
+    page = Page(f"{site.url}/z", "docs", "Z", "en", "# Z", "z", source="https://other.example.org/sitemap.xml")
+    better = await recipe_for(index.embedder.others["better"], index.settings)
+    async with await index.store.draft(better) as other:
+        await other.put(page, (), {})
+        waiting = asyncio.create_task(
+            ingest([three], store=index.store, embedder=index.embedder, settings=index.settings, wait=20)
+        )
+        while len(site.statuses("/sitemap.xml")) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await other.publish()
+    report = await waiting
+    assert report.published.recipe.embedder == "better"
+    assert report.published.pages == 4

@@ -163,6 +163,16 @@ async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_r
     assert remembers.asked == breaking.FAILURES
 
 
+async def test_a_store_from_outside_may_lack_the_means_of_languages():
+    class Own:
+        info = None
+
+        async def live(self):
+            return self
+
+    assert await (await GuardedStore(Own(), "the store").live()).language_centres() == {}
+
+
 async def test_calls_to_servers_take_no_place_and_a_stream_gives_its_place_back():
     gate = Gate(10, at_once=1)
     seen = []

@@ -9,6 +9,7 @@ from importlib import metadata
 
 import pytest
 
+from app.cli.ingest import _resuming
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo, Recipe
@@ -174,11 +175,24 @@ async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_o
     (tmp_path / "data" / FILE).write_bytes(b"no database at all" * 100)
     assert len(await second.embed_passages(texts)) == 4
     assert "are computed again" in caplog.text
-    report = Report(("s",), published=GenerationInfo(1, Recipe("e", 1, "s", "a"), "", (), 0, 0))
+    report = Report(("s",), published=GenerationInfo(1, Recipe("wordllama-256", 1, "s", "a"), "", (), 0, 0))
     second.finish(report)
     assert not (tmp_path / "data" / FILE).exists()
     assert report.warnings == ["an unfinished run had left 3 vectors, which were used"]
     assert unfinished(tmp_path / "data") == {}
+
+
+@needs_e5
+async def test_vectors_of_texts_that_were_cut_shorter_are_computed_again(tmp_path):
+    """Between a run that was killed and the next one, somebody may change a setting."""
+    found = []
+    for max_chars in (100, 200, 200):
+        settings = Settings.load(None, store=str(tmp_path), embedding_model=E5, embedding_max_chars=max_chars)
+        (resuming,) = _resuming(open_embedder(settings), settings).values()
+        found += await resuming.embed_passages(["quota and disk " * 20])
+        kept = resuming.resumed
+    assert found[0] != found[1] == pytest.approx(found[2])
+    assert kept == 1
 
 
 async def test_vectors_that_cannot_be_kept_do_not_stop_the_run_and_every_directory_shows_its_unfinished_one(

@@ -71,6 +71,8 @@ class Asks(BaseNodePostprocessor):
     llm: LLM | None = None
 
     def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        if self.llm is not None:
+            GIVEN.append((self.llm.complete("Which?").text, []))
         return nodes
 
 

@@ -134,6 +134,18 @@ async def test_a_postprocessor_that_fails_never_fails_the_answer(tmp_path: Path)
     plugged.STOPPED.set()
 
 
+async def test_a_search_leaves_out_postprocessors_with_a_language_model(tmp_path: Path) -> None:
+    """It promises no calls of one; an answer runs them."""
+    tables = table("mine", f"{MODULE}:Asks", args='{ llm = { class = "llama_index.core.llms:MockLLM" } }')
+    async with asked(tmp_path, tables, "retrieve", "mine", "relevance") as service:
+        plugged.GIVEN.clear()
+        assert len(await service.search()) == 2
+        assert plugged.GIVEN == []
+        _, trace = await service.ask()
+        assert "mine" in trace
+        assert plugged.GIVEN == [("Which?", [])]
+
+
 async def _count() -> int:
     turns = 0
     try:
@@ -158,6 +170,8 @@ TABLES_AND_ERRORS = {
     f'class = "{BY_NAME}"': "needs the argument names.",
     f'class = "{BY_NAME}"\nargs = {{ names = 5 }}': "refuses its arguments: names: Input should be a valid list",
     f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "no_such:L" }} }}': "llm=no_such:L: there is no module no_such",
+    f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = 5 }} }}': 'llm: write it as { class = "module:Class", args = { … } }',
+    f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "a:B", args = 5 }} }}': "llm: write it as",
     f'class = "{MODULE}:First"\nscores = "sigmoid"': "`scores` is for postprocessors of LlamaIndex, and this is none",
     f'class = "{MODULE}:First"\nargs = {{ hits = 5 }}': "refuses its arguments: First() takes no arguments",
     f'class = "{MODULE}:NoStep"': "is no step and no postprocessor of LlamaIndex: it lacks uses, writes, optional",

@@ -33,6 +33,7 @@ def shown(example: str, folder: object = None, **settings: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @languages
 def test_the_examples_over_http_and_on_a_directory_work(newcomer: Program, llm: FakeLLM, language: str):
     """Passages, an answer with sources, an agent with a scripted model, an evaluation; the same passages from data/."""

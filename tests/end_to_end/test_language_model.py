@@ -122,6 +122,7 @@ def test_a_model_that_is_down_means_an_extractive_answer(
     assert_links_lead_somewhere(answer.links)
 
 
+@pytest.mark.slow
 def test_a_model_that_nobody_listens_for(indexed):
     """Connection refused: extractive by default; an error with DOCS_ON_MODEL_FAILURE=error. The log says why."""
     settings = {"DOCS_LLM_URL": f"http://127.0.0.1:{free_port()}/v1", "DOCS_LLM_MODEL": "gone"}

@@ -60,6 +60,7 @@ async def until(condition, seconds=15):
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 async def test_clients_that_hang_up_leave_nothing(tmp_path):
     """Before the search, in it, before the first text and in the middle of the answer; streams and whole answers."""
     chance = random.Random(7)

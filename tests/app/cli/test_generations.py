@@ -35,6 +35,7 @@ def test_the_list_as_json_says_which_is_live(index, capsys):
         "splitter": "s-1",
         "analyzer": "a-1",
         "summaries": "",
+        "questions": "",
     }
     assert listed[0]["built_at"] == second.built_at
 

@@ -99,6 +99,7 @@ async def test_a_removed_page_that_comes_back_needs_no_vectors(store):
     assert await texts_of(live) == {f"common {n}" for n in range(1050, 1100)} | {"common 5", "common new"}
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_many_small_changes_keep_the_index_small_and_right(store, tmp_path):
     """Files are merged and old versions deleted while generations come and go."""

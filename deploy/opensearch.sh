@@ -163,6 +163,7 @@ launch() { # the JDK's directory
         -Ecluster.name=$CLUSTER -Enode.name=local -Ediscovery.type=single-node \
         -Enetwork.host=127.0.0.1 -Ehttp.port="$PORT" -Epath.data="$STATE/data" -Epath.logs="$STATE/logs" \
         -Eaction.auto_create_index=false -Ecluster.routing.allocation.disk.threshold_enabled=false \
+        -Eindices.breaker.total.use_real_memory=false \
         >"$STATE/logs/console.log" 2>&1 </dev/null &
 }
 

@@ -23,7 +23,7 @@ from app.core.settings_file import FILE, FileSource, read_settings_file
 
 Words = Annotated[tuple[str, ...], NoDecode]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode]
-STATIC_VECTOR_WEIGHT = 0.2
+STATIC_VECTOR_WEIGHT = 0.2  # also of any model, if the words of a question have keywords beside them
 MODEL_VECTOR_WEIGHT = 0.5
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 
@@ -256,13 +256,13 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
             raise ValueError("there is no key in it; write one, or remove the setting")
         return value
 
-    def vector_share(self, language: str, embedder: str) -> float:
+    def vector_share(self, language: str, embedder: str, *, keywords: bool = False) -> float:
         """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
 
-        The search by words has the rest.
+        The search by words has the rest, and more of it where a language model wrote `keywords`.
         """
         served = self.embedding_url or self.embedding_class or embedder.startswith("local:")
-        default = MODEL_VECTOR_WEIGHT if served else STATIC_VECTOR_WEIGHT
+        default = MODEL_VECTOR_WEIGHT if served and not keywords else STATIC_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     @classmethod

@@ -136,7 +136,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
-    share = settings.vector_share(turn.language, turn.generation.info.recipe.embedder)
+    share = settings.vector_share(turn.language, turn.generation.info.recipe.embedder, keywords=bool(keywords))
     return Query(
         texts=tuple(texts),
         vector=vector,

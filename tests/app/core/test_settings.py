@@ -23,6 +23,13 @@ def test_lists_and_json_are_read_from_the_environment(monkeypatch: pytest.Monkey
     assert (settings.vector_share("cs", "e"), settings.vector_share("en", "e")) == (0.1, 0.5)
 
 
+def test_vectors_of_a_model_weigh_as_much_as_words_but_less_where_these_have_keywords() -> None:
+    settings = Settings.load(None)
+    e5 = "local:multilingual-e5-small prefix='passage: '"
+    assert settings.vector_share("cs", "wordllama-256") == settings.vector_share("cs", e5, keywords=True) == 0.2
+    assert settings.vector_share("cs", e5) == 0.5
+
+
 def test_the_command_line_wins_over_the_environment_dotenv_and_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

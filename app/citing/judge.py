@@ -119,8 +119,8 @@ class Judge:
                 if not _VALUES.fullmatch(found[0]):
                     at = found.start() + 1
             elif written != found[0]:
-                if found[0][0] == "【" and written and whole.startswith(":", at):
-                    written += "\\"  # else it might define a link
+                if found[0][0] == "【" and written and whole.startswith((":", "("), at):
+                    written += "\\"  # else it might define a link, or be one
                 yield Edit(found.start(), at, written)
 
     def bracket(self, bracket: str, *, joined: bool = False) -> str | None:

@@ -32,7 +32,7 @@ MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # complete, and po
     "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
     "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
     "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
-    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=.|\n)"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
+    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=[^(])"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
     "|": (re.compile(r"\|(?=[^\n]{0,300}\n[ \t]{0,20}[^\s|:>+*-])|\|(?=[^\n]{0,300}\n[ \t]{0,20}\n)"), re.compile(r"\|[^\n]{0,300}(?:\n[ \t]{0,20})?\Z")),
 }  # fmt: skip
 RUN = re.compile(r"[^\s<]{1,2000}(?=\s)")

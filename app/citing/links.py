@@ -19,7 +19,7 @@ _NEXT = re.compile(r"[,;(](?=(?:https?|ftps?)://)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"[()]")
 _TRAILING = ".,;:!?*_…"
 _PLACEHOLDER = re.compile(
-    r"https?://(?:localhost|127\.0\.0\.1|(?:[\w-]+\.)*example\.(?:com|org|net)|\$\w+)(?::\d*)?(?=[/?#]|\Z)(?!.*//)",
+    r"https?://(?:localhost|127\.0\.0\.1|(?:[\w-]+\.)*example\.(?:com|org|net)|\$\w+)(?::\d*)?(?=[/?#]|\Z)(?!.*(?://|www\.))",
     re.IGNORECASE,
 )
 _HOST = re.compile(r"https?://([\w.-]+)(?::\d+)?(?=[/?#]|\Z)", re.IGNORECASE)

@@ -141,7 +141,7 @@ HOSTS = [
     ("a //{x@evil.io b //x>@evil.io // c", "a  b >@evil.io // c"),
     ("a https://<style>@evil.io b https://<b>@evil.io c https://<b> d", "a https\\://\\<style>@evil.io b https\\://<b>@evil.io c https://<b> d"),
     ("a 【1】(\\//evil.io\n(t)) b\n\n`\n【1】(\\//evil.io\n(t)) b", "a [1]\\(\\//evil.io\n(t)) b\n\n`\n[1]\\(\\//evil.io\n(t)) b"),
-    ("a http://localhost/p.png(//evil.io/x b evil.io/ahttps://known.cz/a c", "a  b evil.io/a https://known.cz/a c"),
+    ("a http://localhost/p.png(//evil.io/x http://example.com/p(WWW.evil.io b evil.io/ahttps://known.cz/a c", "a   b evil.io/a https://known.cz/a c"),
 ]  # fmt: skip
 OTHERS_READ = [
     ("~~~\n<b>\n ~~~https://evil.io/x\n<i>", "~~~\n<b>\n ~~~…\n<i>\n~~~"),

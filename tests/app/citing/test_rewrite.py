@@ -120,7 +120,7 @@ SHOWN = [
     ("x <!-- y --> <?php ?> <![CDATA[z]]>", r"x \<!-- y --> \<?php ?> \<\![CDATA[z]]>"),
     ("![a](https://known.cz/d) ![b](https://s3.known.cz/bucket) ![c](http://localhost/p.png) ![d][k] Wow![1]", "![a](https://known.cz/d) b c \\![d][k] Wow\\![1]"),
     ("![x](javascript:a)https://known.cz/a#http://evil.io", "x https://known.cz/a#http://evil.io"),
-    (r"\http://localhost/p.png【9】WWW.evil.io", r"\ http://localhost/p.png【9】WWW.evil.io"),
+    (r"\http://localhost/p.png【9】WWW.evil.io", "\\"),
     ("- a\n  ```\n  b\n\u3000\n```\n<iframe src=x>", "- a\n  ```\n  b\n  ```\n\u3000\n```\n<iframe src=x>\n```"),
     ("<svg/onload=x>//<b>a@evil.io", r"\<svg/onload=x><b>a@evil.io"),
     ("``[![` w](//evil.io)](//evil.io)\n\n<iframe src=x>", "\\`\\`\\[\\!\\[\\` w\\]\\(\\/\\/evil\\.io\\)\\]\\(\\/\\/evil\\.io\\)\n\n\\<iframe src=x>"),

@@ -167,7 +167,7 @@ async def measure(name: str, one: QuestionSet, opensearch: str, shares: Sequence
             for store, address in by_name.items():
                 at = settings.model_copy(update={"store": address})
                 await one.index(at, embedder)
-                for share in shares or (settings.vector_share("en"),):
+                for share in shares or (settings.vector_share("en", embedder.name),):
                     result = await _ask(at.model_copy(update={"vector_weight": {"*": share}}), one.cases)
                     cost = f"{result.milliseconds['p50']:.0f}", f"{1000 * embedder.seconds / len(embedder.known):.0f}"
                     yield [name, store, one.name, f"{share:g}", *_quality(result), *cost, f"{memory:.0f}"]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.assistants.assistant import Assistant, Assistants, Closable
+from app.assistants.assistant import Assistant, Assistants
 from app.assistants.file import AssistantsFile, AssistantTable, naming_file, read_assistants
 from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.errors import SettingsError
@@ -19,6 +19,7 @@ from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
+from app.models.protocols import Closable
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
 from app.pipeline.runner import Plan
 from app.pipeline.steps.optional.postprocess import Postprocess

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
@@ -19,7 +19,7 @@ from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
-from app.models.protocols import for_index
+from app.models.protocols import Closable, for_index
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import search_of, upto
@@ -140,14 +140,6 @@ class Health:
     model: str
     embedder: str
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Closable(Protocol):
-    """An object that holds connections."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,14 @@ def for_index(embedder: Embedder, built_with: str) -> Embedder:
     return others.get(built_with, embedder)
 
 
+class Closable(Protocol):
+    """An object that holds connections."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of one length."""
 

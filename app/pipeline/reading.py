@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from app.core.errors import StoreError
 from app.core.prompts import Prompts
@@ -27,6 +28,11 @@ async def read_passages(turn: Turn, settings: Settings, prompts: Prompts) -> tup
     If the texts of the pages can't be read, the passages are the chunks.
     """
     return turn.passages or tuple(grown(turn.hits, await _plain_texts(turn), _budget(turn, settings, prompts)))
+
+
+def as_found(turn: Turn) -> Turn:
+    """The turn with the best hit of each passage in the place of the hits, so that both have the same numbers."""
+    return replace(turn, hits=tuple(one.hits[0] for one in turn.passages)) if turn.passages else turn
 
 
 async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:

@@ -6,17 +6,11 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+
+from app.models.protocols import Closable
 
 T = TypeVar("T")
-
-
-class Closable(Protocol):
-    """An object with connections."""
-
-    async def close(self) -> None:
-        """Close them."""
-        ...
 
 
 class LoopThread:

@@ -22,6 +22,7 @@ from app.core.prompts import Language, Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit, Section
 from app.pipeline.conversation import with_answer_language
+from app.pipeline.reading import as_found
 from app.pipeline.runner import Changes
 
 SNIPPET = 300
@@ -96,7 +97,8 @@ class _Answer:
             return []
         rest, answer = self._rest(), "".join(self._written)
         found: list[tuple[Source, list[Place]]] = []
-        turn = self._turn if self._citations.any else _as_found(self._turn)
+        # without citations, what was found for the question says more about the section that answers it than the whole page
+        turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done) and not event.extractive and self._refuses(answer):
             pages = related_pages(self._turn, self._turn.hits, self._language)
             rest += related_list(pages, self._language)
@@ -146,13 +148,6 @@ def _as_read(turn: Turn) -> Turn:
     if not turn.passages:
         return turn
     return replace(turn, hits=tuple(replace(one.hits[0], chunk=one.chunk) for one in turn.passages))
-
-
-def _as_found(turn: Turn) -> Turn:
-    """The turn with the best hit of each passage in the place of the hits: without citations, what was found for the
-    question says more about the section that answers it than the whole page around it.
-    """
-    return replace(turn, hits=tuple(one.hits[0] for one in turn.passages)) if turn.passages else turn
 
 
 def _texts_shown(turn: Turn) -> Iterator[str]:

@@ -20,7 +20,7 @@ from app.pipeline.answer_check import WrongLanguage, check_language, whole_answe
 from app.pipeline.calls import recorded
 from app.pipeline.conversation import earlier, with_answer_language
 from app.pipeline.off_loop import off_loop
-from app.pipeline.reading import client_texts, numbered, read_passages, room_for_pages
+from app.pipeline.reading import as_found, client_texts, numbered, read_passages, room_for_pages
 from app.pipeline.runner import Changes
 from app.text.answer_language import AnswerLanguage, profiles
 
@@ -157,8 +157,7 @@ class Synthesize:
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
         if not turn.hits:
             return self._nothing(turn)
-        if turn.passages:  # their numbers are the ones that get links
-            turn = replace(turn, hits=tuple(passage.hits[0] for passage in turn.passages))
+        turn = as_found(turn)  # the numbers of passages are the ones that get links
         read = partial(extract, turn, self.prompts.language(turn.language), failed=failed)
         texts = await off_loop(read, sum(len(hit.chunk.text) for hit in turn.hits))
         return [*texts, Done(extractive=True)]

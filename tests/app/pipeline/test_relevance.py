@@ -28,18 +28,12 @@ TEXTS = {
 @pytest.fixture
 async def hits(tmp_path: Path):
     """The index's generation and a hit for each of its chunks."""
-    store = EmbeddedStore(tmp_path / "index")
     chunks = [
         Chunk(name, "docs", f"https://docs.example.org/{name}", 0, text, language, "Guide")
         for name, (language, text) in TEXTS.items()
     ]
-    async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
-        for chunk in chunks:
-            page = Page(chunk.url, "docs", chunk.title, chunk.language, chunk.text, chunk.id)
-            await draft.put(page, [chunk], {chunk.id: [1.0, 0.0]})
-        await draft.publish()
-    yield await store.live(), tuple(Hit(chunk) for chunk in chunks)
-    await store.close()
+    async with published(tmp_path, chunks) as found:
+        yield found
 
 
 async def judge(hits: tuple, question: str, language: str = "en", **more: object) -> Turn:
@@ -274,6 +268,13 @@ async def indexed(folder: Path, texts: Sequence[str], *, title: str = "") -> Asy
     address = "https://docs.example.org"
     chunks = [Chunk(f"{n}", "docs", f"{address}/{n}", 0, text, "en", "") for n, text in enumerate(texts)]
     chunks[-1] = replace(chunks[-1], title=title)
+    async with published(folder, chunks) as found:
+        yield found
+
+
+@asynccontextmanager
+async def published(folder: Path, chunks: Sequence[Chunk]) -> AsyncIterator[tuple]:
+    """The generation of an index of these chunks, each on a page of its own, and a hit for each."""
     store = EmbeddedStore(folder / "index")
     async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
         for chunk in chunks:

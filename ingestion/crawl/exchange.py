@@ -17,7 +17,7 @@ PAGE_TYPES = frozenset(
     {"text/html", "application/xhtml+xml", "text/x-markdown", "text/plain", "", *FILE_TYPES.values()}
 )
 
-_LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+_LINK = re.compile(r"<([^<>]*)>((?:\s*+;\s*+[\w*-]++(?:\s*+=\s*+(?:\"[^\"]*+\"|[^\s;,\"]++))?+)*+)")
 _PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 
 

@@ -63,7 +63,7 @@ class PageRequest:
 
 
 def linked_markdown(header: str) -> str:
-    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty where there is none."""
+    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty if there is none."""
     for target, written in _LINK.findall(header):
         parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
         if (

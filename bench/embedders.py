@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,7 @@ from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 
 EMBEDDERS = ("local:static", "local:multilingual-e5-small", "onnx", "server")
-ONNX = Path(sys.prefix, "onnx")
+ONNX = Path(os.environ.get("DOCS_TEST_ONNX", Path(sys.prefix, "onnx")))  # where make install-dev unpacks it
 COLUMNS = ("embedder", "store", "set", "weight", "cs", "en", "all", "cross", "ms a question", "ms a passage", "MB")
 OWN = "own docs"
 INDEX = "bench-embedders"

@@ -21,8 +21,8 @@ from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
 from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
 from app.core.prompts import placeholders
-from app.core.settings import FILE_KEYS, Settings
-from app.core.settings_file import FILE, read_settings_file
+from app.core.settings import FILE_KEYS, NAMES, Settings
+from app.core.settings_sources import FILE
 from app.pipeline.registry import STEPS
 from ingestion.report import OUTCOMES
 
@@ -129,8 +129,7 @@ def test_every_key_of_a_language_is_explained():
 
 def test_no_setting_is_named_that_does_not_exist():
     """Whatever looks like a setting is one."""
-    short = {str(field.validation_alias).upper() for field in Settings.model_fields.values() if field.validation_alias}
-    known = {f"DOCS_{name.upper()}" for name in Settings.model_fields} | short
+    known = set(NAMES.variables())
     for file in TEXTS:
         assert set(SETTING.findall(read(file))) - known == set(), file
 
@@ -339,10 +338,10 @@ def test_the_example_file_has_every_setting_with_its_default(tmp_path: Path):
     """Without the #, docs-assistant.example.toml is valid and changes nothing; its comments are the descriptions in the code."""
     text = read(ROOT / "deploy/docs-assistant.example.toml")
     (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
-    written = read_settings_file(tmp_path / FILE, FILE_KEYS)
-    assert set(written) == set(Settings.model_fields)
-    keys = {"api_keys": (), "admin_keys": ()}  # an empty list of keys would be an error
-    assert Settings.load(tmp_path / ".env", **keys) == Settings.load(None)
+    keys = {"api_keys": (), "admin_keys": ()}  # their defaults would be errors
+    loaded, origins = Settings.load_with_origins(tmp_path / ".env")
+    assert {name: origin.name for name, origin in origins.items()} == FILE_KEYS
+    assert loaded.model_copy(update=keys) == Settings.load(None)
     lines = text.splitlines()
     assert [
         field.description for field in Settings.model_fields.values() if f"# {field.description}" not in lines

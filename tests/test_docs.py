@@ -21,7 +21,7 @@ from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
 from app.core.language import TEXTS as TEXTS_OF_A_LANGUAGE
 from app.core.prompts import placeholders
-from app.core.settings import FILE_KEYS, Settings
+from app.core.settings import FILE_KEYS, NAMES, Settings
 from app.pipeline.registry import STEPS
 from ingestion.report import OUTCOMES
 
@@ -128,8 +128,7 @@ def test_every_key_of_a_language_is_explained():
 
 def test_no_setting_is_named_that_does_not_exist():
     """Whatever looks like a setting is one."""
-    short = {str(field.validation_alias).upper() for field in Settings.model_fields.values() if field.validation_alias}
-    known = {f"DOCS_{name.upper()}" for name in Settings.model_fields} | short
+    known = set(NAMES.variables())
     for file in TEXTS:
         assert set(SETTING.findall(read(file))) - known == set(), file
 

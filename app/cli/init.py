@@ -12,7 +12,7 @@ from app.cli.dialogue import Dialogue, texts_of
 from app.cli.options import Commands
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.core.settings_file import FILE
+from app.core.settings_sources import FILE
 
 LANGUAGES = ("en", "cs")
 MACHINE, KEYS = "this-machine", "keys"
@@ -52,7 +52,7 @@ def init(arguments: argparse.Namespace) -> int:
     """Ask, try and write. Returns 1 if existing files are left as they are."""
     from app.cli.interview import Interview
     from app.cli.settings_text import settings_text
-    from app.cli.written_settings import overridden, write_settings
+    from app.cli.written_settings import kept_in_file, overridden, write_settings
 
     if arguments.print:
         print(settings_text({}, every=True), end="")
@@ -64,11 +64,12 @@ def init(arguments: argparse.Namespace) -> int:
         if not _may_change(dialogue):
             dialogue.say("nothing_written")
             return 1
-        answers = Interview(dialogue, Settings.load()).answers()
+        settings, origins = Settings.load_with_origins()
+        answers = Interview(dialogue, settings, origins).answers()
     except KeyboardInterrupt:
         print(f"\n{texts['nothing_written']}")
         raise
-    write_settings(answers.values, answers.secret)
+    write_settings(answers.values, answers.secret, kept_in_file(settings, origins))
     dialogue.say("written", file=FILE)
     if answers.secret:
         names = ", ".join(f"DOCS_{name.upper()}" for name in answers.secret)

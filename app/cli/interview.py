@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from app.cli import trials
 from app.cli.dialogue import Dialogue, UnusableAnswer
 from app.core.settings import Settings
+from app.core.settings_sources import ENVIRONMENT, Origin
 
 SHOWN = 9
 PORTS = 65_536
@@ -37,9 +38,10 @@ class Answers:
 class Interview:
     """Asks and tries. Defaults are the current `settings`."""
 
-    def __init__(self, dialogue: Dialogue, settings: Settings) -> None:
+    def __init__(self, dialogue: Dialogue, settings: Settings, origins: Mapping[str, Origin]) -> None:
         self._dialogue = dialogue
         self._settings = settings
+        self._origins = origins
         self._found = Answers()
 
     def answers(self) -> Answers:
@@ -102,7 +104,7 @@ class Interview:
             given = {"llm_url": url, "llm_key": SecretStr(key), "llm_class": ""}
             self._found.put("llm_url", url)
             self._found.values["llm_model"] = self._named_model(self._settings.model_copy(update=given), names)
-        if key:
+        if key and (key != current.llm_key.get_secret_value() or not self._is_written("llm_key")):
             self._found.secret["llm_key"] = key
 
     def _named_model(self, settings: Settings, names: Sequence[str]) -> str:
@@ -148,9 +150,12 @@ class Interview:
         if self._found.values["host"] != ACCESS["1"]:
             if names := dialogue.ask("host_name", " ".join(current.allowed_hosts), "by_address"):
                 self._found.values["allowed_hosts"] = names.replace(",", " ").split()
-            if not current.api_keys:
+            if not (current.api_keys and self._is_written("api_keys")):
                 self._found.secret["api_keys"] = secrets.token_urlsafe(24)
         self._found.values["port"] = self._port(self._found.values["host"])
+
+    def _is_written(self, name: str) -> bool:
+        return name in self._origins and self._origins[name].place != ENVIRONMENT
 
     def _port(self, host: str) -> int:
         dialogue, current = self._dialogue, self._settings
@@ -158,13 +163,13 @@ class Interview:
         def attempt(text: str) -> str:
             if not text.isdecimal() or not 0 < int(text) < PORTS:
                 raise UnusableAnswer(f"{text!r} is no port: write a number from 1 to 65535.")
-            if text != str(current.port) or "port" not in current.model_fields_set:  # else our own service may have it
+            if text != str(current.port) or not self._is_written("port"):  # else our own service may have it
                 trials.check_port(host, int(text))
                 dialogue.say("found_port", port=text)
             return text
 
         default = current.port
-        if "port" not in current.model_fields_set:
+        if not self._is_written("port"):
             default = trials.free_port(host, current.port)
         return int(dialogue.settle(lambda: dialogue.ask("port", str(default)), attempt))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn, TypeVar
 
 from app.core.masking import masked
+from app.core.nearest import did_you_mean
 
 T = TypeVar("T", int, float)
 BEFORE_COMMANDS = ("--debug", "--version")
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             return f"a command is missing. The commands are {', '.join(commands)}."
         option = given[0].partition("=")[0]
         owners = [name for name, parser in commands.items() if option in parser._option_string_actions]  # noqa: SLF001
-        if not owners:
+        if option in self._option_string_actions or not owners:
             return self._unknown_option(given[:1])
         return f"{option} is an option of {', '.join(owners)}: write it after the command."
 
@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
             if option.startswith("--") and " " not in option and not known:
                 if option in BEFORE_COMMANDS:
                     return f"write {option} before the command: docs-assistant {option} …"
-                return f"there is no option {option}.{_nearest(option, self._option_string_actions)}"
+                return f"there is no option {option}.{did_you_mean(option, self._option_string_actions)}"
         return ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -80,13 +80,8 @@ class Parser(argparse.ArgumentParser):
         there = list(map(str, action.choices))
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # argparse has no public name for it
             listed = f" The commands are {', '.join(there)}."
-            self.error(f"there is no command {value!r}.{_nearest(value, there) or listed}")
-        raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(there)}.{_nearest(value, there)}")
-
-
-def _nearest(written: str, known: Iterable[str]) -> str:
-    near = get_close_matches(written, list(known), n=1)
-    return f" Did you mean {near[0]}?" if near else ""
+            self.error(f"there is no command {value!r}.{did_you_mean(value, there) or listed}")
+        raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(there)}.{did_you_mean(value, there)}")
 
 
 def _number(make: Callable[[str], T], what: str) -> Callable[[str], T]:

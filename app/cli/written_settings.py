@@ -13,19 +13,28 @@ import dotenv
 
 from app.cli.settings_text import settings_text
 from app.core.errors import SettingsError
-from app.core.settings import FILE_KEYS
-from app.core.settings_file import FILE, read_settings_file
+from app.core.settings import FILE_KEYS, Settings
+from app.core.settings_sources import FILE, IN_FILE, Origin
 
 ENV = ".env"
 PRIVATE = 0o600
 
 
-def write_settings(values: Mapping[str, Any], secret: Mapping[str, str]) -> None:
-    """Write `values`, by field, into docs-assistant.toml, and `secret` into .env, which only its owner can read.
+def kept_in_file(settings: Settings, origins: Mapping[str, Origin]) -> dict[str, Any]:
+    """What docs-assistant.toml has now, by field: values, and the paths of files with secrets."""
+    values = {name: getattr(settings, name) for name, origin in origins.items() if origin.place == FILE}
+    paths = {
+        name + IN_FILE: origin.place for name, origin in origins.items() if origin.name == f"{FILE_KEYS[name]}{IN_FILE}"
+    }
+    return values | paths
+
+
+def write_settings(values: Mapping[str, Any], secret: Mapping[str, str], kept: Mapping[str, Any]) -> None:
+    """Write `values` and what is `kept`, by field, into docs-assistant.toml, and `secret` into .env, for its owner only.
 
     Raises `SettingsError` if that fails. Each file is replaced as a whole.
     """
-    old = {name: value for name, value in read_settings_file(Path(FILE), FILE_KEYS).items() if name not in secret}
+    old = {name: value for name, value in kept.items() if name.removesuffix(IN_FILE) not in secret}
     try:
         with TemporaryDirectory(prefix=".docs-assistant-", dir=".") as folder:
             new = Path(folder)
@@ -47,7 +56,8 @@ def overridden(*written: Mapping[str, Any]) -> list[str]:
 def _write_env(new: Path, values: Mapping[str, Any], secret: Mapping[str, str]) -> None:
     """Write the next .env, if it changes; what docs-assistant.toml says now must not be overridden by it."""
     old = dotenv.dotenv_values(ENV) if Path(ENV).exists() else {}
-    stale = [name for value in values if (name := f"DOCS_{value.upper()}") in old]
+    other_places = [*values, *(name + IN_FILE for name in secret)]
+    stale = [name for one in other_places if (name := f"DOCS_{one.upper()}") in old]
     if not secret and not stale:
         return
     new.touch(PRIVATE)

@@ -133,7 +133,7 @@ def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], wo
 
 def test_debug_shows_the_traceback(cli):
     """With --debug, the error is raised, so that its traceback is shown."""
-    with pytest.raises(SettingsError, match="Wrong settings"):
+    with pytest.raises(SettingsError, match="DOCS_PORT has value"):
         cli("--debug", "check", DOCS_PORT="eight")
 
 

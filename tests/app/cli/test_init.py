@@ -18,7 +18,7 @@ import pytest
 from app.cli.dialogue import texts_of
 from app.cli.init import LANGUAGES
 from app.core.settings import FILE_KEYS, Settings
-from app.core.settings_file import FILE, read_settings_file
+from app.core.settings_sources import FILE
 from tests.end_to_end.program import READY, Program, environment, finished, free_port
 from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite
@@ -163,9 +163,10 @@ def test_the_printed_file_has_every_setting_with_its_default(cli, tmp_path: Path
     """Without the #, it is valid and changes nothing; its comments are the descriptions in the code."""
     text = cli("init", "--print").out
     (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
-    assert set(read_settings_file(tmp_path / FILE, FILE_KEYS)) == set(Settings.model_fields)
+    loaded, origins = Settings.load_with_origins(tmp_path / ".env")
+    assert {name: origin.name for name, origin in origins.items()} == FILE_KEYS
     keys = {"api_keys": (), "admin_keys": ()}  # an empty list of keys would be an error
-    assert Settings.load(tmp_path / ".env", **keys) == Settings.load(None)
+    assert loaded.model_copy(update=keys) == Settings.load(None)
 
 
 def test_the_questions_are_the_same_in_each_language():

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ingestion.sources import configured
 
     settings = Settings.load(**serve.overrides(arguments))
+    settings.check_open()
     logs.configure(settings)
     received = _forward_signals()
     try:

@@ -52,6 +52,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 def serve(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     settings = Settings.load(**overrides(arguments))
+    settings.check_open()
     logs.configure(settings)
     listener = bind(settings.host, settings.port)
     if arguments.until_stdin_ends:

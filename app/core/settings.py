@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
@@ -174,7 +175,8 @@ class Server(BaseModel):
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
     trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For and -Proto are trusted.")
-    api_keys: Keys = Field((), description="Keys that clients must send. Unset: none is needed.")
+    api_keys: Keys = Field((), description="Keys that clients must send. Unset: only this machine may ask.")
+    open: bool = Field(default=False, description="Let other machines ask without a key, too.")
     admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: Annotated[dict[str, Literal["events", "links", "both"]], parse_object] = Field(
@@ -238,6 +240,14 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
         default = MODEL_VECTOR_WEIGHT if served and not keywords else STATIC_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
+    def check_open(self) -> None:
+        """Raise `SettingsError` if other machines could ask without a key, and the settings don't say that they may."""
+        if not (self.api_keys or self.open or is_loopback(self.host)):
+            raise SettingsError(
+                f"DOCS_HOST={self.host} lets other machines ask, and no key is needed. Set DOCS_API_KEYS to the keys of your"
+                " clients, or DOCS_OPEN=true if everybody who reaches the service may ask."
+            )
+
     @classmethod
     def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
         """Read the settings. `values` override the environment, `env_file`, and the docs-assistant.toml beside it.
@@ -269,3 +279,11 @@ def _problem(details: ErrorDetails, origins: Mapping[str, Origin]) -> str:
     place = str(origins.get(name, f"DOCS_{name.upper()}"))
     # the body and the arguments of a model may hold secrets, too
     return problem(details, Settings.model_fields, place, secret=name.endswith(SECRET))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a service that listens on this address or name."""
+    try:
+        return host.lower() == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # another name
+        return False

@@ -60,6 +60,22 @@ def test_the_address_that_is_printed_can_be_opened(host: str, base: str):
     assert base_url(settings(host=host)) == base
 
 
+def test_listening_beyond_this_machine_needs_keys_or_a_word(cli):
+    """`serve` and `run` refuse before they listen; the message names both remedies."""
+    for command in ("serve", "run"):
+        for host in ("0.0.0.0", "::", "192.0.2.1", "docs.example.org"):
+            done = cli(command, "--host", host)
+            assert (done.code, done.out) == (1, "")
+            assert f"DOCS_HOST={host} lets other machines ask" in done.err
+            assert "DOCS_API_KEYS" in done.err
+            assert "DOCS_OPEN=true" in done.err
+    assert cli("serve", "--host", "0.0.0.0", DOCS_ADMIN_KEYS="k", DOCS_OPEN="false").code == 1
+    for values in ({"api_keys": "k"}, {"open": True}):
+        settings(host="0.0.0.0", **values).check_open()
+    for host in ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST"):
+        settings(host=host).check_open()
+
+
 def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
     """Its body is JSON with the model and a question in the default language; with keys it has the header."""
     echo = tmp_path / "curl"

@@ -188,8 +188,11 @@ def _unknown_key(key: str, known: list[str]) -> str:
     spellings = {**short, **{name.replace(".", "_"): name for name in known}, **{name: name for name in known}}
     wanted = key.lower().removeprefix(PREFIX.lower())
     last = wanted.rpartition(".")[2]
-    found = last if last in short else nearest(wanted, spellings) or nearest(last, spellings)
     tables = dict.fromkeys(name.partition(".")[0] for name in known)
+    same = [name for name in known if name.partition(".")[2] == last]
+    if len(same) > 1 and not nearest(wanted.partition(".")[0], tables):  # such as a url, in a table that doesn't exist
+        return f"there is no setting {key}. Did you mean {', '.join(same[:-1])} or {same[-1]}?"
+    found = last if last in short else nearest(wanted, spellings) or nearest(last, spellings)
     remedy = f"Did you mean {spellings[found]}?" if found else f"The tables are {', '.join(tables)}."
     return f"there is no setting {key}. {remedy}"
 

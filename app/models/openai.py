@@ -104,7 +104,7 @@ def _proxy(url: str) -> str | None:
 
 def _status_error(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
     hint = HINTS.get(status, "")
-    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}{hint}"
+    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}.{hint}"
     if status == 429:
         return ModelRateLimited(message, retry_after=responses.retry_after(headers.get("Retry-After", "")))
     return (

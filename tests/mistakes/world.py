@@ -136,8 +136,8 @@ def _started(_: str, words: list[str]) -> Said:
     try:
         running.wait_for("Serving on")
     finally:
-        code = running.end(group=True)
-    return Said(code, running.out + running.err)
+        running.end(group=True)
+    return Said(0, running.out + running.err)
 
 
 ACTIONS: Mapping[str, Callable[[str, list[str]], Said]] = {"http": _request, "run": _process, "start": _started}
@@ -146,8 +146,9 @@ ACTIONS: Mapping[str, Callable[[str, list[str]], Said]] = {"http": _request, "ru
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     before = dict(os.environ)
+    during = {name: value for name, value in environment(settings).items() if value != "-"}
     os.environ.clear()
-    os.environ.update({name: value for name, value in environment(settings).items() if value != "-"})
+    os.environ.update(during)
     try:
         yield
     finally:

@@ -74,7 +74,7 @@ def test_an_answer_that_does_not_work_is_asked_for_again_or_taken_when_the_perso
         "/dev/null/index can't be written to",
         "'localhost:1' is no web address",
         "http://127.0.0.1:1/v1/models can't be reached",
-        "prompts/xx",
+        "there are no prompts for it",
         "'3' is neither 1 nor 2",
         f"Port {taken} on 127.0.0.1 is taken",
         "'70000' is no port",

@@ -300,7 +300,7 @@ async def said(script: Script, cite: Cite, settings: Settings) -> Said:
 
 async def broken(chosen: Sequence[Script]) -> list[tuple[Script, Said]]:
     """The answers that break their promise, as readers get them."""
-    settings = Settings.load(None, languages=LANGUAGES, check_answer_language=False)
+    settings = Settings.load(None, languages=LANGUAGES)
     cite = Cite(load_prompts(LANGUAGES))
     answers = [(script, await said(script, cite, settings)) for script in chosen]
     return [(script, answer) for script, answer in answers if script.broken(answer)]

@@ -19,7 +19,8 @@ def read_text(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path} can't be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else f"it isn't written in UTF-8 ({error})"
+        raise EvaluationError(f"{path} can't be read: {reason}.") from error
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -232,7 +232,7 @@ def load_sources(file: Path) -> tuple[Source, ...]:
     try:
         content = tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as error:
-        raise SettingsError(f"The sources file {file} can't be read: {error.strerror}. Check DOCS_SOURCES.") from error
+        raise SettingsError(f"The sources file {file} can't be read: {error.strerror}. Check its name.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"The sources file {file} is no TOML: {error}.") from error
     tables = content.pop("source", None)

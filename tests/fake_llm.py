@@ -45,6 +45,13 @@ class FakeLLM:
         self.embedding_hook: Callable[[], None] = lambda: None
         self.dimension = 8
         self.url = ""
+        self.models = ["fake", "other"]
+        self.key = ""  # what the list of models needs; nothing if empty
+
+    async def list_models(self, request: web.Request) -> web.Response:
+        if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return web.json_response({"error": {"message": "Incorrect API key"}}, status=401)
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -121,6 +128,7 @@ async def fake_llm() -> AsyncIterator[FakeLLM]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", llm.chat)
     app.router.add_post("/v1/embeddings", llm.embeddings)
+    app.router.add_get("/v1/models", llm.list_models)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

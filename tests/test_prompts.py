@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import prompts
+from app.assistants.assembly import build
 from app.core.errors import PromptError
 from app.core.language import FLAGS, LISTS, OPTIONAL, TEXTS, load_language, vocabulary
 from app.core.prompts import load_prompts, placeholders
+from app.core.settings import Settings
 from app.text.language import LanguageDetector, fold
 
 FOLDER = Path(prompts.__file__).parent
@@ -197,7 +199,11 @@ def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("en/synthesize.md", "Answer from $passage.", "passage"),
+        (
+            "en/synthesize.md",
+            "Answer from $passage.",
+            r"\$passage is unknown\. Did you mean passages\? \$passages is missing",
+        ),
         ("en/synthesize.md", "Answer.", "passages"),
         ("en/nothing_found.md", "Nothing, $name.", "name"),
         ("en/nothing_found.md", "It costs 5 $ a month.", "begins no placeholder"),
@@ -223,10 +229,53 @@ def test_a_wrong_file_is_an_error_that_names_it(override: Callable[[str, str], s
     assert name in str(error.value)
 
 
-def test_a_missing_file_is_an_error_that_names_it():
-    """A configured language without prompts stops the start."""
-    with pytest.raises(PromptError, match=r"prompts/xx/\w+\.md"):
+def test_a_language_without_prompts_is_an_error(override: Callable[[str, str], str]):
+    """It names the language and those of the package; a file that a folder lacks is named."""
+    with pytest.raises(PromptError, match=r"DOCS_LANGUAGES has xx, .* the package has cs, de, en"):
         load_prompts(["en", "xx"])
+    with pytest.raises(PromptError, match=r"prompts/xx/\w+\.md"):
+        load_prompts(["en", "xx"], override("xx/synthesize.md", "$passages"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("en/synthesise.md", r"en/synthesise\.md isn't used: .*Did you mean synthesize\.md\?"),
+        ("en/langauge.toml", r"en/langauge\.toml isn't used: .*Did you mean language\.toml\?"),
+        ("en/synthesize.txt", r"en/synthesize\.txt isn't used: .*Did you mean synthesize\.md\?"),
+        ("en/personas/pirate.md", r"en/personas isn't used: .*Did you mean persona\?"),
+        ("enn/synthesize.md", r"enn is the folder of no language \(there are cs, en, de\)\. Did you mean en\?"),
+        ("synthesize.md", r"synthesize\.md isn't used there: put it into the folder of its language, such as .*/cs"),
+        ("notes.txt", r"has no folder of a language\. Put the files into .*/cs"),
+    ],
+)
+def test_what_nothing_uses_in_the_override_directory_is_an_error(
+    override: Callable[[str, str], str], name: str, said: str
+):
+    """Otherwise, the shipped prompt would stay in use without a word."""
+    with pytest.raises(PromptError, match=said):
+        load_prompts(["cs", "en"], override(name, "Answer from $passages."))
+
+
+def test_a_prompt_of_no_step_is_an_error_when_the_steps_are_known(override: Callable[[str, str], str]):
+    """Until then it may be of a step of a project."""
+    own = override("en/answer.md", "Answer from $passages.")
+    override("de/nothing_found.md", "Nichts.")  # of a shipped language that isn't used
+    override("README.md", "Notes.")
+    assert load_prompts(["cs", "en"], own)
+    with pytest.raises(PromptError, match=r"en/answer\.md isn't used"):
+        build(Settings.load(None, prompts=own))
+
+
+def test_every_unknown_and_missing_key_is_named_at_once(override: Callable[[str, str], str]):
+    text = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
+    own = override("en/language.toml", re.sub("^found = ", "fuond = ", text, flags=re.MULTILINE))
+    with pytest.raises(PromptError) as error:
+        load_prompts(["en"], own)
+    assert [line.partition("language.toml ")[2] for line in str(error.value).splitlines()] == [
+        "has the unknown key fuond. Did you mean found?",
+        "lacks found.",
+    ]
 
 
 def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[str, str], str]):

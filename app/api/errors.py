@@ -78,7 +78,10 @@ REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
 )
 HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
-    {404: "This address doesn't exist.", 405: "This address doesn't support this method."}
+    {
+        404: "There is nothing at this address. The OpenAI API is below /v1/, such as /v1/chat/completions.",
+        405: "This address doesn't support this method.",
+    }
 )
 
 

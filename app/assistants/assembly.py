@@ -13,13 +13,15 @@ from app.assistants.file import AssistantsFile, AssistantTable, naming_file, rea
 from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.errors import SettingsError
 from app.core.filters import Filters
-from app.core.prompts import Prompts, load_prompts
+from app.core.prompt_folders import check_folder
+from app.core.prompts import Prompts, load_prompts, placeholders
 from app.core.settings import Settings
 from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
 from app.models.protocols import Closable
+from app.pipeline.own_steps import own_prompts
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
 from app.pipeline.runner import Plan
 from app.pipeline.steps.optional.postprocess import Postprocess
@@ -56,12 +58,15 @@ def build(
             id_: _guarded(id_, one)
             for id_, one in open_indices([table.written() for table in file.indices], settings, opener).items()
         }
-        by_id = _by_id(file, tools, store, _Extras(models, indices, file.known_steps()))
+        steps = file.known_steps()
+        by_id = _by_id(file, tools, store, _Extras(models, indices, steps))
+    if settings.prompts:
+        check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
     others: list[Closable] = [one.model for one in models.values()]
     others += [part for one in indices.values() for part in (one.store, one.embedder)]
     timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
-    steps = (step for one in by_id.values() for group in one.plan for step in group)
-    processors = dict.fromkeys(step.postprocessor for step in steps if isinstance(step, Postprocess))
+    running = (step for one in by_id.values() for group in one.plan for step in group)
+    processors = dict.fromkeys(step.postprocessor for step in running if isinstance(step, Postprocess))
     guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
         by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,

@@ -35,15 +35,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from app.cli import ask, assistants, check, evaluate, generations, ingest, new, pages, run, serve
+    from app.cli import ask, assistants, check, evaluate, generations, ingest, init, new, pages, run, serve
+    from app.cli.parser import Parser, Version
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="docs-assistant",
         description=DESCRIPTION,
-        epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant check lists them.",
+        epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the important ones, docs-assistant check lists all.",
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, serve, ask, ingest, pages, generations, assistants, check, evaluate, new):
+    for module in (init, run, serve, ask, ingest, pages, generations, assistants, check, evaluate, new):
         module.add_command(commands)
     return parser

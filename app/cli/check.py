@@ -1,20 +1,19 @@
-"""`docs-assistant check`: prints the configuration and checks store, index and models."""
+"""`docs-assistant check`: says whether store, index and models work, and shows the settings."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import re
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import SecretStr
-
 from app.cli.options import Commands
+from app.cli.shown_settings import setting_lines, shown_settings
 from app.core.errors import AssistantError, NoIndex
+from app.core.masking import masked
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,25 +21,35 @@ if TYPE_CHECKING:
     from app.index import Store
     from app.models import Embedder
 
-SET = "(set)"
-_SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
-
 
 def add_command(commands: Commands) -> None:
     """Register the command."""
-    parser = commands.add_parser("check", help="say what is configured, reachable and indexed")
+    parser = commands.add_parser(
+        "check", help="say whether everything works, and what is configured, reachable and indexed"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="show all settings, not only those that differ from the defaults"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=check)
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the findings. Returns 1 if a configured part doesn't work or nothing is indexed."""
-    settings = Settings.load()
-    findings = asyncio.run(_findings(settings))
+    """Print the findings, the verdict first. Returns 1 if a configured part doesn't work or nothing is indexed."""
+    try:
+        settings, origins = Settings.load_with_origins()
+        findings = asyncio.run(_findings(settings))
+    except AssistantError as error:
+        if arguments.debug or not arguments.json:
+            raise
+        problems = [line.strip() for line in masked(str(error)).splitlines() if not line.endswith(":")]
+        findings = {"ok": False, "verdict": _verdict({"problems": problems}), "problems": problems}
+    else:
+        findings |= {"settings": shown_settings(settings, origins, all_=arguments.all)}
     if arguments.json:
         print(json.dumps(findings, ensure_ascii=False, indent=2))
     else:
-        _print(findings)
+        _print(findings, all_=arguments.all)
     return 0 if findings["ok"] else 1
 
 
@@ -57,18 +66,53 @@ async def _findings(settings: Settings) -> dict[str, Any]:
             model = {"name": assistants.model.name, "problem": await _problem(call)}
         empty_collections = _empty_collections(assistants.by_id.values(), named)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
-    shown, indexing = _settings(settings), _indexing_problem(settings)
-    problems = [text for one in named.values() for text in (one["index_problem"], one["embedder"]["problem"])]
-    return {
-        "ok": not any((*problems, model["problem"], *empty_collections, indexing)),
-        "settings": shown,
-        "store": shown["DOCS_STORE"],
-        "indexing_problem": indexing,
+    findings = {
+        "store": masked(settings.store),
+        "service_problem": _service_problem(settings),
+        "indexing_problem": _indexing_problem(settings),
         **named.pop("", unused),
         "indices": named,
         "collections_without_pages": empty_collections,
         "language_model": model,
     }
+    problems = list(_problems(findings))
+    findings |= {"problems": problems}
+    return {"ok": not problems, "verdict": _verdict(findings), **findings}
+
+
+def _problems(findings: Mapping[str, Any]) -> Iterator[str]:
+    """What doesn't work, each with what to do; the most basic first."""
+    indices = {"": findings, **findings["indices"]}
+    for name, one in indices.items():
+        for part, text in (("index", one["index_problem"]), ("embedder", one["embedder"]["problem"])):
+            if text:
+                yield f"{part}{name and ' ' + name}: {text}"
+    for part in ("service", "indexing"):
+        if text := findings[f"{part}_problem"]:
+            yield f"{part}: {text}"
+    if text := findings["language_model"]["problem"]:
+        yield f"language model: {text}"
+    for assistant, names in findings["collections_without_pages"].items():
+        yield f"assistant {assistant}: it answers from {', '.join(names)}, where no page is indexed"
+
+
+def _verdict(findings: Mapping[str, Any]) -> str:
+    if problems := findings["problems"]:
+        more = f" ({len(problems)} problems in all)" if len(problems) > 1 else ""
+        return f"Doesn't work: {problems[0]}{more}"
+    states = [one["index"] for one in (findings, *findings["indices"].values()) if one["index"]]
+    pages = sum(index["pages"] for index in states)
+    model = findings["language_model"]["name"]
+    answers = f"{model} writes the answers" if model else "answers quote them, because no language model is set"
+    return f"Works: {pages} pages are indexed, and {answers}."
+
+
+def _service_problem(settings: Settings) -> str:
+    try:
+        settings.check_open()
+    except AssistantError as error:
+        return str(error)
+    return ""
 
 
 def _indexing_problem(settings: Settings) -> str:
@@ -139,45 +183,14 @@ def _empty_collections(
     return {id_: names for id_, names in lacking.items() if names}
 
 
-def _settings(settings: Settings) -> dict[str, Any]:
-    """Every setting with its value; of a secret only whether it is set."""
-    from app.core.masking import masked
-
-    def shown(name: str, value: Any) -> Any:
-        match value:
-            case SecretStr():
-                return SET if value.get_secret_value() else ""
-            case str() if _SECRET.search(name) and value:
-                return SET
-            case str():
-                return masked(value)
-            case dict():
-                return {key: shown(key, inner) for key, inner in value.items()}
-            case tuple() | list():
-                return [shown(name, inner) for inner in value]
-            case _:
-                return value
-
-    return {f"DOCS_{name.upper()}": shown(name, getattr(settings, name)) for name in type(settings).model_fields}
-
-
-def _as_written(value: Any) -> str:
-    """The value of a setting in the form of an environment variable."""
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    if isinstance(value, float):
-        return f"{value:g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value != {} else ""
-
-
-def _print(findings: dict[str, Any]) -> None:
-    width = max(map(len, findings["settings"]))
-    for name, value in findings["settings"].items():
-        print(f"{name:{width}}  {_as_written(value)}".rstrip())
-    model = findings["language_model"]
+def _print(findings: dict[str, Any], *, all_: bool) -> None:
+    print(findings["verdict"])
+    print("\nsettings" if all_ else "\nsettings that differ from the defaults (--all shows all)")
+    print("\n".join(setting_lines(findings["settings"])) or "none")
     print(f"\nstore           {findings['store']}")
-    if findings["indexing_problem"]:
-        print(f"indexing        PROBLEM: {findings['indexing_problem']}")
+    for part in ("service", "indexing"):
+        if text := findings[f"{part}_problem"]:
+            print(f"{part:15} PROBLEM: {text}")
     _print_index(findings)
     for name, one in findings["indices"].items():
         print(f"\n[[index]] {name}")
@@ -186,6 +199,7 @@ def _print(findings: dict[str, Any]) -> None:
         print()
     for assistant, names in findings["collections_without_pages"].items():
         print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
+    model = findings["language_model"]
     state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
     print(
         f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"

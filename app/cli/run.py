@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import httpx
 
 from app.cli import logs, serve
+from app.cli.address import base_url, index_state, serving_line
 from app.cli.ingest import IngestOptions, index, live_embedder
 from app.cli.options import Commands, opened_store
 from app.cli.output import print_error
@@ -49,17 +50,18 @@ def run(arguments: argparse.Namespace) -> int:
     from ingestion.sources import configured
 
     settings = Settings.load(**serve.overrides(arguments))
+    settings.check_open()
     logs.configure(settings)
     received = _forward_signals()
     try:
-        return _serve_and_index(settings, arguments.site or configured(settings), _base_url(settings))
+        return _serve_and_index(settings, arguments.site or configured(settings), base_url(settings))
     except KeyboardInterrupt:
         return 128 + (received or [signal.SIGINT])[0]
 
 
 def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int:
     with _service(settings, base) as service:
-        print(f"Serving on {base}", file=sys.stderr)
+        print(serving_line(settings, asyncio.run(_state(settings))), file=sys.stderr)
         if not _index(settings, sites or [f"{base}/docs/sitemap.xml"], base):
             return 1
         if service.poll() is None:
@@ -67,6 +69,11 @@ def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int
             _index_better(settings, sites or [f"{base}/docs/sitemap.xml"])
         code = service.wait()
     raise SettingsError(f"The service ended by itself with code {code}: see the lines above, and start it again.")
+
+
+async def _state(settings: Settings) -> str:
+    async with opened_store(settings) as store:
+        return await index_state(store)
 
 
 def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
@@ -116,11 +123,6 @@ async def _is_static(settings: Settings) -> bool:
         return False
     async with opened_store(settings) as store:
         return await live_embedder(store) == embedder.name
-
-
-def _base_url(settings: Settings) -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104  # compared, not bound
-    return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
 
 
 @contextmanager

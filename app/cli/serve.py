@@ -52,6 +52,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 def serve(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     settings = Settings.load(**overrides(arguments))
+    settings.check_open()
     logs.configure(settings)
     listener = bind(settings.host, settings.port)
     if arguments.until_stdin_ends:
@@ -63,6 +64,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.middleware.protocol import BoundedProtocol
     from app.api.server import create_app
     from app.assistants.assembly import build
+    from app.cli.address import index_state, serving_line
     from app.cli.server import Server
 
     if settings.rerank_url:
@@ -87,7 +89,12 @@ def serve(arguments: argparse.Namespace) -> int:
     gc.freeze()
     # a search returns thousands of lists that live for milliseconds; looking for cycles in them took another 7 %
     gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
-    Server(app, config).run(sockets=[listener])
+
+    async def announce() -> None:
+        store, embedder = next(iter(assistants.used().values()))
+        log.info("%s", serving_line(settings, await index_state(store, embedder)))
+
+    Server(app, config, started=announce).run(sockets=[listener])
     return 0
 
 
@@ -129,7 +136,11 @@ def bind(host: str, port: int) -> socket.socket:
             raise SettingsError(
                 f"Port {port} on {host} is taken by another program. Stop it, or choose another port: DOCS_PORT={port + 1}"
             ) from error
+        if isinstance(error, PermissionError):
+            raise SettingsError(
+                f"Port {port} is for root only, as all below 1024. Choose another (DOCS_PORT=8000), and put a reverse proxy before it."
+            ) from error
         raise SettingsError(
-            f"Can't listen on {host}:{port}: {error.strerror or error}. Set DOCS_HOST and DOCS_PORT."
+            f"Can't listen on {host}:{port}: {error.strerror or error}. DOCS_HOST must be an address of this machine, such as 127.0.0.1."
         ) from error
     return listener

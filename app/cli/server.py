@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 import uvicorn
@@ -14,13 +15,30 @@ DRAIN_TIMEOUT = 10.0
 
 
 class Server(uvicorn.Server):
-    """Serves the application, which rejects new requests during shutdown (see `app.api.middleware.shutdown`)."""
+    """Serves the application, which rejects new requests during shutdown (see `app.api.middleware.shutdown`).
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, drain_timeout: float = DRAIN_TIMEOUT) -> None:
+    `started` is called once it serves, and doesn't delay requests.
+    """
+
+    def __init__(
+        self,
+        app: FastAPI,
+        config: uvicorn.Config,
+        drain_timeout: float = DRAIN_TIMEOUT,
+        started: Callable[[], Coroutine[None, None, None]] | None = None,
+    ) -> None:
         super().__init__(config)
         config.timeout_graceful_shutdown = 1
         self._app = app
         self._drain_timeout = drain_timeout
+        self._started = started
+        self._announcing: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, then call `started`."""
+        await super().startup(sockets)
+        if self._started and self.started:
+            self._announcing = asyncio.create_task(self._started())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for answers in progress, then stop."""

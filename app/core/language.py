@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import PromptError
+from app.core.nearest import did_you_mean
 
 LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
 TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
@@ -21,6 +22,7 @@ OPTIONAL_LISTS = (
     "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
 )  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
+TABLES = ("translated", "written")
 OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units", "readers")
 
 
@@ -149,21 +151,18 @@ def load_language(code: str, override: str = "") -> Language:
 
     Raises `PromptError`, which names the file, if it is missing, or has an invalid or unknown key.
     """
-    name = f"{code}/language.toml"
-    values = {**_shipped_options(code), **read_toml(name, override)}
-    try:
-        texts: dict[str, Any] = {key: str(values.pop(key)) for key in TEXTS}
-        words: dict[str, Any] = {key: frozenset(str(values.pop(key)).split()) for key in LISTS}
-        tables: dict[str, Any] = {key: _table(values, key, name) for key in ("translated", "written")}
-    except KeyError as error:
-        raise PromptError(f"prompts/{name} lacks {error}.") from error
+    file = f"{code}/language.toml"
+    name = path_of(file, override)
+    values = {**_shipped_options(code), **read_toml(file, override)}
+    _check_keys(values, name)
+    texts: dict[str, Any] = {key: str(values.pop(key)) for key in TEXTS}
+    words: dict[str, Any] = {key: frozenset(str(values.pop(key)).split()) for key in LISTS}
+    tables: dict[str, Any] = {key: _table(values, key, name) for key in TABLES}
     words["words"] |= words["stopwords"]
     headings = [heading.strip() for heading in str(values.pop("source_headings", "")).split(",")]
     units, readers = values.pop("units", {}), values.pop("readers", {})
     if not (isinstance(units, dict) and isinstance(readers, dict)):
-        raise PromptError(
-            f"prompts/{name} needs tables [units], with a pattern by unit, and [readers], with a word by word."
-        )
+        raise PromptError(f"{name} needs tables [units], with a pattern by unit, and [readers], with a word by word.")
     options: dict[str, Any] = {
         **{key: values.pop(key, False) is True for key in FLAGS},
         **{key: str(values.pop(key, "")) for key in OPTIONAL_TEXTS},
@@ -174,9 +173,17 @@ def load_language(code: str, override: str = "") -> Language:
         "readers": {str(word).casefold(): str(other) for word, other in readers.items()},
         "units": {str(unit): _pattern(f"units.{unit}", str(text), name) for unit, text in units.items()},
     }
-    if values:
-        raise PromptError(f"prompts/{name} has unknown keys: {', '.join(sorted(values))}.")
     return Language(code=code, **texts, **words, **tables, **options, dates=read_toml(f"{code}/dates.toml", override))
+
+
+def _check_keys(values: Mapping[str, Any], name: str) -> None:
+    required = (*TEXTS, *LISTS, *TABLES)
+    known = (*required, *OPTIONAL)
+    problems = [f"{name} has the unknown key {key}.{did_you_mean(key, known)}" for key in values if key not in known]
+    if lacking := [key for key in required if key not in values]:
+        problems.append(f"{name} lacks {', '.join(lacking)}.")
+    if problems:
+        raise PromptError("\n".join(problems))
 
 
 def _shipped_options(code: str) -> dict[str, Any]:
@@ -188,7 +195,7 @@ def _shipped_options(code: str) -> dict[str, Any]:
 def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
     table = values.pop(key)
     if not isinstance(table, dict) or not isinstance(table.get("other"), str):
-        raise PromptError(f'prompts/{name} needs a table [{key}] with a text by language code, and one for "other".')
+        raise PromptError(f'{name} needs a table [{key}] with a text by language code, and one for "other".')
     return {str(code): str(text) for code, text in table.items()}
 
 
@@ -198,7 +205,7 @@ def _pattern(key: str, text: str, name: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise PromptError(f"prompts/{name}: {key} isn't a valid regular expression: {error}.") from error
+        raise PromptError(f"{name}: {key} isn't a valid regular expression: {error}.") from error
     return pattern
 
 
@@ -207,19 +214,28 @@ def read_toml(name: str, override: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(name, override))
     except tomllib.TOMLDecodeError as error:
-        raise PromptError(f"prompts/{name} isn't valid TOML: {error}") from error
+        raise PromptError(f"{path_of(name, override)} isn't valid TOML: {error}") from error
+
+
+def path_of(name: str, *folders: str) -> str:
+    """The path of a file as errors name it: in the first of the folders that has it, or else in `prompts`."""
+    return str(_own(name, folders) or Path("prompts", name))
 
 
 def read_text(name: str, *folders: str) -> str:
     """The text of a file in the first of the folders that has it, or else in `prompts`. Raises `PromptError` if it can't
     be read.
     """
-    own = (Path(folder, name) for folder in folders if folder)
     try:
-        if first := next((path for path in own if path.is_file()), None):
-            return first.read_text(encoding="utf-8")
+        if own := _own(name, folders):
+            return own.read_text(encoding="utf-8-sig")
         return files("prompts").joinpath(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(
-            f"Prompt file prompts/{name} can't be read ({error}). A language needs a folder with the same files as prompts/en."
+            f"Prompt file {path_of(name, *folders)} can't be read ({error})."
+            " A language needs a folder with the same files as prompts/en."
         ) from error
+
+
+def _own(name: str, folders: Iterable[str]) -> Path | None:
+    return next((path for folder in folders if folder and (path := Path(folder, name)).is_file()), None)

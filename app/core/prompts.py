@@ -11,7 +11,9 @@ from string import Template
 from types import MappingProxyType
 
 from app.core.errors import PromptError
-from app.core.language import Language, Vocabulary, load_language, read_text, vocabulary
+from app.core.language import Language, Vocabulary, load_language, path_of, read_text, vocabulary
+from app.core.nearest import did_you_mean
+from app.core.prompt_folders import check_folder, check_languages
 
 __all__ = ["Language", "Prompts", "load_prompts", "placeholders"]
 
@@ -91,8 +93,9 @@ def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
     """
     if not languages:
         raise PromptError("No language is configured: set DOCS_LANGUAGES, for example to 'cs en'.")
-    if override and not Path(override).is_dir():
-        raise PromptError(f"DOCS_PROMPTS is {override!r}, but there is no such directory.")
+    if override:
+        check_folder(override, languages, placeholders())
+    check_languages(languages, override)
     templates = {
         (code, name): _template(f"{code}/{name}.md", needed, override)
         for code in languages
@@ -121,14 +124,13 @@ def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[s
 
 
 def _template(name: str, needed: frozenset[str] | None, *folders: str) -> Template:
-    template = Template(read_text(name, *folders))
+    template, path = Template(read_text(name, *folders)), path_of(name, *folders)
     if not template.is_valid():
-        raise PromptError(
-            f"Prompt file prompts/{name} has a '$' that begins no placeholder: write '$$' for a dollar sign."
-        )
+        raise PromptError(f"Prompt file {path} has a '$' that begins no placeholder: write '$$' for a dollar sign.")
     found = set(template.get_identifiers())
     if needed is not None and found != needed:
-        raise PromptError(
-            f"Prompt file prompts/{name} has the placeholders {sorted(found)}, but must have exactly {sorted(needed)}."
-        )
+        wanted = ", ".join(f"${one}" for one in sorted(needed)) or "no placeholder"
+        told = [f"${one} is unknown.{did_you_mean(one, needed)}" for one in sorted(found - needed)]
+        told += [f"${one} is missing." for one in sorted(needed - found)]
+        raise PromptError(f"Prompt file {path} must have exactly {wanted}. {' '.join(told)}")
     return template

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import (
-    BaseSettings,
-    DotEnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
 
 from app.core.errors import SettingsError
-from app.core.settings_file import FILE, FileSource, read_settings_file
+from app.core.settings_errors import problem
+from app.core.settings_sources import Names, Origin, collect
+from app.core.settings_types import Filled, Keys, Object, SomeWords, Splitter, Url, Weights, Words, parse_object
 
-Words = Annotated[tuple[str, ...], NoDecode]
-Keys = Annotated[tuple[SecretStr, ...], NoDecode]
 STATIC_VECTOR_WEIGHT = 0.2  # also of any model, if the words of a question have keywords beside them
 MODEL_VECTOR_WEIGHT = 0.5
 SECRET = ("_key", "_keys", "_extra_body", "_args")
@@ -31,7 +24,7 @@ SECRET = ("_key", "_keys", "_extra_body", "_args")
 class Index(BaseModel):
     """Where the index is stored."""
 
-    store: str = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
+    store: Filled = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
@@ -42,8 +35,8 @@ class Crawl(BaseModel):
 
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
     sources: str = Field("", description="TOML file of sources with settings of their own, in addition to sites.")
-    collection: str = Field("docs", min_length=1, description="Name of the collection for indexed pages.")
-    user_agent: str = Field(
+    collection: Filled = Field("docs", description="Name of the collection for indexed pages.")
+    user_agent: Filled = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)", description="Name that the crawler sends."
     )
     crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
@@ -59,12 +52,11 @@ class Crawl(BaseModel):
 class Pages(BaseModel):
     """How pages are split, translated, summarised and asked about."""
 
-    splitter: str = Field(
+    splitter: Splitter = Field(
         "markdown",
-        pattern=r"^(markdown|semantic|fixed|page|[\w.]+:\w+)$",
         description="How pages are split: markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
     )
-    splitter_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+    splitter_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
@@ -79,7 +71,7 @@ class Pages(BaseModel):
         (), description="Languages of the pages to translate. Empty: all others than DOCS_LANGUAGES."
     )
     glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
-    translations: str = Field(
+    translations: Filled = Field(
         "translations", description="Directory for translations and questions, so that each is made only once."
     )
 
@@ -87,18 +79,15 @@ class Pages(BaseModel):
 class Embedding(BaseModel):
     """The embedding model."""
 
-    embedding_url: str = Field(
+    embedding_url: Url = Field(
         "", description="OpenAI-compatible address. Empty: vectors of the package, no server needed."
     )
     embedding_model: str = Field(
         "",
-        validation_alias="docs_embedding",
         description="Name of the embedding model; local:NAME is one in this process. DOCS_EMBEDDING is short for it.",
     )
     embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
-    embedding_extra_body: dict[str, Any] = Field(
-        default_factory=dict, description="JSON merged into each request body."
-    )
+    embedding_extra_body: Object = Field(default_factory=dict, description="JSON merged into each request body.")
     embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call.")
     embedding_batch: int = Field(32, ge=1, description="Number of texts in one call.")
     embedding_parallel: int = Field(4, ge=1, description="Maximum number of simultaneous calls during indexing.")
@@ -106,27 +95,27 @@ class Embedding(BaseModel):
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
     embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
-    embedding_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+    embedding_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
 
 
 class LanguageModel(BaseModel):
     """The language model."""
 
-    llm_url: str = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
+    llm_url: Url = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
     llm_model: str = Field("", description="Name of the language model.")
     llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
-    llm_extra_body: dict[str, Any] = Field(default_factory=dict, description="JSON merged into each request body.")
+    llm_extra_body: Object = Field(default_factory=dict, description="JSON merged into each request body.")
     llm_timeout: float = Field(60.0, gt=0, description="Timeout for each piece of text of an answer.")
     llm_context_window: int = Field(16000, ge=1000, description="Size of the context window in tokens.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
     llm_class: str = Field("", description="LlamaIndex LLM class to use instead, as module:Class.")
-    llm_args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments of that class.")
+    llm_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
 
 
 class Rerank(BaseModel):
     """The reranker, for the step `rerank`."""
 
-    rerank_url: str = Field("", description="Address of a server with /rerank, for the step rerank.")
+    rerank_url: Url = Field("", description="Address of a server with /rerank, for the step rerank.")
     rerank_model: str = Field("", description="Name of the reranking model; local:NAME is one in this process.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
@@ -141,7 +130,7 @@ class Retrieval(BaseModel):
     passage_tokens: int = Field(8000, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
-    vector_weight: dict[str, float] = Field(
+    vector_weight: Weights = Field(
         default_factory=dict, description='Weight of the vector search by question language; "*": all others.'
     )
     exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
@@ -164,8 +153,8 @@ class Retrieval(BaseModel):
 class Answers(BaseModel):
     """Languages, prompts and assistants."""
 
-    languages: Words = Field(("cs", "en"), description="Languages of readers and pages.")
-    default_language: str = Field("en", description="Used if the language of a question or page can't be detected.")
+    languages: SomeWords = Field(("cs", "en"), description="Languages of readers and pages.")
+    default_language: Filled = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
@@ -182,14 +171,15 @@ class Answers(BaseModel):
 class Server(BaseModel):
     """The HTTP service."""
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
+    host: Filled = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
     trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For and -Proto are trusted.")
-    api_keys: Keys = Field((), description="Keys that clients must send. Unset: none is needed.")
+    api_keys: Keys = Field((), description="Keys that clients must send. Unset: only this machine may ask.")
+    open: bool = Field(default=False, description="Let other machines ask without a key, too.")
     admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
-    key_sources: dict[str, Literal["events", "links", "both"]] = Field(
+    key_sources: Annotated[dict[str, Literal["events", "links", "both"]], parse_object] = Field(
         default_factory=dict, description="Form of the sources by position of the client's key."
     )
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
@@ -232,29 +222,14 @@ FILE_KEYS: Mapping[str, str] = MappingProxyType(
 """The key of each setting in docs-assistant.toml: `llm_url` is `llm.url`, `top_k` is `retrieval.top_k`."""
 
 
+NAMES = Names(FILE_KEYS, frozenset({"store", *(name for name in FILE_KEYS if name.endswith(SECRET))}))
+
+
 # pydantic collects the fields of the bases from the last to the first
-class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index, BaseSettings):
+class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index):
     """What the service, the command line and ingestion are configured with. Times are in seconds."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="DOCS_", env_file=".env", extra="ignore", frozen=True, validate_by_name=True, loc_by_alias=False
-    )
-
-    @field_validator(
-        "sites", "languages", "translate", "translate_from", "crawl_allow", "allowed_hosts", "trusted_proxies",
-        "api_keys", "admin_keys", mode="before",
-    )  # fmt: skip
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
-
-    @field_validator("api_keys", "admin_keys", mode="before")
-    @classmethod
-    def _refuse_none(cls, value: object) -> object:
-        # a setting that stayed empty by mistake must not open the service
-        if value == [] or (isinstance(value, str) and not value.replace(",", " ").split()):
-            raise ValueError("there is no key in it; write one, or remove the setting")
-        return value
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def vector_share(self, language: str, embedder: str, *, keywords: bool = False) -> float:
         """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
@@ -265,50 +240,50 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
         default = MODEL_VECTOR_WEIGHT if served and not keywords else STATIC_VECTOR_WEIGHT
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
+    def check_open(self) -> None:
+        """Raise `SettingsError` if other machines could ask without a key, and the settings don't say that they may."""
+        if not (self.api_keys or self.open or is_loopback(self.host)):
+            raise SettingsError(
+                f"DOCS_HOST={self.host} lets other machines ask, and no key is needed. Set DOCS_API_KEYS to the keys of your"
+                " clients, or DOCS_OPEN=true if everybody who reaches the service may ask."
+            )
+
     @classmethod
     def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
         """Read the settings. `values` override the environment, `env_file`, and the docs-assistant.toml beside it.
 
-        With `env_file=None`, no file is read. Raises `SettingsError`, which names each invalid setting.
+        With `env_file=None`, no file is read. Raises `SettingsError`, which names each unknown and each invalid setting.
         """
-        try:
-            return cls(_env_file=env_file, **values)  # type: ignore[call-arg]  # known to BaseSettings only
-        except ValidationError as error:
-            in_file = _read_beside(env_file)
-            lines = [_problem(details, in_file) for details in error.errors()]
-            raise SettingsError("Wrong settings.\n" + "\n".join(lines)) from error
-        except ValueError as error:  # pydantic-settings: a setting that isn't the JSON it must be
-            name = re.search(r'field "(\w+)"', str(error))
-            raise SettingsError(f"DOCS_{name[1].upper()} isn't valid JSON." if name else str(error)) from error
+        return cls.load_with_origins(env_file, **values)[0]
 
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Sources of values, from the first to the last that is asked."""
-        del file_secret_settings
-        env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
-        file = FileSource(settings_cls, _read_beside(env_file))
-        return init_settings, env_settings, dotenv_settings, file
+    def load_with_origins(
+        cls, env_file: str | Path | None = ".env", **values: Any
+    ) -> tuple[Self, Mapping[str, Origin]]:
+        """The settings, as `load` returns them, and where each one that isn't in `values` or a default was written."""
+        given = collect(NAMES, Path(env_file) if env_file else None, values)
+        found, problems = None, given.problems
+        try:
+            found = cls.model_validate({**given.values, **values})
+        except ValidationError as error:
+            problems += [_problem(details, given.origins) for details in error.errors()]
+        if found is None or problems:
+            lines = list(dict.fromkeys(problems))
+            head = [f"{len(lines)} settings are wrong:"] if len(lines) > 1 else []
+            raise SettingsError("\n  ".join([*head, *lines]))
+        return found, given.origins
 
 
-def _read_beside(env_file: Any) -> dict[str, Any]:
-    return read_settings_file(Path(env_file).with_name(FILE), FILE_KEYS) if env_file else {}
-
-
-def _problem(details: ErrorDetails, in_file: Mapping[str, Any]) -> str:
-    name, *inner = map(str, details["loc"])
-    value = details["input"]
-    from_file = name in in_file and (inner or value == in_file[name])
-    place = f"{FILE}: {FILE_KEYS[name]}" if from_file else f"DOCS_{name.upper()}"
-    within = "".join(f"[{part}]" for part in inner)
+def _problem(details: ErrorDetails, origins: Mapping[str, Origin]) -> str:
+    name = str(details["loc"][0])
+    place = str(origins.get(name, f"DOCS_{name.upper()}"))
     # the body and the arguments of a model may hold secrets, too
-    shown = (
-        f" has value {value!r}" if value and not name.endswith(SECRET) and isinstance(value, str | int | float) else ""
-    )
-    return f"{place}{within}{shown}: {details['msg'].removeprefix('Value error, ')}"
+    return problem(details, Settings.model_fields, place, secret=name.endswith(SECRET))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a service that listens on this address or name."""
+    try:
+        return host.lower() == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # another name
+        return False

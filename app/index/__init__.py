@@ -34,7 +34,7 @@ def open_store(settings: Settings) -> Store:
         return STORES[parts.scheme](parts, settings)
     if "://" in address:
         raise SettingsError(
-            f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Known: a directory, {', '.join(STORES)}."
+            f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Name a directory, or write opensearch://host:9200/index (opensearchs:// for TLS)."
         )
     if (directory := directory_of(settings)) is None:
         own: type[Any] = load(address, object, "DOCS_STORE")

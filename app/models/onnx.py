@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError
+from app.core.nearest import did_you_mean
 from app.models.local import InThreads, LocalEmbedder, encodable
 from app.models.prefixes import AUTO, prefixes_of
 
 BATCH = 8
+SHOWN = 5  # models in a message
 """Texts that the model reads at once: all are padded to the longest, and memory grows with their number."""
 
 FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "model_optimized.onnx")
@@ -114,8 +116,9 @@ def _known(name: str, library: Any) -> str:
     found = [full for full in names if name.lower() in {full.lower(), full.rpartition("/")[2].lower()}]
     if not found:
         raise SettingsError(
-            f"local:{name}: fastembed has no such model. It has {', '.join(names)}. For another one, name the directory of"
-            " its ONNX export: local:/path/to/model."
+            f"local:{name}: fastembed has no such model.{did_you_mean(name, [full.rpartition('/')[2] for full in names])} It has"
+            f" {', '.join(names[:SHOWN])} and {len(names) - SHOWN} more. For another one, name the directory of its ONNX"
+            " export: local:/path/to/model."
         )
     return found[0]
 

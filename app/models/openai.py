@@ -7,9 +7,11 @@ becomes unusable at a hundred open streams.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,6 +28,13 @@ from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
 
 CONNECT_TIMEOUT = 10.0
+HINTS: Mapping[int, str] = MappingProxyType(
+    {
+        401: " Check the key.",
+        403: " Check the key.",
+        404: " Check the name of the model, and the address, which usually ends in /v1.",
+    }
+)
 
 
 class Endpoint:
@@ -63,7 +72,7 @@ class Endpoint:
         except TimeoutError as error:
             raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
         except (aiohttp.ClientConnectionError, OSError) as error:
-            raise ModelUnavailable(f"{address} can't be reached: {error or type(error).__name__}.") from error
+            raise ModelUnavailable(f"{address} can't be reached: {_reason(error)}. Is the server started?") from error
         except aiohttp.ClientError as error:
             raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
 
@@ -79,6 +88,14 @@ class Endpoint:
             await self._session.close()
 
 
+def _reason(error: Exception) -> str:
+    """Why there is no connection, without what aiohttp repeats of the address."""
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(error) or type(error).__name__
+
+
 def _proxy(url: str) -> str | None:
     """The proxy for this address from HTTPS_PROXY, HTTP_PROXY and NO_PROXY."""
     parts = urlsplit(url)
@@ -86,7 +103,8 @@ def _proxy(url: str) -> str | None:
 
 
 def _status_error(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
-    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
+    hint = HINTS.get(status, "")
+    message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}.{hint}"
     if status == 429:
         return ModelRateLimited(message, retry_after=responses.retry_after(headers.get("Retry-After", "")))
     return (

@@ -56,6 +56,16 @@ def known_steps(
     return {**STEPS, **found}
 
 
+def own_prompts(steps: Iterable[StepFactory]) -> frozenset[str]:
+    """The names of the prompts beside these steps, in any language."""
+    found = {_prompts_beside(one.step) for one in steps}
+    return frozenset(path.stem for folder in found for path in folder.glob("*/*.md"))
+
+
+def _prompts_beside(step: Any) -> Path:
+    return Path(getfile(step)).parent / "prompts"
+
+
 def _factory(name: str, table: OwnStep, what: str) -> StepFactory:
     found = load(table.path, object, what)
     if is_postprocessor(found):
@@ -70,8 +80,7 @@ def _factory(name: str, table: OwnStep, what: str) -> StepFactory:
     check_arguments(found, {**tools, **table.arguments}, what)
 
     def make(given: Tools) -> Any:
-        folder = Path(getfile(found)).parent / "prompts"
-        given = replace(given, prompts=given.prompts.with_own(folder, given.settings.prompts))
+        given = replace(given, prompts=given.prompts.with_own(_prompts_beside(found), given.settings.prompts))
         parts = {key: getattr(given, key) for key in tools}
         lacking = {key for key, one in tools.items() if parts[key] is None and one.default is one.empty}
         if "model" in lacking:

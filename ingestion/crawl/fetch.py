@@ -33,6 +33,8 @@ ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
 SILENT_PAGES = 5
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""How OpenSSL calls an answer in plain HTTP, before and since version 3.2."""
 
 
 class _TryAgainError(Exception):
@@ -213,6 +215,8 @@ class Fetcher:
         except TimeoutError as error:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            if any(sign in str(error) for sign in NO_TLS):
+                raise PageError("the server speaks no TLS on this port: write http:// in place of https://") from error
             raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error

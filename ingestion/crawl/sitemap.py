@@ -16,6 +16,7 @@ from ingestion.sources import Source
 from ingestion.urls import joined
 from ingestion.workers import Workers
 
+OTHER_HOST = "on a host that isn't one of the given sites"
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
 
@@ -64,7 +65,10 @@ def _is_site(url: str) -> bool:
 
 
 def _first_reason(reading: _Reading) -> str:
-    return f"{reading.skipped[0].url}: {reading.skipped[0].reason}" if reading.skipped else "they list none"
+    if not reading.skipped:
+        return "they list none"
+    first = reading.skipped[0]
+    return f"{first.url}: {first.reason}{' (DOCS_CRAWL_ALLOW adds hosts)' if first.reason == OTHER_HOST else ''}"
 
 
 async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
@@ -73,14 +77,16 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
     named = [joined(base, line) for line in (await fetcher.robots(base)).sitemaps]
     if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
         return found
+    reason = ""
     for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
         try:
             await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
-        except PageError:
+        except PageError as error:
+            reason = reason or str(error)
             continue
         return [guess]
     raise SitemapError(
-        f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')}: give the sitemap's address"
+        f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')} ({reason}): give the sitemap's address"
     )
 
 
@@ -88,7 +94,9 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
     try:
         return await fetcher.get(PageRequest(url, types=None, max_bytes=MAX_BYTES, robots=False))
     except PageError as error:
-        raise SitemapError(f"The sitemap {url} can't be read: {error}. Nothing was changed.") from error
+        raise SitemapError(
+            f"The sitemap {url} can't be read: {error}. Nothing was changed; check its address."
+        ) from error
 
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
@@ -142,7 +150,7 @@ def _add(reading: _Reading, parsed: ParsedSitemap, source: str) -> None:
 
 def _left_out(reading: _Reading, url: str) -> str:
     if not reading.fetcher.allows(url):
-        return "on a host that isn't one of the given sites"
+        return OTHER_HOST
     if not url.startswith(reading.within):
         return f"not under {reading.within}"
     return reading.site.left_out(url)

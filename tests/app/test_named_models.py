@@ -105,7 +105,7 @@ SMALL = '[[model]]\nid = "small"\nurl = "http://127.0.0.1:9/v1"\nmodel = "s"\n'
         ('[[model]]\nid = "x"\nmodel = "s"\n' + ASSISTANT + STEPS, "own.toml: model 'x': it needs a url"),
         ('[[model]]\nid = "x"\nurl = "http://h"\n' + ASSISTANT + STEPS, "own.toml: model 'x': url is set, but model"),
         (SMALL + 'colour = "red"\n' + ASSISTANT + STEPS, "model 'small': unknown colour"),
-        (SMALL + "timeout = -1\n" + ASSISTANT + STEPS, "model 'small': Wrong settings.\ntimeout has value -1"),
+        (SMALL + "timeout = -1\n" + ASSISTANT + STEPS, "model 'small': timeout has value -1.0: it must be a number above 0"),
         (SMALL + 'key_env = "NOT_SET"\n' + ASSISTANT + STEPS, "model 'small': it has its key in NOT_SET, which isn't set"),
         ('[[index]]\nid = "i"\n' + ASSISTANT + STEPS, "index 'i': store is missing"),
         (ASSISTANT + 'index = "i"\n' + STEPS, "uses the index 'i'"),

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError, quoted
+from app.core.settings import is_loopback
 
 PRIVATE = (".local", ".internal", ".home.arpa")
 
@@ -33,7 +34,7 @@ class AllowedHosts:
         self._exact = {name.lower() for name in allowed}
         self._suffixes = tuple(name[1:] for name in self._exact if name.startswith("*."))
         self._local = {"localhost", socket.gethostname().lower(), listening.lower()}
-        self._loopback = listening == "localhost" or (_is_address(listening) and ip_address(listening).is_loopback)
+        self._loopback = is_loopback(listening)
 
     def known(self, name: str) -> bool:
         """Whether a request may name this host (without a port)."""

@@ -116,7 +116,7 @@ def stamp(directory: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreUnavailable(f"The index in {directory} can't be read: {error}.") from error
+        raise _unreadable(directory, error) from error
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
@@ -128,7 +128,7 @@ def read(directory: Path) -> Pointer:
     except FileNotFoundError:
         return Pointer()
     except OSError as error:
-        raise StoreUnavailable(f"The index in {directory} can't be read: {error}.") from error
+        raise _unreadable(directory, error) from error
     try:
         values = orjson.loads(content)
         if values["format"] != FORMAT:
@@ -139,6 +139,14 @@ def read(directory: Path) -> Pointer:
         return _pointer(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamaged(f"{file} is damaged ({error!r}): restore it from a backup, or index anew.") from error
+
+
+def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:
+    if isinstance(error, NotADirectoryError):
+        return StoreUnavailable(
+            f"{directory} is a file, not a directory: name another place for the index (DOCS_STORE)."
+        )
+    return StoreUnavailable(f"The index in {directory} can't be read: {error.strerror or error}.")
 
 
 def write(directory: Path, pointer: Pointer) -> None:
@@ -162,7 +170,10 @@ def lock(directory: Path) -> BufferedWriter:
         directory.mkdir(parents=True, exist_ok=True)
         stream = (directory / LOCK).open("ab")  # append mode keeps the file's time if the run changes nothing
     except OSError as error:
-        raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
+        raise StoreUnavailable(
+            f"The index in {directory} can't be written: {error.strerror or error}. Give this user the right to write there, "
+            "or name another directory (DOCS_STORE)."
+        ) from error
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 from app.core.settings import Settings
@@ -34,18 +36,61 @@ def test_an_index_is_described(cli, indexed: LocalSite):
     assert findings["index"]["age_hours"] < 1
 
 
-def test_every_setting_is_listed_as_one_would_write_it(cli):
-    """As text and as JSON; brackets in a value are printed as they are."""
+def settings_of(out: str) -> dict[str, list[str]]:
+    """The rows of the settings, by name: value and place."""
+    rows = (re.split(r"  +", line) for line in out.split("\n\n")[1].splitlines()[1:])
+    return {name: rest for name, *rest in rows}
+
+
+def test_it_begins_with_the_verdict(cli, indexed: LocalSite, llm: FakeLLM):
+    """One line: works, or the first problem with its remedy and the number of all; the same as JSON."""
+    assert cli("check").out.startswith(
+        "Works: 3 pages are indexed, and answers quote them, because no language model is set.\n"
+    )
+    model = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    assert cli("check", **model).out.startswith("Works: 3 pages are indexed, and scripted writes the answers.\n")
+    llm.reply = lambda _: Reply("overloaded", status=500)
+    done = cli("check", "--json", **model, DOCS_HOST="0.0.0.0")
+    findings = json.loads(done.out)
+    assert findings["verdict"].startswith("Doesn't work: service: DOCS_HOST=0.0.0.0 lets other machines ask")
+    assert findings["verdict"].endswith("(2 problems in all)")
+    assert [problem.partition(":")[0] for problem in findings["problems"]] == ["service", "language model"]
+    shutil.rmtree("data")
+    assert cli("check").out.startswith("Doesn't work: index: Nothing has been indexed yet: run `docs-assistant ingest`")
+    wrong = json.loads((done := cli("check", "--json", DOCS_PORT="x", DOCS_TOP_K="0")).out)
+    assert (done.code, wrong["ok"], len(wrong["problems"])) == (1, False, 2)
+    assert "DOCS_PORT has value 'x'" in " ".join(wrong["problems"])
+
+
+def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cli):
+    """Secrets aren't; brackets in a value are printed as they are. JSON has the same."""
+    Path("docs-assistant.toml").write_text("[retrieval]\ntop_k = 7\n[server]\nport = 8000\n")
+    Path(".env").write_text("DOCS_VECTOR_WEIGHT='{\"cs\": 0.4}'\n")
+    Path("key").write_text("secret-1\n")
+    given = {"DOCS_USER_AGENT": "[/bold] reader", "DOCS_LLM_KEY_FILE": "key", "DOCS_EXACT": "on"}
+    done = cli("check", **given)
+    assert settings_of(done.out) == {
+        "DOCS_USER_AGENT": ["[/bold] reader", "environment"],
+        "DOCS_LLM_KEY": ["(set)", "key: DOCS_LLM_KEY_FILE"],
+        "DOCS_TOP_K": ["7", "docs-assistant.toml: retrieval.top_k"],
+        "DOCS_VECTOR_WEIGHT": ['{"cs": 0.4}', ".env: DOCS_VECTOR_WEIGHT"],
+        "DOCS_EXACT": ["true", "environment"],
+    }
+    shown = json.loads(cli("check", "--json", **given).out)["settings"]
+    assert shown["DOCS_TOP_K"] == {"value": 7, "from": "docs-assistant.toml: retrieval.top_k"}
+    assert list(shown) == list(settings_of(done.out))
+    assert "secret-1" not in done.out + json.dumps(shown)
+
+
+def test_all_settings_are_listed_as_one_would_write_them(cli):
     names = [f"DOCS_{name.upper()}" for name in Settings.model_fields]
-    done = cli("check", DOCS_USER_AGENT="[/bold] reader", DOCS_VECTOR_WEIGHT='{"cs": 0.4}')
-    rows = dict(line.partition(" ")[::2] for line in done.out.split("\n\n")[0].splitlines())
+    rows = settings_of(cli("check", "--all", DOCS_PORT="8000").out)
     assert list(rows) == names
-    assert rows["DOCS_USER_AGENT"].strip() == "[/bold] reader"
-    assert rows["DOCS_LANGUAGES"].strip() == "cs en"
-    assert rows["DOCS_EXACT"].strip() == "false"
-    assert rows["DOCS_VECTOR_WEIGHT"].strip() == '{"cs": 0.4}'
-    assert rows["DOCS_LLM_ARGS"] == ""
-    assert list(json.loads(cli("check", "--json").out)["settings"]) == names
+    assert rows["DOCS_LANGUAGES"] == ["cs en", "default"]
+    assert rows["DOCS_EXACT"] == ["false", "default"]
+    assert rows["DOCS_PORT"] == ["8000", "environment"]
+    assert rows["DOCS_LLM_ARGS"] == ["default"]
+    assert list(json.loads(cli("check", "--all", "--json").out)["settings"]) == names
 
 
 def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite, llm: FakeLLM):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from importlib.metadata import version
 
 import pytest
 
@@ -35,6 +37,7 @@ def test_every_command_explains_itself(cli):
     commands = paths(_parser())
     names = {path[0] for path in commands if path}
     assert names == {
+        "init",
         "run",
         "serve",
         "ask",
@@ -59,13 +62,33 @@ def test_every_command_explains_itself(cli):
         assert all(action.help for action in actions), path
 
 
-def test_an_invalid_command_line_shows_the_usage(cli):
-    """Exit code 2 and the usage."""
-    for line in ("", "nothing", "eval", "serve --port eight", "ask --unknown", "check more"):
+def test_an_invalid_command_line_is_one_line_with_the_nearest_word(cli):
+    """Exit code 2, what is wrong, the nearest command or option, and where help is; not the whole usage."""
+    wrong = {
+        "": "a command is missing. The commands are init, run, serve",
+        "ingset": "there is no command 'ingset'. Did you mean ingest?",
+        "nothing": "there is no command 'nothing'. The commands are init, run, serve",
+        "eval": "docs-assistant eval: a command is missing. The commands are docs, retrieval",
+        "eval retreival x": "docs-assistant eval: there is no command 'retreival'. Did you mean retrieval?",
+        "ingest --rebiuld": "docs-assistant ingest: there is no option --rebiuld. Did you mean --rebuild?",
+        "eval gate x --basline y": "docs-assistant eval gate: there is no option --basline. Did you mean --baseline?",
+        "serve --port eight": "--port: 'eight' is not a whole number",
+        "--port 8001 serve": "--port is an option of init, run, serve: write it after the command.",
+        "serve --debug": "write --debug before the command",
+        "init --access key": "'key' is none of this-machine, keys. Did you mean keys?",
+        "check more": "docs-assistant check: there is nothing to do with 'more' here.",
+    }
+    for line, message in wrong.items():
         done = cli(*line.split())
         assert (done.code, done.out) == (2, ""), line
-        assert "usage: docs-assistant" in done.err
-        assert "error: " in done.err
+        assert message in done.err
+        assert len(done.err.splitlines()) == 2
+        assert re.search(r"^Help: docs-assistant( \w+)* --help$", done.err, re.MULTILINE)
+
+
+def test_the_version_is_that_of_the_package(cli):
+    """One line."""
+    assert cli("--version").out == f"docs-assistant {version('docs-assistant')}\n"
 
 
 def test_an_invalid_setting_is_named(cli):
@@ -110,7 +133,7 @@ def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], wo
 
 def test_debug_shows_the_traceback(cli):
     """With --debug, the error is raised, so that its traceback is shown."""
-    with pytest.raises(SettingsError, match="Wrong settings"):
+    with pytest.raises(SettingsError, match="DOCS_PORT has value"):
         cli("--debug", "check", DOCS_PORT="eight")
 
 

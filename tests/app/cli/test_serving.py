@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from app.cli import logs, run, serve
+from app.cli.address import base_url
 from app.cli.ingest import IngestOptions, index
 from app.cli.logs import JsonFormatter
 from app.core.errors import SettingsError, StoreUnavailable
@@ -38,7 +39,9 @@ def test_an_address_is_bound_by_one_program_only():
 
 def test_an_address_of_another_machine_is_refused():
     """The message contains the reason from the system."""
-    with pytest.raises(SettingsError, match=r"Can't listen on 192\.0\.2\.1:8000: .+ Set DOCS_HOST"):
+    with pytest.raises(
+        SettingsError, match=r"Can't listen on 192\.0\.2\.1:8000: .+ DOCS_HOST must be an address of this machine"
+    ):
         serve.bind("192.0.2.1", 8000)
 
 
@@ -54,7 +57,23 @@ def test_an_address_of_another_machine_is_refused():
 )
 def test_the_address_that_is_printed_can_be_opened(host: str, base: str):
     """An address to listen on is turned into one to connect to."""
-    assert run._base_url(settings(host=host)) == base
+    assert base_url(settings(host=host)) == base
+
+
+def test_listening_beyond_this_machine_needs_keys_or_a_word(cli):
+    """`serve` and `run` refuse before they listen; the message names both remedies."""
+    for command in ("serve", "run"):
+        for host in ("0.0.0.0", "::", "192.0.2.1", "docs.example.org"):
+            done = cli(command, "--host", host)
+            assert (done.code, done.out) == (1, "")
+            assert f"DOCS_HOST={host} lets other machines ask" in done.err
+            assert "DOCS_API_KEYS" in done.err
+            assert "DOCS_OPEN=true" in done.err
+    assert cli("serve", "--host", "0.0.0.0", DOCS_ADMIN_KEYS="k", DOCS_OPEN="false").code == 1
+    for values in ({"api_keys": "k"}, {"open": True}):
+        settings(host="0.0.0.0", **values).check_open()
+    for host in ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST"):
+        settings(host=host).check_open()
 
 
 def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):

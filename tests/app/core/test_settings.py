@@ -1,5 +1,6 @@
 """Settings: read from the environment and files, mistakes named, secrets kept."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from pydantic import ValidationError
 
 from app.core.errors import SettingsError
 from app.core.settings import FILE_KEYS, Settings
-from app.core.settings_file import FILE
+from app.core.settings_sources import FILE
 
 
 def test_lists_and_json_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +72,13 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
         ('DOCS_API_KEY = "k"', "no setting DOCS_API_KEY. Did you mean server.api_keys?"),
         ("[sever]\nport = 1", "no setting sever.port. Did you mean server.port?"),
         ("[qqq]\nzzz = 1", "no setting qqq.zzz. The tables are index, crawl, "),
-        ("[server]\nport = 70000", "docs-assistant.toml: server.port has value 70000: .*less than or equal to 65535"),
-        ("[server]\napi_keys = []", "docs-assistant.toml: server.api_keys: there is no key in it"),
+        (
+            "[server]\nport = 70000",
+            "docs-assistant.toml: server.port has value 70000: it must be a whole number from 1 to 65535.",
+        ),
+        ("[server]\napi_keys = []", "docs-assistant.toml: server.api_keys is empty: write a value, or remove"),
         ("[retrieval]\nvector_weight = { cs = 'x' }", "docs-assistant.toml: retrieval.vector_weight.cs. has value 'x'"),
-        ("[server\nport = 1", "docs-assistant.toml can't be read: .*line 1"),
+        ("[server\nport = 1", "docs-assistant.toml is no valid TOML: .*line 1"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path, content: str, says: str) -> None:
@@ -87,12 +91,16 @@ def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path,
     ("name", "value", "says"),
     [
         ("DOCS_PORT", "eight", "DOCS_PORT has value 'eight'"),
-        ("DOCS_PORT", "70000", "less than or equal to 65535"),
-        ("DOCS_FUSION", "best", "'weighted' or 'rrf'"),
-        ("DOCS_VECTOR_WEIGHT", "{cs: 1}", "DOCS_VECTOR_WEIGHT isn't valid JSON"),
+        ("DOCS_PORT", "70000", "from 1 to 65535"),
+        ("DOCS_FUSION", "best", "it must be weighted or rrf"),
+        (
+            "DOCS_VECTOR_WEIGHT",
+            "{cs: 1}",
+            "DOCS_VECTOR_WEIGHT has value .{cs: 1}.: it must be a JSON object .* isn't valid JSON",
+        ),
         ("DOCS_TOP_K", "0", "DOCS_TOP_K has value '0'"),
-        ("DOCS_API_KEYS", "", "DOCS_API_KEYS: there is no key in it"),
-        ("DOCS_ADMIN_KEYS", " , ,", "DOCS_ADMIN_KEYS: there is no key in it"),
+        ("DOCS_API_KEYS", "", "DOCS_API_KEYS is empty: write a value, or remove"),
+        ("DOCS_ADMIN_KEYS", " , ,", "DOCS_ADMIN_KEYS is empty: write a value, or remove"),
     ],
 )
 def test_an_invalid_setting_is_named_with_its_value(
@@ -101,6 +109,116 @@ def test_an_invalid_setting_is_named_with_its_value(
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=says):
         Settings.load()
+
+
+def problems(**env: str) -> str:
+    """What is wrong with these settings in the environment; empty if nothing is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        try:
+            Settings.load()
+        except SettingsError as error:
+            return str(error)
+    return ""
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest_one(tmp_path: Path) -> None:
+    """In the environment and in .env, where other tools' names are allowed, and so are those of our tests."""
+    assert problems(DOCS_API_KEY="k") == "there is no setting DOCS_API_KEY. Did you mean DOCS_API_KEYS?"
+    assert "DOCS_LLM_MODLE. Did you mean DOCS_LLM_MODEL?" in problems(DOCS_LLM_MODLE="m")
+    assert "DOCS_QQQ. Remove it" in problems(DOCS_QQQ="")
+    assert problems(DOCS_TEST_OPENSEARCH="x", OPENAI_API_KEY="x") == ""
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=x\nexport DOCS_TOP_K=7\nDOCS_TEST_ONNX=1 # comment\n")
+    assert (Settings.load().top_k, problems()) == (7, "")
+    (tmp_path / ".env").write_text("# x\nDOCS_SITE=https://a.example\ndocs_port=1\n", encoding="utf-8-sig")
+    assert problems().splitlines()[1:] == [
+        "  .env, line 2: there is no setting DOCS_SITE. Did you mean DOCS_SITES?",
+        "  .env, line 3: there is no setting docs_port. Did you mean DOCS_PORT?",
+    ]
+
+
+def test_variables_of_kubernetes_services_are_no_settings() -> None:
+    """A Service named docs or docs-assistant puts them into each container, also as a DOCS_PORT that is no port."""
+    services = {
+        "DOCS_PORT": "tcp://10.0.0.7:80", "DOCS_SERVICE_HOST": "10.0.0.7", "DOCS_SERVICE_PORT": "80",
+        "DOCS_SERVICE_PORT_HTTP": "80", "DOCS_PORT_80_TCP": "tcp://10.0.0.7:80", "DOCS_PORT_80_TCP_ADDR": "10.0.0.7",
+        "DOCS_ASSISTANT_PORT": "tcp://10.0.0.8:8000", "DOCS_ASSISTANT_SERVICE_HOST": "10.0.0.8",
+        "DOCS_ASSISTANT_PORT_8000_TCP_PROTO": "tcp",
+    }  # fmt: skip
+    assert problems(**services) == ""
+    assert "DOCS_SERVICE_HOTS" in problems(**services, DOCS_SERVICE_HOTS="x")
+    assert "there is no setting DOCS_SERVICE_HOST" in problems(DOCS_SERVICE_HOST="10.0.0.7", DOCS_PORT="80")
+
+
+def test_what_dotenv_would_skip_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("DOCS_PORT=1\nDOCS_PORT=2\nDOCS TOP K=3\nDOCS_HOST\n")
+    assert problems().splitlines() == [
+        "3 settings are wrong:",
+        "  .env, line 2: DOCS_PORT is already in line 1. Keep one of them.",
+        "  .env, line 3 is no setting: write NAME=value.",
+        "  .env, line 4: DOCS_HOST has no value: write DOCS_HOST=value.",
+    ]
+    (tmp_path / ".env").unlink()
+    (tmp_path / ".env").mkdir()
+    assert problems() == ".env is a directory, but must be a file."
+    (tmp_path / ".env/pyvenv.cfg").touch()
+    assert problems() == ""
+
+
+def test_every_wrong_value_is_named_in_words_and_all_at_once() -> None:
+    """Each kind of constraint that a setting has: no sentence is one of pydantic's."""
+    said = {
+        "DOCS_PORT": ("abc", "has value 'abc': it must be a whole number from 1 to 65535."),
+        "DOCS_GENERATIONS": ("0", "has value '0': it must be a whole number, at least 1."),
+        "DOCS_MAX_LOST": ("", "is empty: it must be a whole number from 0 to 100."),
+        "DOCS_LLM_TIMEOUT": ("0", "has value '0': it must be a number above 0."),
+        "DOCS_CRAWL_DELAY": ("inf", "has value 'inf': it must be a number, at least 0."),
+        "DOCS_EXACT": ("ture", "has value 'ture': it must be true or false."),
+        "DOCS_LOG_LEVEL": ("warn", "has value 'warn': it must be debug, info, warning or error."),
+        "DOCS_SPLITTER": ("words", "has value 'words': it must be markdown, semantic, fixed, page, or a LlamaIndex"),
+        "DOCS_LLM_URL": ("llm:8000/v1", "has value 'llm:8000/v1': it must be a web address that begins with http://"),
+        "DOCS_EMBEDDING_URL": ('"http://e/v1"', "it must be a web address that begins with http://"),
+        "DOCS_LLM_ARGS": ("{a: 1}", ": it must be a JSON object such as"),
+        "DOCS_EMBEDDING_ARGS": ("[]", ": it must be a JSON object such as"),
+        "DOCS_VECTOR_WEIGHT": ('{"cs": 20}', "[cs] has value 20: it must be a number from 0 to 1."),
+        "DOCS_KEY_SOURCES": ('{"2": "event"}', "[2] has value 'event': it must be events, links or both."),
+        "DOCS_HOST": ("", "is empty: write a value, or remove the setting."),
+        "DOCS_STORE": (" ", "is empty: write a value, or remove the setting."),
+        "DOCS_LANGUAGES": (",", "is empty: write a value, or remove the setting."),
+    }
+    found = problems(**{name: value for name, (value, _) in said.items()})
+    for name, (_, words) in said.items():
+        (line,) = (line for line in found.splitlines() if line.startswith((f"  {name} ", f"  {name}:", f"  {name}[")))
+        assert words in line, name
+    assert found.startswith(f"{len(said)} settings are wrong:\n")
+    assert not re.search(r"Input should|valid (integer|number|boolean)|pydantic", found)
+
+
+def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    """NAME_FILE has its path, and key_file in the file of settings. Every mistake with it is an error."""
+    (tmp_path / "key").write_text("sk-1\n")
+    (tmp_path / "keys").write_text("a\nb\n")
+    (tmp_path / "none").write_text("\n")
+    (tmp_path / FILE).write_text('[llm]\nkey_file = "key"\n[server]\napi_keys_file = "keys"\n')
+    loaded, origins = Settings.load_with_origins()
+    assert loaded.llm_key.get_secret_value() == "sk-1"
+    assert [key.get_secret_value() for key in loaded.api_keys] == ["a", "b"]
+    assert (origins["llm_key"].place, origins["llm_key"].name) == ("key", "llm.key_file")
+    assert Settings.load(llm_key="own").llm_key.get_secret_value() == "own"
+    assert (
+        problems(DOCS_LLM_KEY="k")
+        == f"DOCS_LLM_KEY and {FILE}: llm.key_file both set the same secret: keep one of them."
+    )
+    (tmp_path / FILE).unlink()
+    for path, says in (
+        ("gone", "the file gone can't be read: No such file or directory."),
+        ("none", "the file none is empty."),
+        (str(tmp_path), "can't be read: Is a directory."),
+        ("", "is empty: write the path of a file, or remove the setting."),
+    ):
+        assert says in problems(DOCS_LLM_KEY_FILE=path)
+    assert "Did you mean DOCS_PORT?" in problems(DOCS_PORT_FILE="key")
 
 
 def test_secrets_are_in_no_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

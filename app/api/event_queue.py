@@ -100,11 +100,10 @@ class EventQueue:
         try:
             async with self._limits.answer() as deadline:
                 async for event in self._events:
-                    if record.first_text is None:
-                        if isinstance(event, Text):
-                            deadline.began()
-                        elif isinstance(event, Done):
-                            break
+                    if isinstance(event, Text) and record.first_text is None:
+                        deadline.began()
+                    if isinstance(event, Done) and record.first_text is None:
+                        break
                     if not self._finished:  # after the last event, keep reading so that the pipeline can finish
                         self._put(event)
             if self._finished:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from app.core.breaker import Breaker
+from app.core.breaker import Breaker, Part
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -21,9 +21,9 @@ THINKING_FACTOR = 3
 """Time that a model may reason before its answer, in timeouts of the stream."""
 
 
-def breaker(name: str) -> Breaker:
+def breaker(part: Part, name: str) -> Breaker:
     """A circuit breaker for calls to a model."""
-    return Breaker(name, FAILURES, ModelUnavailable)
+    return Breaker(part, name, FAILURES, ModelUnavailable)
 
 
 class StallTimer:
@@ -70,13 +70,13 @@ class GuardedModel:
     def __init__(self, model: Model) -> None:
         self.name = model.name
         self._model = model
-        self._calls = breaker(f"{model.name} (short calls)")
-        self._streams = breaker(model.name)
+        self._calls = breaker("model", f"{model.name} (short calls)")
+        self._streams = breaker("model", model.name)
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._calls.call(), away():
+        with self._calls.call("complete"), away():
             return await self._model.complete(messages, options)
 
     async def stream(
@@ -87,7 +87,7 @@ class GuardedModel:
         """
         leave()
         timer, said = None, False
-        with self._streams.call() as call:
+        with self._streams.call("stream") as call:
             try:
                 async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
                     timer = StallTimer(limit, options.timeout) if options.timeout else None
@@ -122,7 +122,7 @@ class GuardedEmbedder:
         self.name = embedder.name
         self._embedder = embedder
         self._timeout = timeout
-        self._breaker = breaker(embedder.name)
+        self._breaker = breaker("embedder", embedder.name)
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
         self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
@@ -137,7 +137,7 @@ class GuardedEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), self._place():
+        with self._breaker.call("embed_queries"), self._place():
             try:
                 async with asyncio.timeout(self._timeout):
                     return await self._embedder.embed_queries(texts)
@@ -159,13 +159,13 @@ class GuardedReranker(Reranker):
     def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
-        self._breaker = breaker(reranker.name)
+        self._breaker = breaker("reranker", reranker.name)
         self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), self._place():
+        with self._breaker.call("rerank"), self._place():
             return await self._reranker.rerank(question, passages)
 
     async def close(self) -> None:

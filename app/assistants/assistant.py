@@ -124,6 +124,11 @@ class IndexState:
     store_problem: str = ""
     problem: str = ""
 
+    @property
+    def ok(self) -> bool:
+        """Whether questions can be answered from it."""
+        return not (self.store_problem or self.problem)
+
     def summary(self) -> Mapping[str, Any]:
         """The state for operators, ready for JSON."""
         if problem := self.store_problem or self.problem:
@@ -195,12 +200,17 @@ class Assistants:
         own = {name: self.indices[name] for name in names if name}
         return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
 
-    async def health(self) -> Health:
-        """The state of the service; calls no model."""
+    async def index_states(self) -> Mapping[str, IndexState]:
+        """The states of all indices in use, by name."""
         used = self.used()
         checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
         found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
-        first, *others = found
+        return dict(zip(used, found, strict=True))
+
+    async def health(self) -> Health:
+        """The state of the service; calls no model."""
+        used = await self.index_states()
+        first, *others = used.values()
         details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
             named = zip(list(used)[1:], others, strict=True)

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
+from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
@@ -93,6 +94,13 @@ class ScriptedAssistants:
     created: int = 1_700_000_000
     llm_timeout: float = 60.0
     closed: bool = False
+    breakers: tuple[Breaker, ...] = ()
+
+    def used(self) -> Mapping[str, Any]:
+        return {}
+
+    async def index_states(self) -> Mapping[str, Any]:
+        return {}
 
     def get(self, name: str, /) -> Scripted:
         for assistant in self.assistants:

@@ -20,8 +20,10 @@ from app.api.answer_models import (
     HealthBody,
     IngestRun,
     IngestRunList,
+    LiveBody,
     ModelList,
     ModelObject,
+    ReadyBody,
     SearchResult,
 )
 from app.api.bodies import JsonResponse
@@ -136,6 +138,23 @@ METRICS: dict[str, Any] = {
     "response_class": PlainTextResponse,
     "responses": {200: {"description": "The metrics."}, **ERRORS},
     "openapi_extra": {"security": [{"adminKey": []}, {"key": []}, {}]},
+}
+LIVE: dict[str, Any] = {
+    "name": "health_live",
+    "summary": "Check that the process answers",
+    "description": "For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
+    "tags": ["Operation"],
+    "responses": {200: {"model": LiveBody, "description": "The process answers."}},
+}
+READY: dict[str, Any] = {
+    "name": "health_ready",
+    "summary": "Check that the service may get questions",
+    "description": "For a load balancer: a failing model doesn't matter, because answers are extractive then.",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": ReadyBody, "description": "The store is reachable, and the index can be searched."},
+        503: {"model": ReadyBody, "description": "It can't, or it is older than DOCS_MAX_INDEX_AGE."},
+    },
 }
 ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
 ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {

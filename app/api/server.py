@@ -122,8 +122,13 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
     app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
     app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
-    app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
-    app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
+    for path, handler, described in (
+        ("/health", health, apidocs.HEALTH),
+        ("/health/live", health.live, apidocs.LIVE),
+        ("/health/ready", health.ready, apidocs.READY),
+    ):
+        app.add_api_route(path, handler, methods=["GET"], **described)
+        app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
 
 
 def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
+from app.assistants.health import PartState
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.record import AnswerRecord
@@ -84,6 +85,12 @@ class State:
     model: str = "m-1"
     embedder: str = "static-1"
     details: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, PartState | None] = field(default_factory=dict)
+    store_problem = problem = ""
+
+    @property
+    def status(self) -> str:
+        return "ok" if self.ok else "unavailable"
 
 
 @dataclass
@@ -112,6 +119,9 @@ class ScriptedAssistants:
         return self.assistants
 
     async def health(self) -> State:
+        return self.state
+
+    async def ready(self) -> State:
         return self.state
 
     async def close(self) -> None:

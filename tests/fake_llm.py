@@ -37,6 +37,7 @@ class FakeLLM:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.request_ids: list[str] = []
         self.embedded: list[list[str]] = []
         self.cancelled = 0
         self.open = 0  # chat calls under way
@@ -51,6 +52,7 @@ class FakeLLM:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.calls.append(body)
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         reply = self.reply(body)
         self.open += 1
         try:
@@ -110,6 +112,7 @@ class FakeLLM:
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)

@@ -7,6 +7,7 @@ from typing import Any
 
 MAX_FIELD_CHARS = 200
 LONG = frozenset({"error", "message", "text"})  # fields that may be ten times as long
+_WORD = re.compile(rf"[!#-&(-<>-~]{{1,{MAX_FIELD_CHARS}}}")  # ASCII without quotation marks and =
 _UNQUOTED = re.compile(r"[^\s\"'=]+")
 
 
@@ -34,7 +35,7 @@ def shortened(name: str, text: str) -> str:
 
 
 def _printable(name: str, value: object) -> str:
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) or (isinstance(value, str) and _WORD.fullmatch(value)):  # most of them
         return str(value)
     text = shortened(name, str(value))
     return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)

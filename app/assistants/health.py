@@ -50,7 +50,7 @@ class IndexState:
 class IndexCheck:
     """Tells the state of an index that is used with this embedder; `max_age` is in hours."""
 
-    def __init__(self, name: str, store: Store, embedder: Embedder, max_age: float | None) -> None:
+    def __init__(self, name: str, store: Store, embedder: Embedder, max_age: float) -> None:
         self._name = name
         self._store = store
         self._embedder = embedder

@@ -59,10 +59,10 @@ class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
 
     `index` is the name of the index; empty for the configured one. `too_old` is a message if no page was read for more
-    than `max_age` hours; else empty.
+    than `max_age` hours, if that is not 0; else empty.
     """
 
-    def __init__(self, index: str = "", max_age: float | None = None) -> None:
+    def __init__(self, index: str = "", max_age: float = 0.0) -> None:
         self._index = index
         self._max_age = max_age
         self._of: Generation | None = None
@@ -97,7 +97,7 @@ class Checkup:
 
     async def _age_problem(self, generation: Generation) -> str:
         built_at = generation.info.built_at
-        if self._max_age is None or _hours_since(built_at) <= self._max_age:
+        if not self._max_age or _hours_since(built_at) <= self._max_age:
             return ""
         if time.monotonic() >= self._read_until:  # a run that finds no change publishes nothing, but records its visit
             self._read_at = max((page.last_ok for page in await generation.pages()), default="")

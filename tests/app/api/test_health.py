@@ -185,7 +185,7 @@ async def test_an_index_is_too_old_when_no_run_read_its_pages(settings):
     store = open_store(settings)
     live = await store.live()
     live = replace(live, info=replace(live.info, built_at=ago(days=30)))
-    for hours, old in ((None, False), (2.0, False), (0.5, True)):
+    for hours, old in ((0.0, False), (2.0, False), (0.5, True)):
         checkup = Checkup("news", hours)
         assert await checkup.problem(live) == ""
         assert bool(checkup.too_old) == old, hours

@@ -10,7 +10,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from app.api.answer_models import (
@@ -129,6 +129,15 @@ HEALTH: dict[str, Any] = {
         200: {"model": HealthBody, "description": "The service can answer questions."},
         503: {"model": HealthBody, "description": "It can't: nothing is indexed yet, or the store can't be reached."},
     },
+}
+METRICS: dict[str, Any] = {
+    "name": "metrics",
+    "summary": "Read the metrics",
+    "description": "Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
+    "tags": ["Operation"],
+    "response_class": PlainTextResponse,
+    "responses": {200: {"description": "The metrics."}, **ERRORS},
+    "openapi_extra": {"security": [{"adminKey": []}, {"key": []}, {}]},
 }
 LIVE: dict[str, Any] = {
     "name": "health_live",

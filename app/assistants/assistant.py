@@ -15,7 +15,8 @@ from app.core.errors import RequestError, quoted
 from app.core.filters import Filters
 from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
-from app.core.turn import CitingTrace, Events, Request, Status, Turn
+from app.core.record import AnswerRecord
+from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
 from app.core.types import Page
 from app.index import Store
 from app.models import Embedder, Model
@@ -57,19 +58,21 @@ class Assistant:
     helper_call_warning: str = ""
     index: str = ""
 
-    async def answer(self, request: Request) -> Events:
-        """Answer a question from the live generation of the index, as events.
+    async def answer(self, request: Request, record: AnswerRecord | None = None) -> Events:
+        """Answer a question from the live generation of the index, as events. `record` gets what the steps find out.
 
         Raises an `AssistantError` if it fails before the first text; a later failure is a `Failure` event. Closing the
         iterator cancels the upstream calls.
         """
-        turn, texts = await self.begin(request), None
+        record = record or AnswerRecord()
+        turn, texts = await self.begin(request, record.calls), None
         for group in self.plan:
             if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
                 yield Status(texts.searching)
-            turn = await run((group,), turn)
+            record.turn = turn = await run((group,), turn)
+        record.steps_ended(with_answer_language(turn, self.languages).language)
         if texts:
-            texts = self.languages[with_answer_language(turn, self.languages).language]
+            texts = self.languages[record.language]
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         events = answer(turn)
         async with aclosing(traced(events, turn, self.plan) if request.trace else events) as traced_events:
@@ -99,7 +102,7 @@ class Assistant:
         limits = self.limits.within(self.collections)
         return page if limits.admits(page.url, page.collection, languages, page.versions) else None
 
-    async def begin(self, request: Request) -> Turn:
+    async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
@@ -109,7 +112,7 @@ class Assistant:
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         citing = CitingTrace() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), citing=citing)
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class Assistants:
 
     async def health(self) -> Health:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
-        found, _ = await asyncio.gather(self._index_states(), look_at_servers(self.breakers))
+        found, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = found.values()
         details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
@@ -189,9 +192,9 @@ class Assistants:
     async def ready(self) -> IndexState:
         """The state of the first assistant's index."""
         name = next(iter(self.used()))
-        return (await self._index_states(name))[name]
+        return (await self.index_states(name))[name]
 
-    async def _index_states(self, *names: str) -> Mapping[str, IndexState]:
+    async def index_states(self, *names: str) -> Mapping[str, IndexState]:
         """The states of these indices, or of all in use, by name."""
         used = {name: parts for name, parts in self.used().items() if not names or name in names}
         for name, (store, embedder) in used.items():

@@ -133,6 +133,8 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
         changes = await step(turn)
     except Exception as raised:
         if not step.optional:
+            if isinstance(raised, AssistantError):
+                raised.step = step.name
             raise
         error: BaseException = raised
         if isinstance(raised, Fallback):

@@ -130,7 +130,7 @@ async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
     paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}
-    paths |= {"/v1/responses", "/v1/search", "/health", "/health/live", "/health/ready"}
+    paths |= {"/v1/responses", "/v1/search", "/health", "/health/live", "/health/ready", "/metrics"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])

@@ -114,7 +114,7 @@ class Scene:
     def __init__(self, url: str, log: Path, session: aiohttp.ClientSession) -> None:
         self.url, self._log, self._session = url, log, session
         self._read = 0
-        self._counted: Counter[str] | None = None
+        self._counted: Counter[str] = Counter()
         self.measured = False
         self.slices: list[Slice] = []
         self.turns: list[tuple[str, float, dict[str, float]]] = []
@@ -182,7 +182,7 @@ class Scene:
         status, text = await self._get("/metrics")
         self.measured = status == 200
         counted = counters(text) if self.measured else Counter[str]()
-        now.metrics = Counter({name: value - (self._counted or counted)[name] for name, value in counted.items()})
+        now.metrics = Counter({name: value - self._counted[name] for name, value in counted.items()})
         self._counted = counted
         return now
 

@@ -248,7 +248,8 @@ def agree(scene: Scene) -> bool:
     for phase, _, seen in scene.turns[1:]:
         print(f"{phase}: " + ", ".join(f"{who} after {seconds:.1f} s" for who, seconds in seen.items()))
     total = sum((one.answers for one in slices), Counter[str]())
-    print(f"\nanswers: {dict(total)}; slowest /health {max(one.slowest_health for one in slices):.2f} s")
+    slowest = {phase: max(one.slowest_health for one in slices if one.phase == phase) for phase in REPLIES}
+    print(f"\nanswers: {dict(total)}; slowest /health: " + ", ".join(f"{k} {v:.2f} s" for k, v in slowest.items()))
     if measured:
         counted = sum((one.metrics for one in slices), Counter[str]())
         print(f"/metrics: {dict(counted)}")

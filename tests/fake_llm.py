@@ -37,11 +37,14 @@ class FakeLLM:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.request_ids: list[str] = []
         self.embedded: list[list[str]] = []
         self.cancelled = 0
         self.open = 0  # chat calls under way
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.models_status = 200
+        self.listed = 0  # requests for the list of models
         self.embedding_hook: Callable[[], None] = lambda: None
         self.dimension = 8
         self.url = ""
@@ -49,13 +52,18 @@ class FakeLLM:
         self.key = ""  # what the list of models needs; nothing if empty
 
     async def list_models(self, request: web.Request) -> web.Response:
+        self.listed += 1
         if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
             return web.json_response({"error": {"message": "Incorrect API key"}}, status=401)
-        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+        return web.json_response(
+            {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]},
+            status=self.models_status,
+        )
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.calls.append(body)
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         reply = self.reply(body)
         self.open += 1
         try:
@@ -111,6 +119,7 @@ class FakeLLM:
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)
@@ -122,16 +131,16 @@ class FakeLLM:
 
 
 @asynccontextmanager
-async def fake_llm() -> AsyncIterator[FakeLLM]:
-    """A running server; its `url` ends in /v1."""
-    llm = FakeLLM()
+async def fake_llm(llm: FakeLLM | None = None, port: int = 0) -> AsyncIterator[FakeLLM]:
+    """A running server; its `url` ends in /v1. The one that is given starts again, on its old port."""
+    llm = llm or FakeLLM()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", llm.chat)
     app.router.add_post("/v1/embeddings", llm.embeddings)
     app.router.add_get("/v1/models", llm.list_models)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     llm.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     try:
         yield llm

@@ -1,15 +1,20 @@
-"""A circuit breaker: after several failures in a row, calls to a server fail at once instead of waiting for it."""
+"""A circuit breaker: after several failures in a row, calls to a server fail at once instead of waiting for it.
+
+Every call to a model, embedder, reranker or store goes through one, so it also knows how the calls went, and tells observers.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import Literal, Protocol, Self
 
-from app.core.errors import AssistantError
+from app.core.errors import AssistantError, NoIndex
+from app.core.probe import Probe
 
 log = logging.getLogger("app.breaker")
 
@@ -19,26 +24,88 @@ FAILURES = 5
 PAUSE = 10.0
 """Seconds for which the breaker stays open; after that, one call tries the server."""
 
+PATIENCE = 10.0
+"""Seconds after which a call without an answer is a failure, if no other call was answered meanwhile."""
+
+SLOWER = 3
+"""A slow server has more patience: this many times the latency of its last success."""
+
+Part = Literal["model", "embedder", "reranker", "store"]
+
+
+class OnCall(Protocol):
+    """An observer of calls, in `Breaker.observers`."""
+
+    def __call__(self, part: Part, name: str, operation: str, seconds: float, error: Exception | None) -> None:
+        """Is called at the end of each call, in the event loop, and must neither wait nor raise.
+
+        `name` is that of the breaker, `operation` the called method. `seconds` is the duration; of a stream, the time to
+        its first text if there was one. `error` is None after a success, which may have come from a cache. Not observed
+        are calls that an open breaker refused, and those that were cancelled before they returned anything, unless the
+        server seems to hang.
+        """
+        ...
+
+
+class Record:
+    """What is known of the calls so far. Times are those of the clock; `latency` of the last success is in seconds.
+
+    `failures` is the number of failures in a row, of which the first was at `failing_since`.
+    """
+
+    __slots__ = ("error", "failing_since", "failures", "last_failure", "last_success", "latency")
+
+    def __init__(self) -> None:
+        self.last_success: float | None = None
+        self.latency = 0.0
+        self.last_failure: float | None = None
+        self.error = ""
+        self.failures = 0
+        self.failing_since: float | None = None
+
+    @property
+    def last_call(self) -> float:
+        """When the last call ended; minus infinity if there was none."""
+        return max(self.last_success or -math.inf, self.last_failure or -math.inf)
+
+    def succeeded(self, now: float, seconds: float) -> None:
+        """Note a success."""
+        self.last_success, self.latency, self.failures = now, seconds, 0
+        self.failing_since = None
+
+    def failed(self, now: float, error: Exception) -> None:
+        """Note a failure."""
+        self.last_failure, self.error = now, str(error) or type(error).__name__
+        self.failures += 1
+        self.failing_since = self.failing_since or now
+
 
 class Breaker:
     """Opens after `FAILURES` failures in a row. While it is open, one call every `PAUSE` seconds may try the server.
 
     `failures` are the errors that count as failures; all other `AssistantError`s, such as for status 429, count as
-    successes. While the breaker is open, calls raise a `refusal`.
+    successes. While the breaker is open, calls raise a `refusal`. `probe` asks the server when nobody calls it.
     """
 
     def __init__(
         self,
+        part: Part,
         name: str,
         failures: tuple[type[AssistantError], ...],
         refusal: type[AssistantError],
         *,
+        probe: Probe | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.part = part
         self.name = name
         self.failures = failures
+        self.record = Record()
+        self.observers: list[OnCall] = []
+        self.waiting: dict[Call, float] = {}
+        self.probe = probe
+        self.clock = clock
         self._refusal = refusal
-        self._clock = clock
         self._count = 0
         self._since = ""
         self._last = ""
@@ -50,15 +117,28 @@ class Breaker:
         """Empty while the breaker is closed; otherwise the time and the error that opened it."""
         return f"failing since {self._since}: {self._last}" if self._count >= FAILURES else ""
 
-    def call(self, *, proves: bool = True) -> Call:
-        """A context manager for one call. With `proves=False`, a success doesn't close the breaker, as it may be cached."""
-        return Call(self, proves)
+    @property
+    def stuck_since(self) -> float | None:
+        """When the oldest call without an answer began, if that is too long ago and no call was answered since."""
+        began = next(iter(self.waiting.values()), None)
+        return None if began is None or not self.is_too_long(began) else began
+
+    def is_too_long(self, began: float) -> bool:
+        """Whether a call that began then and still has no answer shows that the server hangs."""
+        patience = max(PATIENCE, SLOWER * self.record.latency)
+        return self.clock() - began > patience and (self.record.last_success or -math.inf) < began
+
+    def call(self, operation: str, *, proves: bool = True) -> Call:
+        """A context manager for one call of this method. With `proves=False`, a success neither closes the breaker nor
+        is recorded, as it may be cached.
+        """
+        return Call(self, operation, proves)
 
     def enter(self) -> bool:
         """Whether this call is the one that tries the server. Raises the refusal if the breaker is open."""
         if self._count < FAILURES:
             return False
-        if self._trying or self._clock() < self._until:
+        if self._trying or self.clock() < self._until:
             raise self._refusal(f"{self.name} is skipped for some seconds, {self.state}")
         self._trying = True
         return True
@@ -66,6 +146,12 @@ class Breaker:
     def ended_trying(self) -> None:
         """Let the next call try the server."""
         self._trying = False
+
+    def reachable(self) -> None:
+        """Close the breaker until the next failure: the server is reachable, but no call has shown that it works."""
+        if self.state:
+            log.warning("reachable again: %s", self.name)
+            self._count = FAILURES - 1
 
     def worked(self) -> None:
         """Close the breaker."""
@@ -79,35 +165,73 @@ class Breaker:
             self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._count += 1
         self._last = str(error)
-        self._until = self._clock() + PAUSE
+        self._until = self.clock() + PAUSE
         if self._count == FAILURES:
             log.warning("skipped for some seconds: %s, %s", self.name, self.state)
 
 
 class Call:
-    """The context manager of one call. It counts a failure or a success on exit."""
+    """The context manager of one call. On exit, it counts a failure or a success, records it and tells the observers."""
 
-    __slots__ = ("_breaker", "_proves", "_tries")
+    __slots__ = ("_began", "_breaker", "_operation", "_proves", "_seconds", "_tries")
 
-    def __init__(self, breaker: Breaker, proves: bool) -> None:
+    def __init__(self, breaker: Breaker, operation: str, proves: bool) -> None:
         self._breaker = breaker
+        self._operation = operation
         self._proves = proves
         self._tries = False
+        self._began = 0.0
+        self._seconds: float | None = None
+
+    def heard(self) -> None:
+        """Report that the server doesn't hang: it sent something, such as reasoning."""
+        self._breaker.waiting.pop(self, None)
 
     def worked(self) -> None:
-        """Report a success before the end of the call."""
+        """Report a success before the end of the call, such as the first text of a stream."""
+        now = self._breaker.clock()
+        self.heard()
+        self._seconds = now - self._began
         self._breaker.worked()
+        self._breaker.record.succeeded(now, self._seconds)
 
     def __enter__(self) -> Self:
         self._tries = self._breaker.enter()
+        self._began = self._breaker.waiting[self] = self._breaker.clock()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        breaker = self._breaker
         if self._tries:
-            self._breaker.ended_trying()
-        if isinstance(error, self._breaker.failures):
-            self._breaker.failed(error)
+            breaker.ended_trying()
+        if isinstance(error, breaker.failures):
+            breaker.failed(error)
         elif self._proves and (error is None or isinstance(error, AssistantError)):
-            self._breaker.worked()
+            breaker.worked()
+        waited = breaker.waiting.pop(self, None)
+        if error is None or isinstance(error, Exception):
+            self._end(breaker.clock(), error)
+        elif self._seconds is not None:  # cancelled by a reader who left in mid-answer
+            self._observe(self._seconds, None)
+        elif waited is not None and breaker.is_too_long(waited):  # its reader lost patience
+            now = breaker.clock()
+            self._end(
+                now,
+                breaker.failures[-1](f"{breaker.name} said nothing for {now - waited:.0f} s; then its reader left."),
+            )
+
+    def _end(self, now: float, error: Exception | None) -> None:
+        seconds = now - self._began if self._seconds is None else self._seconds
+        if isinstance(error, NoIndex):  # the store answered
+            error = None
+        if error:
+            self._breaker.record.failed(now, error)
+        elif self._proves:
+            self._breaker.record.succeeded(now, seconds)
+        self._observe(seconds, error)
+
+    def _observe(self, seconds: float, error: Exception | None) -> None:
+        for observer in self._breaker.observers:
+            observer(self._breaker.part, self._breaker.name, self._operation, seconds, error)

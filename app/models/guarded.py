@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from app.core.breaker import Breaker
+from app.core.breaker import Breaker, Part
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
+from app.core.probe import Probe
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.local import LocalEmbedder
@@ -21,9 +22,15 @@ THINKING_FACTOR = 3
 """Time that a model may reason before its answer, in timeouts of the stream."""
 
 
-def breaker(name: str) -> Breaker:
+def breaker(part: Part, name: str, probe: Probe | None = None) -> Breaker:
     """A circuit breaker for calls to a model."""
-    return Breaker(name, FAILURES, ModelUnavailable)
+    return Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
+
+
+def probe_of(model: object) -> Probe | None:
+    """The probe of the model's server; None for a model in this process, or of a class that has none."""
+    ask = getattr(model, "probe", None)
+    return Probe(ask) if ask else None
 
 
 class StallTimer:
@@ -70,13 +77,14 @@ class GuardedModel:
     def __init__(self, model: Model) -> None:
         self.name = model.name
         self._model = model
-        self._calls = breaker(f"{model.name} (short calls)")
-        self._streams = breaker(model.name)
+        probe = probe_of(model)
+        self._calls = breaker("model", f"{model.name} (short calls)", probe)
+        self._streams = breaker("model", model.name, probe)
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._calls.call(), away():
+        with self._calls.call("complete"), away():
             return await self._model.complete(messages, options)
 
     async def stream(
@@ -87,14 +95,16 @@ class GuardedModel:
         """
         leave()
         timer, said = None, False
-        with self._streams.call() as call:
+        with self._streams.call("stream") as call:
             try:
                 async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
                     timer = StallTimer(limit, options.timeout) if options.timeout else None
                     async for event in events:
-                        if not said and isinstance(event, Text):
-                            said = True
-                            call.worked()
+                        if not said:
+                            call.heard()
+                            if isinstance(event, Text):
+                                said = True
+                                call.worked()
                         if timer:
                             timer.received(event)
                             timer.waiting = False
@@ -122,7 +132,7 @@ class GuardedEmbedder:
         self.name = embedder.name
         self._embedder = embedder
         self._timeout = timeout
-        self._breaker = breaker(embedder.name)
+        self._breaker = breaker("embedder", embedder.name, probe_of(embedder))
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
         self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
@@ -137,7 +147,7 @@ class GuardedEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), self._place():
+        with self._breaker.call("embed_queries"), self._place():
             try:
                 async with asyncio.timeout(self._timeout):
                     return await self._embedder.embed_queries(texts)
@@ -159,13 +169,13 @@ class GuardedReranker(Reranker):
     def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
-        self._breaker = breaker(reranker.name)
+        self._breaker = breaker("reranker", reranker.name, probe_of(reranker))
         self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call(), self._place():
+        with self._breaker.call("rerank"), self._place():
             return await self._reranker.rerank(question, passages)
 
     async def close(self) -> None:

@@ -66,7 +66,7 @@ class Postprocessor:
         self._blocks = inspect.unwrap(type(inner)._apostprocess_nodes).__qualname__.startswith("BaseNodePostprocessor.")  # noqa: SLF001  # there is no public way to know
         self._free = threading.Semaphore(MOST_RUNNING)
         self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
-        self._breaker = breaker(f"step {name}")
+        self._breaker = breaker("reranker", f"step {name}")
         self.breakers = (self._breaker,)
 
     async def chosen(self, question: str, hits: Sequence[Hit], seconds: float) -> tuple[Hit, ...]:
@@ -76,7 +76,7 @@ class Postprocessor:
         `ModelError` for an error of its own or a result that hits can't have.
         """
         nodes = [_node(hit) for hit in hits]
-        with self._breaker.call(), away():
+        with self._breaker.call("postprocess"), away():
             try:
                 async with asyncio.timeout(seconds) as limit:
                     found = await self._called(nodes, question)

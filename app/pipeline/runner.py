@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from app.core.errors import AssistantError
+from app.core.log_message import LogMessage
 from app.core.turn import Done, Events, StepRecord, Text, Turn, Usage
 
 log = logging.getLogger("app.pipeline")
@@ -133,19 +134,16 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
         changes = await step(turn)
     except Exception as raised:
         if not step.optional:
+            if isinstance(raised, AssistantError):
+                raised.step = step.name
             raise
         error: BaseException = raised
         if isinstance(raised, Fallback):
             changes, error = raised.changes, raised.__cause__ or raised
         problem = f"{type(error).__name__}: {error}"
         unexpected = not isinstance(error, AssistantError)
-        log.warning(
-            "optional step failed id=%s step=%s error=%s",
-            turn.request.id,
-            step.name,
-            problem,
-            exc_info=unexpected,
-        )
+        said = LogMessage("optional step failed", id=turn.request.id, step=step.name, error=problem)
+        log.warning(said, exc_info=unexpected)
     ms = (time.perf_counter() - started) * 1000
-    log.debug("step id=%s step=%s ms=%.1f", turn.request.id, step.name, ms)
+    log.debug(LogMessage("step", id=turn.request.id, step=step.name, ms=round(ms, 1)))
     return StepRecord(step.name, ms, changes, problem)

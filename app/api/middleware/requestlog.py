@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,22 +18,32 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
 from app.core.errors import AssistantError, Overloaded, RequestError
+from app.core.log_message import LogMessage
+from app.core.record import AnswerRecord
+from app.core.request_id import REQUEST_ID
 
 log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_UNQUOTED = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
 CLIENT_CLOSED_REQUEST = 499
-MAX_FIELD_CHARS = 200
+PROBES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
+"""Paths that machines ask every few seconds: requests that succeed are logged at debug."""
 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """Data of a request in progress; `fields` are added to its log line."""
+    """Data of a request in progress; `fields` are added to its log line. `answer` is None if the request asked for none,
+    and `error` is what it failed with.
+    """
 
     id: str
     status: int = 0
+    answer: AnswerRecord | None = None
+    error: Exception | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+
+
+Watch = Callable[[Scope, RequestInfo, float], None]
 
 
 def info_of(request: Request) -> RequestInfo:
@@ -44,11 +55,13 @@ def info_of(request: Request) -> RequestInfo:
 class RequestLog:
     """ASGI middleware. Uses the client's `x-request-id` as the id if it is valid.
 
-    `client` sets how much of the client's address is logged.
+    `client` sets how much of the client's address is logged. `watch` is called at the end of each request, with its
+    duration in seconds.
     """
 
-    def __init__(self, app: ASGIApp, client: AddressDetail = "none") -> None:
+    def __init__(self, app: ASGIApp, watch: Watch, client: AddressDetail = "none") -> None:
         self._app = app
+        self._watch = watch
         self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,6 +70,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
+        REQUEST_ID.set(info.id)
         if client := logged_address(scope, self._client):
             info.fields["client"] = client
         began = time.perf_counter()
@@ -77,7 +91,9 @@ class RequestLog:
             log_error(info, error)
             await api_error(error, info.id).response()(scope, receive, sender)
         finally:
-            _log_line(scope, info, (time.perf_counter() - began) * 1000)
+            seconds = time.perf_counter() - began
+            _log_line(scope, info, seconds * 1000)
+            self._watch(scope, info, seconds)
 
 
 async def error_response(request: Request, error: Exception) -> Response:
@@ -89,6 +105,9 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 def log_error(info: RequestInfo, error: Exception) -> None:
     """Log what the response leaves out: the full message, and a traceback for unexpected errors."""
+    info.error = error
+    if isinstance(error, RequestError) and error.code:
+        info.fields["code"] = error.code
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
@@ -97,10 +116,7 @@ def log_error(info: RequestInfo, error: Exception) -> None:
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,
-        "failed id=%s error=%s message=%s",
-        info.id,
-        type(error).__name__,
-        _printable(str(error), 10 * MAX_FIELD_CHARS),
+        LogMessage("failed", id=info.id, error=type(error).__name__, message=str(error)),
         exc_info=None if expected else error,
     )
 
@@ -113,17 +129,9 @@ def _request_id(scope: Scope) -> str:
 
 
 def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
-    if not log.isEnabledFor(logging.INFO):
+    level = logging.DEBUG if scope["path"] in PROBES and info.status < 400 else logging.INFO
+    if not log.isEnabledFor(level):
         return
-    more = "".join(f" {name}={_printable(value)}" for name, value in info.fields.items())
-    path = _printable(scope["path"])
-    log.info(
-        "request id=%s method=%s path=%s status=%d ms=%.1f%s", info.id, scope["method"], path, info.status, ms, more
-    )
-
-
-def _printable(value: object, most: int = MAX_FIELD_CHARS) -> str:
-    """The value as one word or a quoted string, so that clients can't forge log lines or fields."""
-    text = str(value)
-    text = text if len(text) <= most else f"{text[:most]}…"
-    return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)
+    answer = info.answer.fields() if info.answer else {}
+    asked = {"method": scope["method"], "path": scope["path"], "status": info.status, "ms": round(ms, 1)}
+    log.log(level, LogMessage("request", id=info.id, **{**asked, **answer, **info.fields}))

@@ -18,7 +18,10 @@ from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
+from app.assistants.health import PartState
+from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
+from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
 from app.models.protocols import Model
@@ -58,7 +61,7 @@ class Scripted:
     async def page(self, url: str) -> Page | None:
         return next((page for page in self.pages if page.url == url), None)
 
-    async def answer(self, request: Request) -> AsyncIterator[Event]:
+    async def answer(self, request: Request, record: AnswerRecord | None = None) -> AsyncIterator[Event]:
         self.asked.append(request)
         end = "cancelled"
         try:
@@ -82,6 +85,12 @@ class State:
     model: str = "m-1"
     embedder: str = "static-1"
     details: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, PartState | None] = field(default_factory=dict)
+    store_problem = problem = ""
+
+    @property
+    def status(self) -> str:
+        return "ok" if self.ok else "unavailable"
 
 
 @dataclass
@@ -92,6 +101,13 @@ class ScriptedAssistants:
     created: int = 1_700_000_000
     llm_timeout: float = 60.0
     closed: bool = False
+    breakers: tuple[Breaker, ...] = ()
+
+    def used(self) -> Mapping[str, Any]:
+        return {}
+
+    async def index_states(self) -> Mapping[str, Any]:
+        return {}
 
     def get(self, name: str, /) -> Scripted:
         for assistant in self.assistants:
@@ -103,6 +119,9 @@ class ScriptedAssistants:
         return self.assistants
 
     async def health(self) -> State:
+        return self.state
+
+    async def ready(self) -> State:
         return self.state
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ def serving_line(settings: Settings, index: str) -> str:
 
 async def index_state(store: Store, embedder: Embedder | None = None) -> str:
     """Pages and age of the live generation, or why nothing can be answered from it."""
-    from app.assistants.assistant import embedder_mismatch
+    from app.assistants.health import embedder_mismatch
 
     try:
         info = (await store.live()).info

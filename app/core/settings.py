@@ -58,7 +58,6 @@ class Pages(BaseModel):
     )
     splitter_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="Rule for section ids of raw Markdown."
     )
@@ -146,8 +145,6 @@ class Retrieval(BaseModel):
     min_evidence: float = Field(
         0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
     )
-
-    section_boost: float = Field(1.2, ge=1, description="Factor for pages in sections that the step associate picks.")
 
 
 class Answers(BaseModel):

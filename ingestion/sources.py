@@ -19,8 +19,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from app.core.errors import SettingsError
 from app.core.masking import masked
+from app.core.nearest import did_you_mean
 from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
+from app.core.settings_errors import wanted
 
 
 def _selector(text: str) -> str:
@@ -237,8 +239,9 @@ def load_sources(file: Path) -> tuple[Source, ...]:
         raise SettingsError(f"The sources file {file} is no TOML: {error}.") from error
     tables = content.pop("source", None)
     if unknown := next((key for key in content if key not in FOR_ALL), ""):
+        near = did_you_mean(unknown, (*FOR_ALL, "[[source]]"))
         raise SettingsError(
-            f"{file}: unknown key {unknown!r}. Each source is a [[source]] table; before them may stand, for all of "
+            f"{file}: unknown key {unknown!r}.{near} Each source is a [[source]] table; before them may stand, for all of "
             f"them, {', '.join(FOR_ALL)}."
         )
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
@@ -279,13 +282,13 @@ def check_reader(source: Source, what: str) -> None:
 
 def _described(problem: Any) -> str:
     """One validation error: the key, its value, and what is wrong."""
-    message = problem["msg"].removeprefix("Value error, ")
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return f"unknown key {key}; known are {', '.join(Source.model_fields)}"
+        return f"unknown key {key}.{did_you_mean(key, Source.model_fields)} Known are {', '.join(Source.model_fields)}"
     if problem["type"] == "missing":
         return f"{key} is missing"
-    return masked(f"{key}: {problem['input']!r}: {message}" if key else message)
+    told = wanted(problem, Source.model_fields, "a text or a list of texts").rstrip(".")
+    return masked(f"{key}: {problem['input']!r}: {told}" if key else told)
 
 
 def _plain(address: str) -> Source:

@@ -13,6 +13,7 @@ from app.assistants.file import AssistantsFile, AssistantTable, naming_file, rea
 from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
 from app.core.errors import SettingsError
 from app.core.filters import Filters
+from app.core.nearest import did_you_mean
 from app.core.prompt_folders import check_folder
 from app.core.prompts import Prompts, load_prompts, placeholders
 from app.core.settings import Settings
@@ -153,7 +154,9 @@ T = TypeVar("T")
 def _lookup(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         there = ", ".join(known) or "none"
-        raise SettingsError(f"it uses the {kind} {name!r}, but there is no such [[{kind}]]. There is: {there}.")
+        raise SettingsError(
+            f"it uses the {kind} {name!r}, but there is no such [[{kind}]].{did_you_mean(name, known)} There is: {there}."
+        )
     return known[name]
 
 

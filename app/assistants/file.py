@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from app.assistants.named import settings_of_index
 from app.core.errors import SettingsError
+from app.core.nearest import did_you_mean
 from app.core.settings import Settings
 from app.models.postprocessor import Scores
 from app.pipeline.own_steps import OwnStep, known_steps
@@ -180,7 +181,9 @@ def index_settings(settings: Settings, id_: str) -> Settings:
     tables = {table.id: table for table in read_assistants(settings).indices}
     with naming_file(settings):
         if id_ not in tables:
-            raise SettingsError(f"there is no [[index]] {id_!r}. There is: {', '.join(tables) or 'none'}.")
+            raise SettingsError(
+                f"there is no [[index]] {id_!r}.{did_you_mean(id_, tables)} There is: {', '.join(tables) or 'none'}."
+            )
         return settings_of_index(tables[id_].written(), settings)
 
 
@@ -219,7 +222,7 @@ def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
     key = str(path[0])
     keys = {field.alias or name: field.description for name, field in table.model_fields.items()}
     if error["type"] == "extra_forbidden":
-        return f"{where}unknown {key}. Known: {', '.join(keys)}."
+        return f"{where}unknown {key}.{did_you_mean(key, keys)} Known: {', '.join(keys)}."
     if error["type"] == "missing":
         return f"{where}{key} is missing. It must be {keys[key]}."
     if error["type"] == "value_error" and len(path) == 1:

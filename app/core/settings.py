@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
@@ -58,7 +58,6 @@ class Pages(BaseModel):
     )
     splitter_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    chunk_tokens: int = Field(512, ge=100, le=8000, description="Maximum length of a fixed chunk in tokens.")
     anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
         "auto", description="Rule for section ids of raw Markdown."
     )
@@ -146,8 +145,6 @@ class Retrieval(BaseModel):
     min_evidence: float = Field(
         0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
     )
-
-    section_boost: float = Field(1.2, ge=1, description="Factor for pages in sections that the step associate picks.")
 
 
 class Answers(BaseModel):
@@ -270,6 +267,7 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
             found = cls.model_validate({**given.values, **values})
         except ValidationError as error:
             problems += [_problem(details, given.origins) for details in error.errors()]
+        problems += _without_address({**given.values, **values}, given.origins)
         if found is None or problems:
             lines = list(dict.fromkeys(problems))
             head = [f"{len(lines)} settings are wrong:"] if len(lines) > 1 else []
@@ -282,6 +280,18 @@ def _problem(details: ErrorDetails, origins: Mapping[str, Origin]) -> str:
     place = str(origins.get(name, f"DOCS_{name.upper()}"))
     # the body and the arguments of a model may hold secrets, too
     return problem(details, Settings.model_fields, place, secret=name.endswith(SECRET))
+
+
+def _without_address(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> Iterator[str]:
+    """Models and keys that nothing would use, because the address was forgotten. An empty address turns a model off."""
+    for kind in ("llm", "embedding", "rerank"):
+        if {f"{kind}_url", f"{kind}_class"} & values.keys() or str(values.get(f"{kind}_model", "")).startswith(
+            "local:"
+        ):
+            continue
+        for name in (f"{kind}_model", f"{kind}_key"):
+            if values.get(name) and name in origins and name != "embedding_model":  # `open_embedder` says more
+                yield f"{origins[name]} is set, but DOCS_{kind.upper()}_URL isn't: set the address of the server, or remove it."
 
 
 def is_loopback(host: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -13,7 +13,8 @@ from app.core.errors import quoted
 from app.core.masking import masked
 from app.core.nearest import did_you_mean
 
-JSON = 'a JSON object such as {"name": "value"}, or a table in docs-assistant.toml'
+LISTS = "words separated by spaces or commas, or a list of texts in docs-assistant.toml"
+OBJECT = 'a JSON object such as {"name": "value"}, or a table in docs-assistant.toml'
 
 
 def problem(details: ErrorDetails, fields: Mapping[str, FieldInfo], place: str, *, secret: bool) -> str:
@@ -22,7 +23,7 @@ def problem(details: ErrorDetails, fields: Mapping[str, FieldInfo], place: str, 
     if name not in fields:
         return f"there is no setting {name}.{did_you_mean(str(name), fields)}"
     within = "".join(f"[{part}]" for part in inner)
-    return f"{place}{within}{_shown(details['input'], secret=secret)}: {_wanted(details, fields[str(name)], inner)}"
+    return f"{place}{within}{_shown(details['input'], secret=secret)}: {wanted(details, fields)}"
 
 
 def _shown(value: Any, *, secret: bool) -> str:
@@ -33,37 +34,32 @@ def _shown(value: Any, *, secret: bool) -> str:
     return f" has value {masked(quoted(value)) if isinstance(value, str) else value}"
 
 
-def _wanted(details: ErrorDetails, field: FieldInfo, inner: list[int | str]) -> str:
+def wanted(details: ErrorDetails, fields: Mapping[str, FieldInfo], lists: str = LISTS) -> str:
+    """What a value must be, as a sentence, from the field that has it; `lists` says how a list of texts is written."""
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
-    annotation, metadata = field.annotation, field.metadata
+    name, *inner = details["loc"]
+    annotation, limits = fields[str(name)].annotation, fields[str(name)].metadata
     for _ in inner:
-        annotation, metadata = _inside(annotation)
-    return f"it must be {must_be(annotation, metadata)}."
+        values = [one for one in get_args(annotation) if one is not ...]
+        annotation, limits = values[-1] if values else Any, []
+    return f"it must be {_must_be(annotation, limits, lists)}."
 
 
-def _inside(annotation: Any) -> tuple[Any, list[Any]]:
-    """The type of the values of a dictionary or tuple, with its limits."""
-    values = [one for one in get_args(annotation) if one is not ...]
-    last = values[-1] if values else Any
-    if get_origin(last) is Annotated:
-        plain, *metadata = get_args(last)
-        limits = [limit for one in metadata for limit in (one.metadata if isinstance(one, FieldInfo) else [one])]
-        return plain, limits
-    return last, []
-
-
-def must_be(annotation: Any, metadata: list[Any]) -> str:
-    """What a value of this type with these limits must be, as the end of a sentence."""
+def _must_be(annotation: Any, limits: list[Any], lists: str) -> str:
+    while get_origin(annotation) in {Annotated, UnionType, Union}:
+        annotation, *more = get_args(annotation)
+        limits = [one for given in more for one in getattr(given, "metadata", [given])]
     kind = get_origin(annotation) or annotation
     if kind is Literal:
-        *most, last = map(str, get_args(annotation))
+        *most, last = map(_quoted, get_args(annotation))
         return f"{', '.join(most)} or {last}" if most else last
-    names = {
-        bool: "true or false", int: "a whole number", float: "a number", dict: JSON, str: "a text", SecretStr: "a text",
-        tuple: "words separated by spaces or commas, or a list of texts in docs-assistant.toml",
-    }  # fmt: skip
-    return names.get(kind, "of another type") + (_limits(metadata) if kind in {int, float} else "")
+    names = {bool: "true or false", int: "a whole number", float: "a number", dict: OBJECT, tuple: lists}
+    return names.get(kind, "a text") + (_limits(limits) if kind in {int, float} else "")
+
+
+def _quoted(value: object) -> str:
+    return str(value) or "empty"
 
 
 def _limits(metadata: list[Any]) -> str:

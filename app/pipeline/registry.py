@@ -9,6 +9,7 @@ from itertools import accumulate
 from types import MappingProxyType
 
 from app.core.errors import SettingsError
+from app.core.nearest import did_you_mean
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.models.protocols import Embedder, Model
@@ -151,7 +152,7 @@ def validate_order(names: Names, known: Mapping[str, StepFactory] = STEPS) -> No
     """Raises `SettingsError` for an unknown name or an invalid order; makes no steps."""
     if unknown := next((name for name in flat(names) if name not in known), ""):
         raise SettingsError(
-            f"Unknown step {unknown!r}. Known are: {', '.join(known)}. A step of your own is written as module:Class."
+            f"Unknown step {unknown!r}.{did_you_mean(unknown, known)} Known are: {', '.join(known)}. A step of your own is written as module:Class."
         )
     groups: list[list[StepDeclaration]] = [[known[name].step for name in group] for group in _grouped(names)]
     validate(groups, {name: factory.step for name, factory in known.items()})

@@ -20,7 +20,7 @@ from ingestion.workers import Workers
 
 INDEX_SETTINGS = frozenset(
     {
-        "chunk_size", "splitter", "splitter_args", "chunk_tokens", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
+        "chunk_size", "splitter", "splitter_args", "embedding_url", "embedding_model", "embedding_class", "embedding_args",
         "embedding_max_chars", "embedding_passage_prefix", "embedding_extra_body",
     }
 )  # fmt: skip

@@ -22,6 +22,8 @@ __all__ = ["SPLITTERS", "Splitter", "open_splitter"]
 SEMANTIC_LEAST, SEMANTIC_MOST = 100, 400  # tokens of a chunk
 SEMANTIC_PERCENTILE = 25
 """Percentage of the places between sentences, those with the largest change of topic, at which a page may be split."""
+FIXED_TOKENS = 512
+"""Length of a fixed chunk, as in other systems."""
 FIXED_OVERLAP = 50
 """Tokens of a fixed chunk that are repeated in the next one."""
 
@@ -50,7 +52,7 @@ def _semantic(settings: Settings) -> Splitter:
 
 
 def _fixed(settings: Settings) -> Splitter:
-    return FixedSplitter(settings.chunk_tokens, FIXED_OVERLAP, _abbreviations(settings))
+    return FixedSplitter(FIXED_TOKENS, FIXED_OVERLAP, _abbreviations(settings))
 
 
 def _abbreviations(settings: Settings) -> frozenset[str]:

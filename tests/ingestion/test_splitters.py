@@ -118,7 +118,6 @@ def test_the_index_remembers_how_it_was_cut() -> None:
     settings = [
         *({"splitter": kind} for kind in KINDS),
         {"chunk_size": 900},
-        {"splitter": "fixed", "chunk_tokens": 300},
     ]
     names = [open_splitter(Settings.load(None, **values)).name for values in settings]
     assert len(set(names)) == len(names)

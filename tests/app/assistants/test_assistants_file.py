@@ -52,6 +52,7 @@ def read(tmp_path: Path, text: str) -> AssistantsFile:
         ("", "assistant is missing. It must be written as [[assistant]]"),
         ("assistant = 5", "assistant = 5 must be written as [[assistant]]"),
         ("assistant = [5]", "assistant = [5] must be written as [[assistant]]"),
+        (WHOLE + 'langauges = ["cs"]\n', "unknown langauges. Did you mean languages? Known: id, "),
         ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index, step."),
     ],
 )

@@ -195,8 +195,18 @@ def test_every_wrong_value_is_named_in_words_and_all_at_once() -> None:
     assert not re.search(r"Input should|valid (integer|number|boolean)|pydantic", found)
 
 
-def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
+def test_a_model_or_key_without_its_address_is_an_error() -> None:
+    """Nothing would use it, so answers would be extractive without a word. An empty address turns the model off."""
+    assert problems(DOCS_LLM_MODEL="m").startswith("DOCS_LLM_MODEL is set, but DOCS_LLM_URL isn't: set the address")
+    assert "DOCS_RERANK_KEY is set, but DOCS_RERANK_URL isn't" in problems(DOCS_RERANK_KEY="k")
+    assert problems(DOCS_LLM_MODEL="m", DOCS_LLM_KEY="k", DOCS_LLM_URL="") == ""
+    assert problems(DOCS_RERANK_MODEL="local:m", DOCS_EMBEDDING="local:m") == ""
+    assert problems(DOCS_LLM_CLASS="m:C", DOCS_LLM_MODEL="m") == ""
+
+
+def test_a_secret_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NAME_FILE has its path, and key_file in the file of settings. Every mistake with it is an error."""
+    monkeypatch.setenv("DOCS_LLM_URL", "http://llm.example/v1")
     (tmp_path / "key").write_text("sk-1\n")
     (tmp_path / "keys").write_text("a\nb\n")
     (tmp_path / "none").write_text("\n")
@@ -223,6 +233,7 @@ def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
 
 def test_secrets_are_in_no_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither an error about a setting that holds them nor the printed object shows a key."""
+    monkeypatch.setenv("DOCS_LLM_URL", "http://llm.example/v1")
     monkeypatch.setenv("DOCS_LLM_KEY", "sk-verysecret")
     monkeypatch.setenv("DOCS_API_KEYS", "sk-verysecret")
     assert "verysecret" not in repr(Settings.load())

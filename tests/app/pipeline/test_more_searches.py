@@ -15,7 +15,7 @@ from app.core.turn import Message
 from app.core.types import Boost, Candidate, Legs, Page, Query
 from app.index.ranking.fuse import joined
 from app.models.openai import OpenAIModel
-from app.pipeline.steps.optional.associate import Associate, sections
+from app.pipeline.steps.optional.associate import SECTION_BOOST, Associate, sections
 from app.pipeline.steps.optional.associate import parse as picked
 from app.pipeline.steps.optional.hyde import HypotheticalAnswer
 from app.pipeline.steps.optional.multi_query import MultiQuery, parse
@@ -158,7 +158,7 @@ async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) 
     """The list is read once for a generation."""
     llm.reply = lambda _: Reply("2")
     generation, step = Recording(PAGES), Associate(model, PROMPTS, SETTINGS)
-    expected = {"sections": Boost(SETTINGS.section_boost, url_prefixes=(f"{SITE}/storage/",))}
+    expected = {"sections": Boost(SECTION_BOOST, url_prefixes=(f"{SITE}/storage/",))}
     assert await step(turn(generation=generation)) == expected
     assert await step(turn(generation=generation)) == expected
     assert generation.listed == 1
@@ -182,7 +182,7 @@ async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: OpenA
     assert '1. laws: "laws 0", "laws 1", "laws 2"\n2. notices: "notices 3", ' in prompt
     assert "\n3. https://a.example/: " in prompt
     assert "\n4. https://b.example/: " in prompt
-    boost = Boost(SETTINGS.section_boost, url_prefixes=("https://b.example/",), collections=("laws",))
+    boost = Boost(SECTION_BOOST, url_prefixes=("https://b.example/",), collections=("laws",))
     assert changes == {"sections": boost}
 
 

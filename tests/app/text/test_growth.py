@@ -55,7 +55,7 @@ def site(seed: int, splitter: str) -> tuple[list[Hit], dict[str, PlainText]]:
     for number in range(3):
         url = f"https://docs.example.org/{seed}/{number}"
         page = Page(url, "docs", f"Page {number}", "en", markdown(seed * 10 + number), "h")
-        chunks = open_splitter(Settings.load(None, splitter=splitter, chunk_tokens=200)).split(page)
+        chunks = open_splitter(Settings.load(None, splitter=splitter)).split(page)
         pages[url] = plain_text(page.markdown, chunks)
         hits += [Hit(chunk, fused=dice.random()) for chunk in dice.sample(chunks, min(len(chunks), dice.randint(1, 3)))]
     return sorted(hits, key=lambda hit: -hit.fused)[:6], pages

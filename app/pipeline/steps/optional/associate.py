@@ -22,6 +22,8 @@ from app.pipeline.conversation import helper_messages
 from app.pipeline.replies import replied_numbers, says_none
 from app.pipeline.runner import Changes
 
+SECTION_BOOST = 1.2
+"""Factor for pages of the picked sections: a wrong section costs as much as a right one gains (docs/en/step-associate.md)."""
 FEWEST_PAGES = 2
 MOST_SECTIONS = 40
 MOST_PICKED = 5
@@ -75,7 +77,7 @@ class Associate:
         prefixes, collections = (
             tuple(part.name for part in picked if part.collection is named) for named in (False, True)
         )
-        return {"sections": Boost(self.settings.section_boost, url_prefixes=prefixes, collections=collections)}
+        return {"sections": Boost(SECTION_BOOST, url_prefixes=prefixes, collections=collections)}
 
     async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
         """The sections of the pages that the filters admit."""

@@ -35,7 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from app.cli import ask, assistants, check, evaluate, generations, ingest, new, pages, run, serve
+    from app.cli import ask, assistants, check, evaluate, generations, ingest, new, pages, prompts, run, serve
 
     parser = argparse.ArgumentParser(
         prog="docs-assistant",
@@ -44,6 +44,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, serve, ask, ingest, pages, generations, assistants, check, evaluate, new):
+    for module in (run, serve, ask, ingest, pages, generations, assistants, check, evaluate, prompts, new):
         module.add_command(commands)
     return parser

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from eval.answers.result import CELLS, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES
+from eval.measure.changes import comparison_text
 from eval.measure.tables import as_table, row_name
 
 
@@ -21,13 +22,10 @@ def answers_text(result: AnswerResult) -> str:
         ]
     for table in (kind_table(result), effort_table(result)):
         lines += [*as_table(*table), ""] if table[1] else []
-    if result.differences:
-        lines.append(f"Against {result.contestants[0]} (* the 95 % interval doesn't contain 0):")
-        lines += [
-            f"  {d.contestant} {d.measure}: {d.estimate.mean:+.3f}{'*' if d.outside_noise else ''}"
-            f" {d.estimate.low:+.3f}…{d.estimate.high:+.3f} (n={d.n})"
-            for d in result.differences
-        ]
+    if note := result.config.get("note"):
+        lines += [note, ""]
+    for comparison in result.comparisons:
+        lines += [comparison_text(comparison), ""]
     lines.append(f"Intervals are 95 % and resample pages. Judge: {result.config.get('judge') or 'none'}.")
     if result.failed or result.malformed:
         lines.append(

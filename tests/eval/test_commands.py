@@ -120,7 +120,7 @@ async def test_compare_reads_two_results(bench, questions, lookup, capsys, tmp_p
     await bench("retrieval", questions, "--out", tmp_path / "b.json")
     capsys.readouterr()
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 0
-    assert "1 →  –  [en 4] password token" in capsys.readouterr().out
+    assert "1 → –  [en 4] password token" in capsys.readouterr().out
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["measures"]["rr"]["estimate"]["mean"] for row in rows if row["language"] == "mean"] == [-0.5]

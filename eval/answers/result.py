@@ -70,7 +70,8 @@ class AnswerResult:
     @property
     def base(self) -> str:
         """The contestant that the others are compared with: that of --against, or else the first one."""
-        return str(self.config.get("against") or self.contestants[0])
+        against = str(self.config.get("against", ""))
+        return against if against in self.contestants else self.contestants[0]
 
     @property
     def judge(self) -> str:

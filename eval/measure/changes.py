@@ -51,7 +51,6 @@ def group_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     known = [name for name in comparison.titles if any(name in row.measures for row in rows)]
     # those by which questions are judged, and among these those that moved
     shown = sorted(known, key=lambda name: (name not in comparison.judged, not _moved(name, rows)))[:WIDE]
-    shown = [name for name in known if name in shown]
     cells = [
         [row_name(row), str(row.n), *(difference_cell(row.measures[m]) if m in row.measures else "–" for m in shown)]
         for row in rows

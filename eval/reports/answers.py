@@ -16,7 +16,7 @@ from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import share
 from eval.reports.figures import Bar, page, spread
-from eval.reports.marks import Piece, differences, plain, proven
+from eval.reports.marks import Piece, differences, excerpt, plain, proven
 
 SHOWN = ("faithful", "complete", "correctness", "language")
 WHOLE, PART = 1.0, 0.5
@@ -38,11 +38,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What some contestants read: each passage as its heading, its text in pieces and whether it has the proof."""
+    """What some contestants read: where the proof is in it, and each passage as its heading and its text in pieces."""
 
     names: str
     proof: str
-    passages: Sequence[tuple[str, Sequence[Piece], bool]]
+    excerpt: Sequence[Piece]
+    passages: Sequence[tuple[str, Sequence[Piece]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +133,12 @@ def _reading(case: Case, has: Sequence[Scored], documents: Documents) -> Reading
     holding = {i for i, one in enumerate(shares) if one == found >= PART}
     pages = [rank for rank, url in enumerate(has[0].answer.pages, 1) if _right(url, case, documents)]
     shown = [
-        (heading, proven(text, case.evidence) if i in holding else plain(text), i in holding)
+        (heading, proven(text, case.evidence) if i in holding else plain(text))
         for i, (heading, _, text) in enumerate(passage.partition("\n") for passage in passages)
     ]
+    part = excerpt(passages[min(holding)], case.evidence) if holding else []
     names = ", ".join(one.answer.contestant for one in has)
-    return Reading(names, _proof(case, found, sorted(holding), pages), shown)
+    return Reading(names, _proof(case, found, sorted(holding), pages), part, shown)
 
 
 def _proof(case: Case, found: float, holding: Sequence[int], pages: Sequence[int]) -> str:

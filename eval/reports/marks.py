@@ -12,6 +12,7 @@ from eval.questions.evidence import places
 Piece: TypeAlias = tuple[str, str]
 """A text with the name of its HTML element (mark, del, ins), or an empty name."""
 
+AROUND = 240  # characters
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -27,6 +28,14 @@ def proven(text: str, quote: str) -> list[Piece]:
         found += [*plain(text[end:start]), ("mark", text[start:stop])]
         end = stop
     return found + plain(text[end:])
+
+
+def excerpt(text: str, quote: str) -> list[Piece]:
+    """The part of the text around the first place of the quote, which is marked."""
+    start, end = next(iter(places(text, quote)), (0, 0))
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    cut = f"{'…' * (first > 0)}{text[first:last].strip()}{'…' * (last < len(text))}"
+    return proven(cut, quote)
 
 
 def differences(before: str, after: str) -> tuple[list[Piece], list[Piece]]:

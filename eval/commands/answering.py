@@ -43,7 +43,7 @@ async def all_answers(
         raise EvaluationError("Two contestants have the same name.")
     found = list[Answer]()
     try:
-        with quiet_pipeline(), Cache(Path(options.out) / "answers.jsonl") as cache:
+        with quiet_pipeline(), saved_rows(options, "answers.jsonl") as cache:
             async with indexed(settings, configurations, report_reindexing) as all_of:
                 for one, overrides in all_of:
                     own = _with(settings, overrides)
@@ -61,6 +61,12 @@ async def all_answers(
         for remote in remotes:
             await remote.endpoint.close()
     return tuple(found)
+
+
+def saved_rows(options: argparse.Namespace, name: str) -> Cache:
+    """The rows of this file in the directory of --out, and those of the run that --against names."""
+    before = getattr(options, "against", "")
+    return Cache(Path(options.out) / name, Path(before, name) if before and Path(before).is_dir() else None)
 
 
 def _with(settings: Settings, overrides: Mapping[str, Any]) -> Settings:

@@ -18,13 +18,14 @@ from eval.answers.evidently_report import evidently_page
 from eval.answers.result import AnswerResult
 from eval.answers.score import Scorer, tasks
 from eval.answers.types import Answer
+from eval.commands.answering import saved_rows
 from eval.commands.models import model_name
 from eval.commands.options import JUDGE_KEY
 from eval.commands.progress import progress_bar
 from eval.commands.provenance import configuration
 from eval.errors import EvaluationError
 from eval.files import write_text
-from eval.judge import Cache, Judge, Judgement, Pace, criteria
+from eval.judge import Judge, Judgement, Pace, criteria
 from eval.questions.cases import Case
 from eval.questions.documents import parse_rules
 from eval.reports import answers_page
@@ -39,12 +40,12 @@ def check_judge(options: argparse.Namespace, settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def judging(options: argparse.Namespace, folder: Path) -> AsyncIterator[Judge]:
+async def judging(options: argparse.Namespace) -> AsyncIterator[Judge]:
     """The judge of the options, with its earlier judgements."""
     endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
     model = OpenAIModel(endpoint, options.judge_model)
     pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
-    with Cache(folder / "judgements.jsonl") as cache:
+    with saved_rows(options, "judgements.jsonl") as cache:
         try:
             yield Judge(model, cache, pace)
         finally:
@@ -80,7 +81,7 @@ async def _judged(
     if not options.judge_url:
         return ()
     wanted = criteria(evidently=False if options.own_criteria else None)
-    async with judging(options, Path(options.out)) as judge:
+    async with judging(options) as judge:
         with progress_bar("Judging") as progress:
             return await judge.judge(tasks(answers, cases, wanted), progress)
 

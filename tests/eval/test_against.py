@@ -94,6 +94,8 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
         code, asked, text = await run("--against", tmp_path / "before")
         assert (code, asked) == (0, 14)
         assert "14 questions in both" in text
+        # in a new directory, what the earlier run was told is known
+        assert (await run("--against", out, "--out", tmp_path / "next"))[:2] == (0, 0)
         # the same prompts, no such thing, too many sides: told before anything is asked
         prompts(tmp_path / "same", SHORT, "- And once more.")
         for words, message in (
@@ -120,7 +122,7 @@ async def test_a_failed_question_is_asked_again_and_the_others_are_kept(tmp_path
         own = index.model_copy(update=model.settings)
         words = ["run", path, "--out", tmp_path / "out", "--limit", 6]
         assert await command(own, *words, "--parallel", 1) == 1
-        assert "FAILED: " in capsys.readouterr().out
+        assert "The first error: ModelUnavailable" in capsys.readouterr().out
 
         failed = load_answers(tmp_path / "out/answers.json").failed
         assert 0 < failed < 6

@@ -168,7 +168,7 @@ def test_commands_exist_with_the_options_they_are_shown_with():
         text = read(file)
         for line in code(text) if file.suffix == ".md" else text.splitlines():
             for command, rest in COMMAND.findall(line):
-                words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command == "eval" else ()
+                words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command in {"eval", "prompts"} else ()
                 assert (command, *words) in known, line
                 options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
                 assert options <= set(known[command, *words]._option_string_actions), line

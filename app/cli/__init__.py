@@ -35,7 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from app.cli import ask, assistants, check, evaluate, generations, ingest, init, new, pages, run, serve
+    from app.cli import ask, assistants, check, evaluate, generations, ingest, init, new, pages, prompts, run, serve
     from app.cli.parser import Parser, Version
 
     parser = Parser(
@@ -46,6 +46,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (init, run, serve, ask, ingest, pages, generations, assistants, check, evaluate, new):
+    for module in (init, run, serve, ask, ingest, pages, generations, assistants, check, evaluate, prompts, new):
         module.add_command(commands)
     return parser

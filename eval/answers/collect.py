@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pydantic import TypeAdapter
 
@@ -29,9 +29,10 @@ async def collect(
 
 
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
-    key = fingerprint(contestant.name, contestant.fingerprint, case.id, *(message.content for message in case.messages))
+    # without its name, which is only what tables call it
+    key = fingerprint(contestant.fingerprint, case.id, *(message.content for message in case.messages))
     if kept := cache.get(key):
-        return ANSWER.validate_python(kept)
+        return replace(ANSWER.validate_python(kept), contestant=contestant.name)
     answer = await contestant.answer(case)
     if not answer.error:
         cache.put(key, asdict(answer))

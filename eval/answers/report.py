@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from eval.answers.result import CELLS, AnswerResult, AnswerRow
 from eval.answers.score import MEASURES
+from eval.measure.changes import comparison_text
 from eval.measure.tables import as_table, row_name
 
 
@@ -21,19 +23,27 @@ def answers_text(result: AnswerResult) -> str:
         ]
     for table in (kind_table(result), effort_table(result)):
         lines += [*as_table(*table), ""] if table[1] else []
-    if result.differences:
-        lines.append(f"Against {result.contestants[0]} (* the 95 % interval doesn't contain 0):")
-        lines += [
-            f"  {d.contestant} {d.measure}: {d.estimate.mean:+.3f}{'*' if d.outside_noise else ''}"
-            f" {d.estimate.low:+.3f}…{d.estimate.high:+.3f} (n={d.n})"
-            for d in result.differences
-        ]
+    if note := result.config.get("note"):
+        lines += [note, ""]
+    for comparison in result.comparisons:
+        lines += [comparison_text(comparison), ""]
     lines.append(f"Intervals are 95 % and resample pages. Judge: {result.config.get('judge') or 'none'}.")
+    lines += _failed_steps(result)
     if result.failed or result.malformed:
         lines.append(
             f"FAILED: {result.failed} answers, {result.malformed} judgements. Run it again: it asks only these again."
         )
+        errors = [one.answer.error for one in result.scored if one.answer.error]
+        lines += [f"The first error: {errors[0]}"] if errors else []
     return "\n".join(lines)
+
+
+def _failed_steps(result: AnswerResult) -> list[str]:
+    """The steps that failed, so that an answer had to do without them, by contestant."""
+    counts = Counter((one.answer.contestant, step) for one in result.scored for step in one.answer.failed_steps)
+    return [
+        f"{name}: {step} failed on {n} questions, which were answered without it." for (name, step), n in counts.items()
+    ]
 
 
 def kind_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:

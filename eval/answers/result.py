@@ -4,8 +4,8 @@ differences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,21 +18,21 @@ from eval.answers.score import MEASURES, Scored
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
 from eval.judge.criteria import COMPLETE, FAITHFUL
-from eval.measure.compare import enough_to_judge
+from eval.measure.compare import Comparison, compare
 from eval.measure.metrics import Estimate, intervals
-from eval.measure.result import Row, groups
+from eval.measure.rows import Outcomes, Row, as_matrix, groups, row_of
 
 FORM = "docs-assistant answers 1"
-UNANSWERABLE = "unanswerable"
+KIND = "eval run"
+JUDGED = ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness")
 CELLS = ("faithful, complete", "faithful, incomplete", "unfaithful, complete", "unfaithful, incomplete", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow(Row):
-    """A contestant's measures in one group; `known` says how many of the `n` answers have each measure."""
+    """A contestant's measures in one group."""
 
-    contestant: str
-    known: Mapping[str, int]
+    contestant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,6 @@ class CellShare:
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """`contestant` minus the first one, over questions where both have the measure."""
-
-    contestant: str
-    measure: str
-    n: int
-    estimate: Estimate
-    outside_noise: bool
-
-
 @dataclass(frozen=True)
 class AnswerResult:
     """The result of a run of answers."""
@@ -78,19 +67,51 @@ class AnswerResult:
         """In the order of the command line; the others are compared with the first."""
         return tuple(dict.fromkeys(one.answer.contestant for one in self.scored))
 
+    @property
+    def base(self) -> str:
+        """The contestant that the others are compared with: that of --against, or else the first one."""
+        against = str(self.config.get("against", ""))
+        return against if against in self.contestants else self.contestants[0]
+
+    @property
+    def judge(self) -> str:
+        """The judge with its wording; empty without one. Verdicts of two judges can't be compared."""
+        wording = sorted(set(self.config.get("criteria", {}).values()))
+        return " ".join(filter(None, [self.config.get("judge", ""), *wording]))
+
+    def of(self, contestant: str) -> AnswerResult:
+        """The answers of one contestant alone."""
+        return replace(self, scored=tuple(one for one in self.scored if one.answer.contestant == contestant))
+
+    def only(self, ids: frozenset[str]) -> AnswerResult:
+        """The same run with these questions alone."""
+        return replace(self, scored=tuple(one for one in self.scored if one.case.id in ids))
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The measures of each question, as the first contestant answered it."""
+        own = self.of(self.contestants[0]).scored
+        titles = {name: name for name in MEASURES}
+        return Outcomes(KIND, [one.case for one in own], [one.values for one in own], titles, JUDGED, self.config)
+
     @cached_property
     def rows(self) -> tuple[AnswerRow, ...]:
         """Contestant by contestant: language by variant, their mean, and the unanswerable questions as one row."""
         found: list[AnswerRow] = []
         for name in self.contestants:
-            own = [one for one in self.scored if one.answer.contestant == name]
-            answerable = [one for one in own if one.answerable]
-            for group in groups([one.case for one in answerable]):
-                parts = [[answerable[i] for i in part] for part in group.parts]
-                found.append(_row(name, (group.language, group.variant, group.cross), parts))
-            if rest := [one for one in own if not one.answerable]:
-                found.append(_row(name, (UNANSWERABLE, "all", False), [rest]))
+            own = self.of(name).outcomes
+            values = as_matrix(own.values, MEASURES)
+            for group in groups(own.cases):
+                row = row_of(group, own.cases, values, MEASURES)
+                found.append(AnswerRow(**{one.name: getattr(row, one.name) for one in fields(row)}, contestant=name))
         return tuple(found)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Every other contestant against `base`, over the questions that both answered."""
+        others = [name for name in self.contestants if name != self.base]
+        base = self.of(self.base)
+        return tuple(compare(base, self.of(name), common=True, names=(self.base, name)) for name in others)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -119,32 +140,6 @@ class AnswerResult:
             for values in [np.array([[_kind(one) == kind] for one in had], dtype=np.float64)]
         )
 
-    @cached_property
-    def differences(self) -> tuple[PairedDifference, ...]:
-        """Every other contestant against the first, measure by measure."""
-        first, *others = self.contestants
-        return tuple(
-            difference
-            for name in others
-            for measure in MEASURES
-            if (difference := self._difference(first, name, measure))
-        )
-
-    def _difference(self, a: str, b: str, measure: str) -> PairedDifference | None:
-        of_a = {one.case.id: one.values[measure] for one in self.scored if one.answer.contestant == a}
-        pairs = [
-            (one.case.doc or one.case.id, value - before)
-            for one in self.scored
-            if one.answer.contestant == b
-            and (value := one.values[measure]) is not None
-            and (before := of_a.get(one.case.id)) is not None
-        ]
-        if not pairs:
-            return None
-        clusters = [[page for page, _ in pairs]]
-        estimate = intervals([np.array([[gap] for _, gap in pairs])], clusters)[0]
-        return PairedDifference(b, measure, len(pairs), estimate, estimate.excludes_zero and enough_to_judge(clusters))
-
     @property
     def efforts(self) -> tuple[Effort, ...]:
         """Time and tokens, contestant by contestant."""
@@ -171,14 +166,14 @@ class AnswerResult:
             "rows": [asdict(row) for row in self.rows],
             "cells": [asdict(cell) for cell in self.cells],
             "shares": [asdict(share) for share in self.shares],
-            "differences": [asdict(one) for one in self.differences],
+            "comparisons": [one.summary() for one in self.comparisons],
         }
         save_document(path, head, "answers", [asdict(one) for one in self.scored])
 
 
 def load_answers(path: str | Path) -> AnswerResult:
     """A result that `save` wrote. Raises `EvaluationError` if the file is something else."""
-    document = load_document(path, FORM, "eval run")
+    document = load_document(path, FORM, KIND)
     try:
         scored = TypeAdapter(tuple[Scored, ...]).validate_python(document["answers"])
         return AnswerResult(scored, dict(document["config"]))
@@ -186,18 +181,22 @@ def load_answers(path: str | Path) -> AnswerResult:
         raise EvaluationError(f"{path} is no answers.json of `eval run`: {error}.") from error
 
 
-def _row(name: str, group: tuple[str, str, bool], parts: Sequence[Sequence[Scored]]) -> AnswerRow:
-    measures, known = {}, {}
-    for measure in MEASURES:
-        filled = [[one for one in part if one.values[measure] is not None] for part in parts]
-        filled = [part for part in filled if part]
-        if filled:
-            values = [np.array([[one.values[measure]] for one in part], dtype=np.float64) for part in filled]
-            clusters = [[one.case.doc or one.case.id for one in part] for part in filled]
-            measures[measure] = intervals(values, clusters)[0]
-            known[measure] = sum(map(len, filled))
-    language, variant, cross = group
-    return AnswerRow(language, variant, cross, sum(map(len, parts)), measures, name, known)
+def side_by_side(a: AnswerResult, b: AnswerResult, names: tuple[str, str]) -> AnswerResult:
+    """The answers of the first contestant of each, under these names; the second is compared with the first.
+
+    Raises `EvaluationError` if different judges judged them.
+    """
+    if a.judge != b.judge:
+        raise EvaluationError(
+            f"The judge of A is {a.judge or 'none'}, that of B {b.judge or 'none'}: their figures can't be compared."
+            " `eval run --against A.json` measures both in the same way."
+        )
+    both = [
+        replace(one, answer=replace(one.answer, contestant=name))
+        for result, name in zip((a, b), names, strict=True)
+        for one in result.of(result.contestants[0]).scored
+    ]
+    return AnswerResult(tuple(both), {**b.config, "against": names[0]})
 
 
 def _kind(one: Scored) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.assistants.assembly import opened
 from app.core.settings import Settings
@@ -18,7 +19,7 @@ from eval.answers.types import Answer
 from eval.cache import Cache, fingerprint
 from eval.commands.options import CONTESTANT_KEY
 from eval.commands.progress import progress_bar, quiet_pipeline, report_reindexing
-from eval.commands.provenance import fingerprint_of_code
+from eval.commands.provenance import fingerprint_of_code, fingerprint_of_prompts
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration, indexed
 from eval.questions.cases import Case
@@ -42,10 +43,10 @@ async def all_answers(
         raise EvaluationError("Two contestants have the same name.")
     found = list[Answer]()
     try:
-        with quiet_pipeline(), Cache(Path(options.out) / "answers.jsonl") as cache:
+        with quiet_pipeline(), saved_rows(options, "answers.jsonl") as cache:
             async with indexed(settings, configurations, report_reindexing) as all_of:
                 for one, overrides in all_of:
-                    own = Settings.load(**overrides) if overrides else settings
+                    own = _with(settings, overrides)
                     async with opened(own, model=model) as assistants:
                         index = (await assistants.store.live()).info
                         contestant = OwnAssistant(
@@ -62,12 +63,31 @@ async def all_answers(
     return tuple(found)
 
 
+def saved_rows(options: argparse.Namespace, name: str) -> Cache:
+    """The rows of this file in the directory of --out, and those of the run that --against names."""
+    before = getattr(options, "against", "")
+    return Cache(Path(options.out) / name, Path(before, name) if before and Path(before).is_dir() else None)
+
+
+def _with(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+    """These settings with some replaced. Raises `SettingsError` for a wrong value."""
+    checked = Settings.load(**overrides) if overrides else settings
+    return settings.model_copy(update={name: getattr(checked, name) for name in overrides})
+
+
 def _fingerprint(settings: Settings, one: Configuration, index: GenerationInfo, model: Model | None) -> str:
-    """Settings, steps, program and index. For a temporary index only its recipe, because it is made again in each run."""
+    """Settings, steps, texts of the prompts, program and index. For a temporary index only its recipe, because it is made
+    again in each run.
+    """
     steps = Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
-    described = settings.model_dump_json(exclude={"store", "assistants"}) + (model.name if model else "") + steps
+    described = (
+        settings.model_dump_json(exclude={"store", "assistants", "prompts"}) + (model.name if model else "") + steps
+    )
     state = "" if one.index else f"{index.id} {index.built_at}"
-    return fingerprint(described, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code())
+    return fingerprint(
+        one.assistant, described, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code(),
+        fingerprint_of_prompts(settings.prompts),
+    )  # fmt: skip
 
 
 def _remotes(options: argparse.Namespace, settings: Settings) -> list[RemoteService]:

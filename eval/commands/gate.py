@@ -10,9 +10,10 @@ from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_bas
 from eval.answers.result import FORM as ANSWERS
 from eval.answers.result import load_answers
 from eval.commands.docs import measure_docs
-from eval.commands.options import FAILED, OK, Commands, OpenFinder, check_writable, new_command, share
+from eval.commands.options import FAILED, OK, Commands, OpenFinder, check_writable, new_command
+from eval.commands.verdicts import verdict_line
 from eval.files import form_of
-from eval.measure.gate import MAX_DROP, Gate, Verdict, baseline_of, judge, load_baseline
+from eval.measure.gate import Gate, baseline_of, judge, load_baseline
 from eval.measure.result import load_result
 
 
@@ -22,7 +23,7 @@ def add_command(commands: Commands) -> None:
         commands,
         "gate",
         _gate,
-        ("--k", "--parallel"),
+        ("--k", "--parallel", "--max-drop"),
         help="exit with 1 if retrieval or answers are worse than a baseline",
         description="Without RESULT, indexes and measures this product's own documentation first.",
     )
@@ -31,9 +32,6 @@ def add_command(commands: Commands) -> None:
         "result", nargs="?", metavar="RESULT.json", help="file of eval retrieval --out, or answers.json of eval run"
     )
     parser.add_argument("--baseline", required=True, metavar="FILE", help="the saved baseline")
-    parser.add_argument(
-        "--max-drop", type=share, default=MAX_DROP, metavar="X", help="largest drop that passes (default %(default)s)"
-    )
     parser.add_argument("--update", action="store_true", help="write a new baseline instead")
 
 
@@ -79,7 +77,7 @@ def _updated(path: str, n: int) -> int:
 
 
 def _text(head: str, gate: Gate, max_drop: float) -> str:
-    lines = [head, *map(_line, gate.verdicts)]
+    lines = [head, *map(verdict_line, gate.verdicts)]
     if gate.new or gate.gone:
         lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or changed.")
     allowed = f"more than {max_drop:g} with an interval below 0"
@@ -87,10 +85,3 @@ def _text(head: str, gate: Gate, max_drop: float) -> str:
         f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."
     )
     return "\n".join(lines)
-
-
-def _line(verdict: Verdict) -> str:
-    one = verdict.difference
-    name = f"{verdict.measure:<11} {verdict.language}{' cross' if verdict.cross else ''}"
-    mark = "  DROPPED" if verdict.dropped else ""
-    return f"  {name:<24} n={verdict.n:<4} {one.mean:+.3f}  {one.low:+.3f}…{one.high:+.3f}{mark}"

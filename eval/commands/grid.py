@@ -209,7 +209,7 @@ async def _answers(run: _Run, configurations: Sequence[Configuration]) -> list[M
     async with opened(settings, model=run.model) as assistants:
         wanted = [one for one in configurations if not one.needs]
         answers = await all_answers(options, settings, wanted, run.cases, run.model)
-        result = await measured(options, settings, assistants, run.cases, answers)
+        result = await measured(options, settings, assistants, run.cases, answers, run.model)
     write_answers(result, options)
     sys.stdout.write(answers_text(result) + "\n\n")
     documents = Documents((), parse_rules(options.doc_map))

@@ -81,7 +81,7 @@ async def _pool(options: argparse.Namespace, open_finder: OpenFinder) -> list[Pa
 
 async def _by_model(options: argparse.Namespace, folder: Path, found: Sequence[Pair]) -> list[Label]:
     tasks = [Task(p.key, RELEVANT, {"question": p.question, "passage": p.passage}) for p in found]
-    async with judging(options, folder) as judge:
+    async with judging(options) as judge:
         with progress_bar("Judging") as progress:
             judgements = await judge.judge(tasks, progress)
     labels = [_as_label(one, options.judge_model) for one in judgements if one.verdict is not None]

@@ -32,7 +32,8 @@ def model_from_files(
     model: Model | None = None
     if options.scripted_model:
         script = load_script(options.scripted_model, cases)
-        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts))
+        shipped = load_prompts(settings.languages)
+        model = ScriptedModel(script, load_prompts(settings.languages, settings.prompts), shipped)
         if options.known_only:
             cases = [case for case in cases if script.find(case.question)]
     if options.recorded_model:

@@ -14,6 +14,7 @@ from app.core.settings import Settings
 from app.models.protocols import Model
 from eval.errors import EvaluationError
 from eval.files import write_text
+from eval.measure.gate import MAX_DROP
 from eval.measure.retrieval import Finder
 
 OK = 0
@@ -84,6 +85,9 @@ _ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "--known-only": _FLAG | {"help": "ask only questions that the scripted model knows"},
     "--passages": {"type": positive, "metavar": "N", "help": "ask for N passages, not the assistant's own number"},
     "--deep": _FLAG | {"help": "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"},
+    "--max-drop": {
+        "type": share, "default": MAX_DROP, "metavar": "X", "help": "largest drop that passes (default %(default)s)",
+    },
     "--against": _FILE | {"help": "a saved result that the page compares with"},
     "--markdown": _FLAG | {"help": "print a Markdown table"},
     "--url": _REPEATED | {

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from app.core.masking import masked
+from app.core.prompt_files import files_in_force
 from app.core.settings import Settings
+from eval.cache import fingerprint
 
 _MEASURED = ("app", "prompts")
 _SOURCES = frozenset({".py", ".toml", ".md"})
@@ -35,6 +37,7 @@ def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any
         "settings": {**own, **{name: value for name, value in overrides.items() if name in _SETTINGS}},
         "store": _store(str(overrides.get("store", settings.store))),
         "model": model,
+        "prompts": fingerprint_of_prompts(str(overrides.get("prompts", settings.prompts))),
         "version": _version(),
         "code": fingerprint_of_code(),
     }
@@ -50,6 +53,11 @@ def _version() -> str:
         return version("docs-assistant")
     except PackageNotFoundError:  # run from a checkout that isn't installed
         return ""
+
+
+def fingerprint_of_prompts(folder: str) -> str:
+    """A fingerprint of the texts of all prompts that are in force with this directory of DOCS_PROMPTS."""
+    return fingerprint(*(part for item in sorted(files_in_force(folder).items()) for part in item))[:12]
 
 
 def fingerprint_of_code() -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from eval.errors import EvaluationError
 from eval.grid.configurations import Configuration
-from eval.measure.compare import enough_to_judge
 from eval.measure.metrics import Estimate, intervals
+from eval.measure.paired import enough_to_judge
 from eval.questions.cases import HALVES, Case
 
 Values = NDArray[np.float64]

@@ -15,9 +15,11 @@ import numpy as np
 from eval.answers.score import Scored
 from eval.grid.configurations import Configuration
 from eval.grid.cross_validation import CrossValidation, Table
-from eval.measure.compare import Comparison, Difference, compare, enough_to_judge
-from eval.measure.metrics import Estimate, intervals, score
-from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
+from eval.measure.compare import Comparison, compare
+from eval.measure.metrics import score
+from eval.measure.paired import Difference
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.rows import ALL, MEAN, Row
 from eval.questions.documents import Documents
 
 
@@ -103,13 +105,8 @@ class GridResult:
 
     def everything(self, one: Measured) -> Difference | None:
         """The same difference over all questions, including those across languages."""
-        if one.name not in self.comparisons or not one.result:
-            return None
-        before = {case.case.id: case.scores.rr for case in self.first.cases}
-        gaps = np.array([[case.scores.rr - before[case.case.id]] for case in one.result.cases])
-        pages = [[case.case.doc for case in one.result.cases]]
-        estimate: Estimate = intervals([gaps], pages)[0]
-        return Difference(estimate, estimate.excludes_zero and enough_to_judge(pages))
+        found = self.comparisons.get(one.name)
+        return found.pairs.everything.measures["rr"] if found else None
 
     def table(self) -> Table:
         """The reciprocal ranks of all measured configurations, the first one as the baseline."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from eval.grid.cross_validation import CrossValidation
 from eval.grid.result import GridResult, Measured
 from eval.measure.metrics import Estimate, title
-from eval.measure.result import ALL, MEAN
+from eval.measure.rows import ALL, MEAN
 from eval.measure.tables import as_table, difference_cell, row_name
 
 EXPLAINED = (

@@ -2,106 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from eval.errors import EvaluationError
-from eval.measure.metrics import Estimate, as_values, estimate
-from eval.measure.result import CaseResult, RetrievalResult, groups, parts_of
+from eval.measure.paired import Pairs, RowDifference
+from eval.measure.rows import Outcomes, Result, as_matrix
 from eval.questions.cases import Case, half
 
-ENOUGH = 10
-ENOUGH_PAGES = 5
 LISTED = 10
+LEAST = 0.005  # a smaller difference looks like none
 _TEXT = ("language", "variant", "cross", "question", "doc", "also")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """B - A of one measure. `outside_noise`: the interval doesn't contain 0, with at least 10 questions about 5 pages."""
-
-    estimate: Estimate
-    outside_noise: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RowDifference:
-    """The differences of one group of questions."""
-
-    language: str
-    variant: str
-    cross: bool
-    n: int
-    measures: Mapping[str, Difference]
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
-    """A question whose first right page moved; rank 0 means that it isn't among the first k pages."""
+    """A question that moved: the sum of its differences, and each measure that differs, in A and in B."""
 
     case: Case
-    rank_a: int
-    rank_b: int
     difference: float
+    values: Mapping[str, tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
-    """B compared with A: rows of paired differences, the questions that moved most, and different settings.
+    """B compared with A: paired differences, the questions that moved, and different settings.
 
-    `worse` and `better` have the 10 largest moves each, `n_worse` and `n_better` the numbers of all; `left_out` counts
-    questions that only one of the results has.
+    `names` are those of A and B, `titles` those of the measures. `changes` has all questions that moved, the largest move
+    first; `left_out` counts questions that only one of the results has.
     """
 
+    names: tuple[str, str]
+    titles: Mapping[str, str]
+    judged: tuple[str, ...]
     k: int
     n: int
-    rows: tuple[RowDifference, ...]
-    worse: tuple[Change, ...]
-    n_worse: int
-    better: tuple[Change, ...]
-    n_better: int
+    changes: tuple[Change, ...]
     left_out: int
     config: Mapping[str, tuple[Any, Any]]
+    pairs: Pairs = field(repr=False, compare=False)
+
+    @cached_property
+    def rows(self) -> tuple[RowDifference, ...]:
+        """The paired differences by language and variant."""
+        return self.pairs.rows()
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """The questions that became worse."""
+        return tuple(change for change in self.changes if change.difference < 0)
+
+    @property
+    def better(self) -> tuple[Change, ...]:
+        """The questions that became better."""
+        return tuple(change for change in self.changes if change.difference > 0)
 
     def summary(self) -> dict[str, Any]:
         """The whole comparison as JSON values."""
-        return asdict(self)
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"pairs", "changes"}}
+        moved = {name: [asdict(one) for one in getattr(self, name)[:LISTED]] for name in ("worse", "better")}
+        counts = {"n_worse": len(self.worse), "n_better": len(self.better)}
+        return plain | {"rows": [asdict(row) for row in self.rows]} | moved | counts
 
 
-def compare(a: RetrievalResult, b: RetrievalResult, *, common: bool = False, only: str = "") -> Comparison:
-    """Paired differences B - A. Raises `EvaluationError` if the two results have different questions.
+def compare(
+    a: Result, b: Result, *, common: bool = False, only: str = "", names: tuple[str, str] = ("A", "B")
+) -> Comparison:
+    """Paired differences B - A. Raises `EvaluationError` if the two results are of different kinds or questions.
 
     With `common`, questions that only one of them has are left out; questions with the same id must still be equal.
     `only` is "even" or "odd": every second question of A.
     """
-    if a.k != b.k:
-        raise EvaluationError(f"A was measured at k = {a.k}, B at k = {b.k}: measure both with the same --k.")
-    left_out = _refuse_different_sets(a, b, common=common)
-    asked = [one.case for one in a.cases]
-    of_a = frozenset(case.id for case in (half(asked, only) if only else asked))
-    both = of_a & frozenset(one.case.id for one in b.cases)
-    a, b = a.only(both), b.only(both)
-    of_b = {one.case.id: one for one in b.cases}
-    pairs = [(one, of_b[one.case.id]) for one in a.cases]
-    changes = sorted(_changes(pairs), key=lambda change: -abs(change.difference))
-    worse = [change for change in changes if change.difference < 0]
-    better = [change for change in changes if change.difference > 0]
+    one, other = a.outcomes, b.outcomes
+    if one.kind != other.kind:
+        raise EvaluationError(
+            f"A is a result of `{one.kind}`, B of `{other.kind}`: only results of the same command can be compared."
+        )
+    if one.k != other.k:
+        raise EvaluationError(f"A was measured at k = {one.k}, B at k = {other.k}: measure both with the same --k.")
+    left_out = _refuse_different_sets(one, other, common=common)
+    pairs = _pairs(one, other, only)
+    changes = sorted(_changes(pairs, one.judged), key=lambda change: -abs(change.difference))
     return Comparison(
-        k=a.k,
-        n=len(pairs),
-        rows=_rows(pairs),
-        worse=tuple(worse[:LISTED]),
-        n_worse=len(worse),
-        better=tuple(better[:LISTED]),
-        n_better=len(better),
-        left_out=left_out,
-        config=_config_changes(a.config, b.config),
-    )
+        names, one.titles, tuple(one.judged), one.k, len(pairs.cases), tuple(changes), left_out,
+        _config_changes(one.config, other.config), pairs,
+    )  # fmt: skip
 
 
-def _refuse_different_sets(a: RetrievalResult, b: RetrievalResult, *, common: bool) -> int:
-    of_a, of_b = ({one.case.id: one.case for one in result.cases} for result in (a, b))
+def _pairs(a: Outcomes, b: Outcomes, only: str) -> Pairs:
+    of_b = {case.id: values for case, values in zip(b.cases, b.values, strict=True)}
+    of_a = {case.id: values for case, values in zip(a.cases, a.values, strict=True)}
+    cases = [case for case in (half(a.cases, only) if only else a.cases) if case.id in of_b]
+    measures = tuple(a.titles)
+    before, after = (as_matrix([of[case.id] for case in cases], measures) for of in (of_a, of_b))
+    return Pairs(cases, measures, before, after)
+
+
+def _refuse_different_sets(a: Outcomes, b: Outcomes, *, common: bool) -> int:
+    of_a, of_b = ({case.id: case for case in one.cases} for one in (a, b))
     other = [id_ for id_ in of_a.keys() & of_b.keys() if _text(of_a[id_]) != _text(of_b[id_])]
     if other:
         raise EvaluationError(
@@ -124,35 +124,14 @@ def _text(case: Case) -> tuple[Any, ...]:
     return tuple(getattr(case, name) for name in _TEXT)
 
 
-def _rows(pairs: list[tuple[CaseResult, CaseResult]]) -> tuple[RowDifference, ...]:
-    differences = as_values([b.scores for _, b in pairs]) - as_values([a.scores for a, _ in pairs])
-    rows = []
-    cases = [a.case for a, _ in pairs]
-    for group in groups(cases):
-        clusters = group.clusters(cases)
-        estimates = estimate(parts_of(differences, group), clusters)
-        enough = enough_to_judge(clusters)
-        measures = {
-            name: Difference(one, outside_noise=one.excludes_zero and enough) for name, one in estimates.items()
-        }
-        rows.append(RowDifference(group.language, group.variant, group.cross, group.n, measures))
-    return tuple(rows)
-
-
-def enough_to_judge(clusters: Sequence[Sequence[str]]) -> bool:
-    """False if there are too few questions or pages for a reliable bootstrap interval."""
-    pages = [page for part in clusters for page in part]
-    return len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES
-
-
-def _changes(pairs: list[tuple[CaseResult, CaseResult]]) -> Iterator[Change]:
-    for a, b in pairs:
-        if a.scores.rr != b.scores.rr:
-            yield Change(a.case, _rank(a), _rank(b), b.scores.rr - a.scores.rr)
-
-
-def _rank(result: CaseResult) -> int:
-    return round(1 / result.scores.rr) if result.scores.rr else 0
+def _changes(pairs: Pairs, judged: tuple[str, ...] | Any) -> Iterator[Change]:
+    columns = {name: pairs.measures.index(name) for name in judged}
+    for case, before, after in zip(pairs.cases, pairs.a, pairs.b, strict=True):
+        values = {name: (float(before[i]), float(after[i])) for name, i in columns.items()}
+        # a difference to NaN is never large: a measure that one of them lacks has not moved
+        moved = {name: (a, b) for name, (a, b) in values.items() if abs(b - a) >= LEAST}
+        if moved:
+            yield Change(case, sum(b - a for a, b in moved.values()), moved)
 
 
 def _config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from app.core.prompts import Prompts
 from app.text.language import without_stopwords
 from eval.errors import EvaluationError
+from eval.files import load_document
 from eval.measure.compare import Comparison, compare
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Finder, Plan, evaluate
@@ -89,6 +93,22 @@ async def follow(
     # of the same question: rows and differences go by it
     paired = tuple(replace(one, case=case) for one, case in zip(spelled_out.cases, cases, strict=True))
     return FollowUps(name, asked, replace(spelled_out, cases=paired))
+
+
+def load_follow_ups(path: str | Path) -> dict[str, RetrievalResult]:
+    """The follow-ups in their conversations that `eval conversations --out` wrote, by the name of the run.
+
+    Raises `EvaluationError` if the file is something else.
+    """
+    made_by = "eval conversations --out"
+    document = load_document(path, FORM, made_by)
+    try:
+        return {
+            one["name"]: TypeAdapter(RetrievalResult).validate_python({**one["asked"], "cases": one["questions"]})
+            for one in document["settings"]
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path} is no result of `{made_by}`: {error}.") from error
 
 
 def summary(measured: Sequence[FollowUps]) -> dict[str, Any]:

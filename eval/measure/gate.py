@@ -7,25 +7,24 @@ the first right page, of the first chunk with the evidence, and of the first suc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
-from eval.measure.compare import enough_to_judge
-from eval.measure.metrics import CONFIDENCE, RESAMPLES, Estimate, Ranks, intervals
-from eval.measure.result import ALL, CaseResult, RetrievalResult, groups
+from eval.measure.metrics import CONFIDENCE, Estimate, Ranks
+from eval.measure.paired import Pairs, RowDifference
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.rows import ALL, as_matrix
 from eval.questions.cases import Case
 
 FORM = "docs-assistant baseline 1"
 MADE_BY = "eval gate --update"
 MAX_DROP = 0.02
 MEASURES = ("page", "chunk", "section")
-UNANSWERABLE = "unanswerable"
+MANY_RESAMPLES = 10_000  # many rows need precise tails
 COMMON = 0.5  # with a smaller share of common questions, the baseline belongs to another set
 
 
@@ -115,83 +114,66 @@ def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DRO
     k = baseline.head.get("k")
     if result.k != k:
         raise EvaluationError(f"The baseline is for k = {k}, the result for k = {result.k}.")
-    pairs = paired(result.cases, baseline)
-    gaps = {
-        measure: [
-            (one.case, _rr(now, result.k) - _rr(before, result.k))
-            for one, kept in pairs
-            if (now := _ranks(one)[i]) is not None and (before := kept.values[i]) is not None
-        ]
-        for i, measure in enumerate(MEASURES)
-    }
-    verdicts = tuple(_verdict(row, max_drop, CONFIDENCE, RESAMPLES) for row in rows_of(gaps))
-    return Gate(verdicts, len(pairs), len(result.cases) - len(pairs), len(baseline.questions) - len(pairs))
+    now = [(one.case, [_rr(rank, result.k) for rank in _ranks(one)]) for one in result.cases]
+    pairs = paired(now, MEASURES, baseline, lambda kept: [_rr(rank, result.k) for rank in kept])
+    return gate_of(pairs, baseline, len(now), verdicts(pairs.rows(), MEASURES, max_drop))
 
 
-class Asked(Protocol):
-    """The measured values of one question."""
-
-    @property
-    def case(self) -> Case:
-        """The question."""
-        ...
+def gate_of(pairs: Pairs, baseline: Baseline, asked: int, found: tuple[Verdict, ...]) -> Gate:
+    """The verdicts with the numbers of questions that were compared and that were not."""
+    n = len(pairs.cases)
+    return Gate(found, n, asked - n, len(baseline.questions) - n)
 
 
-A = TypeVar("A", bound=Asked)
-Gaps = Mapping[str, Sequence[tuple[Case, float]]]
+Known: TypeAlias = Sequence[float | None]
 
 
-def paired(found: Sequence[A], baseline: Baseline) -> list[tuple[A, KeptValues]]:
-    """Each unchanged question with its saved values. Raises `EvaluationError` for another question set."""
+def paired(
+    found: Sequence[tuple[Case, Known]],
+    measures: Sequence[str],
+    baseline: Baseline,
+    values_of: Callable[[Known], Known] = tuple,
+) -> Pairs:
+    """Each unchanged question with its saved values, as `values_of` reads them. Raises `EvaluationError` for another
+    question set.
+    """
     kept = baseline.questions
-    pairs = [(one, kept[one.case.id]) for one in found if one.case.id in kept]
-    pairs = [(one, before) for one, before in pairs if before.asks == asks(one.case)]
+    both = [(case, now, kept[case.id]) for case, now in found if case.id in kept]
+    both = [(case, now, before) for case, now, before in both if before.asks == asks(case)]
     total = max(len(found), len(kept))
-    if len(pairs) < COMMON * total:
+    if len(both) < COMMON * total:
         raise EvaluationError(
-            f"Only {len(pairs)} of {total} questions are in the baseline: it belongs to another set, or is out of date."
+            f"Only {len(both)} of {total} questions are in the baseline: it belongs to another set, or is out of date."
             " Write it again with --update, and have the change reviewed."
         )
-    return pairs
+    a = [dict(zip(measures, values_of(before.values), strict=True)) for _, _, before in both]
+    b = [dict(zip(measures, now, strict=True)) for _, now, _ in both]
+    return Pairs([case for case, _, _ in both], measures, as_matrix(a, measures), as_matrix(b, measures))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The differences of one measure in one group of questions, by part, with the page of each."""
-
-    measure: str
-    language: str
-    cross: bool
-    gaps: Sequence[Sequence[float]]
-    clusters: Sequence[Sequence[str]]
-
-
-def rows_of(gaps: Gaps) -> Iterator[Row]:
-    """Rows by measure: each language, the mean of languages, questions across languages, and unanswerable ones."""
-    for measure, known in gaps.items():
-        answerable = [(case, gap) for case, gap in known if case.doc]
-        parts = [
-            (group.language, group.cross, [[answerable[i] for i in part] for part in group.parts])
-            for group in groups([case for case, _ in answerable])
-            if group.variant == ALL
-        ]
-        rest = [(case, gap) for case, gap in known if not case.doc]
-        for language, cross, own in [*parts, *([(UNANSWERABLE, False, [rest])] if rest else [])]:
-            clusters = [[case.doc or case.id for case, _ in part] for part in own]
-            yield Row(measure, language, cross, [[gap for _, gap in part] for part in own], clusters)
+def verdicts(rows: Sequence[RowDifference], measures: Sequence[str], max_drop: float) -> tuple[Verdict, ...]:
+    """A verdict for each measure: each language, their mean, questions across languages, and unanswerable ones."""
+    wholes = [row for row in rows if row.variant == ALL]
+    return tuple(
+        Verdict(
+            measure, row.language, row.cross, one.n, one.estimate,
+            one.outside_noise and one.estimate.high < 0 and -one.estimate.mean > max_drop,
+        )
+        for measure in measures
+        for row in wholes
+        if (one := row.measures.get(measure))
+    )  # fmt: skip
 
 
-def verdicts_together(gaps: Gaps, max_drop: float, resamples: int) -> tuple[Verdict, ...]:
-    """The verdicts, with intervals so wide that all rows together have 95 %."""
-    rows = list(rows_of(gaps))
-    return tuple(_verdict(row, max_drop, 1 - (1 - CONFIDENCE) / len(rows), resamples) for row in rows)
+def verdicts_together(pairs: Pairs, measures: Sequence[str], max_drop: float) -> tuple[Verdict, ...]:
+    """The verdicts, with intervals so wide that all of them together have 95 %.
 
-
-def _verdict(row: Row, max_drop: float, confidence: float, resamples: int) -> Verdict:
-    values = [np.array(part, dtype=np.float64)[:, None] for part in row.gaps]
-    one = intervals(values, row.clusters, resamples=resamples, confidence=confidence)[0]
-    dropped = enough_to_judge(row.clusters) and one.high < 0 and -one.mean > max_drop
-    return Verdict(row.measure, row.language, row.cross, sum(map(len, row.gaps)), one, dropped)
+    A model never gives the same answer twice, and its answers have many measures: otherwise every other run would fail
+    without a change.
+    """
+    number = len(verdicts(pairs.rows(resamples=1), measures, max_drop))
+    confidence = 1 - (1 - CONFIDENCE) / max(number, 1)
+    return verdicts(pairs.rows(confidence=confidence, resamples=MANY_RESAMPLES), measures, max_drop)
 
 
 def _ranks(one: CaseResult) -> tuple[int | None, ...]:
@@ -204,8 +186,8 @@ def _first(ranks: Ranks | None) -> int | None:
     return None if ranks is None else ranks.found[0] if ranks.found else 0
 
 
-def _rr(rank: float, k: int) -> float:
-    return 1 / rank if 0 < rank <= k else 0.0
+def _rr(rank: float | None, k: int) -> float | None:
+    return None if rank is None else 1 / rank if 0 < rank <= k else 0.0
 
 
 def asks(case: Case) -> str:

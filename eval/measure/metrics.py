@@ -114,17 +114,6 @@ def as_values(scores: Sequence[Scores]) -> Values:
     return np.array([astuple(one) for one in scores], dtype=np.float64).reshape(len(scores), len(MEASURES))
 
 
-def estimate(
-    parts: Sequence[Values],
-    clusters: Sequence[Sequence[str]] | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> dict[str, Estimate]:
-    """The mean of the parts' means for each of `MEASURES`, with percentile bootstrap intervals; see `intervals`."""
-    return dict(zip(MEASURES, intervals(parts, clusters, resamples=resamples, seed=seed), strict=True))
-
-
 def intervals(
     parts: Sequence[Values],
     clusters: Sequence[Sequence[str]] | None = None,

@@ -10,19 +10,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from app.core.errors import AssistantError
 from app.core.turn import Request
 from eval.errors import EvaluationError
+from eval.files import load_document
 from eval.measure.metrics import Estimate, intervals
 from eval.measure.retrieval import Finder, Plan
+from eval.measure.rows import Outcomes
 from eval.parallel import Progress, in_parallel
 from eval.questions.cases import CHIT_CHAT, Case
 
 FORM = "docs-assistant refusals 1"
+KIND = "eval refusals"
 ANSWERABLE, CROSS = "answerable", "answerable, cross"
 APART = (CHIT_CHAT, "injection")
 THRESHOLDS = tuple(round(step / 50, 2) for step in range(51))
@@ -152,6 +157,13 @@ class RefusalResult:
         return sorted(known, key=lambda one: one.kind == ANSWERABLE)
 
     @property
+    def outcomes(self) -> Outcomes:
+        """Whether each question was refused exactly if no page answers it."""
+        known = [one for one in self.decisions if not one.error]
+        values = [{"refusal": float(one.refused != (one.kind in {ANSWERABLE, CROSS}))} for one in known]
+        return Outcomes(KIND, [one.case for one in known], values, {"refusal": "refusal"}, ("refusal",), self.config)
+
+    @property
     def failed(self) -> tuple[Decision, ...]:
         """The failed questions; they are in no figure."""
         return tuple(one for one in self.decisions if one.error)
@@ -172,6 +184,16 @@ class RefusalResult:
             "config": dict(self.config),
             "questions": [asdict(one) for one in self.decisions],
         }
+
+
+def load_refusals(path: str | Path) -> RefusalResult:
+    """A result that `eval refusals --out` wrote. Raises `EvaluationError` if the file is something else."""
+    document = load_document(path, FORM, f"{KIND} --out")
+    try:
+        decisions = TypeAdapter(tuple[Decision, ...]).validate_python(document["questions"])
+        return RefusalResult(decisions, document["most_over_refusal"], document["config"])
+    except (ValueError, KeyError) as error:
+        raise EvaluationError(f"{path} is no result of `{KIND} --out`: {error}.") from error
 
 
 async def decide(

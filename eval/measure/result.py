@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +14,14 @@ from pydantic import TypeAdapter
 from eval.errors import EvaluationError
 from eval.files import load_document, save_document
 from eval.measure.depths import Point, points
-from eval.measure.metrics import Estimate, Ranks, Scores, Values, as_values, estimate
+from eval.measure.metrics import MEASURES, Ranks, Scores, as_values, title
 from eval.measure.quotations import Quotations
+from eval.measure.rows import ALL, Outcomes, Row, groups, row_of
 from eval.questions.cases import Case
 
 FORM = "docs-assistant retrieval 2"
-MEAN = "mean"
+KIND = "eval retrieval"
 NOTHING = Ranks()
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,65 +72,6 @@ class CaseResult:
     steps: tuple[StepResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The questions of one row: positions in the results, in several parts for a mean of means."""
-
-    language: str
-    variant: str
-    cross: bool
-    parts: tuple[tuple[int, ...], ...]
-
-    @property
-    def n(self) -> int:
-        """How many questions."""
-        return sum(len(part) for part in self.parts)
-
-    def clusters(self, cases: Sequence[Case]) -> list[list[str]]:
-        """The page of each question, by part: the bootstrap resamples these."""
-        return [[cases[i].doc for i in part] for part in self.parts]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The measures of one group, each with its interval; `variant` is "all" for a whole language."""
-
-    language: str
-    variant: str
-    cross: bool
-    n: int
-    measures: Mapping[str, Estimate]
-
-
-def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
-    """By language: its variants, then all of them; then the mean of languages; then questions across languages in the
-    same way.
-    """
-    plain = _languages(cases, cross=False)
-    rows = list(plain)
-    if plain:
-        wholes = tuple(group.parts[0] for group in plain if group.variant == ALL)
-        rows.append(Group(MEAN, ALL, cross=False, parts=wholes))
-    return (*rows, *_languages(cases, cross=True))
-
-
-def _languages(cases: Sequence[Case], *, cross: bool) -> list[Group]:
-    found: list[Group] = []
-    chosen = [i for i, case in enumerate(cases) if case.cross == cross]
-    for language in sorted({cases[i].language for i in chosen}):
-        own = tuple(i for i in chosen if cases[i].language == language)
-        for variant in sorted({cases[i].variant for i in own} - {""}):
-            part = tuple(i for i in own if cases[i].variant == variant)
-            found.append(Group(language, variant, cross, (part,)))
-        found.append(Group(language, ALL, cross, (own,)))
-    return found
-
-
-def parts_of(values: Values, group: Group) -> list[Values]:
-    """The group's rows of the values, part by part."""
-    return [values[list(part)] for part in group.parts]
-
-
 @dataclass(frozen=True)
 class RetrievalResult:
     """The result of a run. `config` says how it was measured: settings, index, date, model.
@@ -148,16 +89,14 @@ class RetrievalResult:
         """The measures by language and variant, in the order of `groups`."""
         values = as_values([one.scores for one in self.cases])
         cases = [one.case for one in self.cases]
-        return tuple(
-            Row(
-                group.language,
-                group.variant,
-                group.cross,
-                group.n,
-                estimate(parts_of(values, group), group.clusters(cases)),
-            )
-            for group in groups(cases)
-        )
+        return tuple(row_of(group, cases, values, MEASURES) for group in groups(cases))
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The measures of each question."""
+        cases, values = [one.case for one in self.cases], [asdict(one.scores) for one in self.cases]
+        titles = {name: title(name, self.k) for name in MEASURES}
+        return Outcomes(KIND, cases, values, titles, ("rr",), self.config, self.k)
 
     @cached_property
     def curve(self) -> tuple[Point, ...]:
@@ -223,7 +162,7 @@ class RetrievalResult:
 
 def load_result(path: str | Path) -> RetrievalResult:
     """A result that `save` wrote. Raises `EvaluationError` if the file is something else."""
-    document = load_document(path, FORM, "eval retrieval --out")
+    document = load_document(path, FORM, f"{KIND} --out")
     try:
         return TypeAdapter(RetrievalResult).validate_python(document)
     except ValueError as error:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eval.measure.compare import Change, Comparison, Difference, RowDifference
 from eval.measure.metrics import CURVE, MEASURES, Estimate, title
-from eval.measure.result import ALL, MEAN, RetrievalResult, Row
+from eval.measure.paired import Difference, RowDifference
+from eval.measure.result import RetrievalResult
+from eval.measure.rows import ALL, MEAN, Row
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
-COMPARED = ("rr", "hit_1", "hit", "f1")
 LISTED = 20
 CURVE_NAMES: Mapping[str, str] = {
     "rr": "MRR", "hit": "hit", "precision": "precision", "recall": "recall", "f1": "F1", "ndcg": "nDCG",
@@ -51,37 +51,6 @@ def retrieval_markdown(result: RetrievalResult) -> str:
         ]
         rows.append([f"**{cell}**" for cell in cells] if row.variant == ALL else cells)
     return "\n".join([*_markdown_table(header, rows), "", *(f"{line}  " for line in _facts(result))])
-
-
-def comparison_text(comparison: Comparison) -> str:
-    """Paired differences of the main measures for the terminal; * marks significant ones."""
-    header = ["B minus A", "n", *(title(measure, comparison.k) for measure in COMPARED)]
-    rows = [
-        [row_name(row), str(row.n), *(difference_cell(row.measures[measure]) for measure in COMPARED)]
-        for row in comparison.rows
-    ]
-    lines = [*as_table(header, rows), "", "* the 95 % interval doesn't contain 0, and there are enough questions"]
-    if comparison.left_out:
-        lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
-    lines += _moves("worse", comparison.worse, comparison.n_worse)
-    lines += _moves("better", comparison.better, comparison.n_better)
-    if comparison.config:
-        lines += ["", "Measured differently:"]
-        lines += [f"  {name}: {a} → {b}" for name, (a, b) in comparison.config.items()]
-    return "\n".join(lines)
-
-
-def _moves(name: str, moves: Sequence[Change], total: int) -> list[str]:
-    shown = f", the {len(moves)} biggest moves" if len(moves) < total else ""
-    return [
-        "",
-        f"First right page {name}: {total} questions{shown}",
-        *(
-            f"  {_rank(one.rank_a)} → {_rank(one.rank_b)}  [{_language(one.case.language, cross=one.case.cross)}"
-            f" {one.case.variant}] {one.case.question}"
-            for one in moves
-        ),
-    ]
 
 
 def _facts(result: RetrievalResult) -> list[str]:
@@ -140,11 +109,12 @@ def _problems(result: RetrievalResult) -> list[str]:
 
 def row_name(row: Row | RowDifference) -> str:
     """The name of a row in tables."""
-    language = "mean of languages" if row.language == MEAN else _language(row.language, cross=row.cross)
+    language = "mean of languages" if row.language == MEAN else language_name(row.language, cross=row.cross)
     return language if row.variant == ALL else f"{language} {VARIANTS.get(row.variant, row.variant)}"
 
 
-def _language(language: str, *, cross: bool) -> str:
+def language_name(language: str, *, cross: bool) -> str:
+    """The name of a language in tables."""
     return f"{language} cross" if cross else language
 
 
@@ -163,10 +133,6 @@ def _short(share: float, digits: int) -> str:
     # without the leading zero, the table fits a terminal
     text = f"{share:.{digits}f}"
     return text[1:] if text.startswith("0") else text[:-1]
-
-
-def _rank(rank: int) -> str:
-    return f"{rank:>2}" if rank else " –"
 
 
 def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

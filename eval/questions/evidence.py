@@ -48,6 +48,21 @@ def share(text: str, quote: str) -> float:
     return sum(gram in present for gram in wanted) / len(wanted) if wanted else 0.0
 
 
+def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
+    """Where the quote is in the text: begin and end of each place that has it word for word, or else of its runs of three
+    words.
+    """
+    asked, found = words(quote), [(one[0].casefold(), one.start(), one.end()) for one in _WORD.finditer(text)]
+    size = len(asked) if holds(text, quote) else min(GRAM, len(asked))
+    wanted, spans = set(_grams(asked, size)), list[tuple[int, int]]()
+    for i, gram in enumerate(_grams([word for word, _, _ in found], size)):
+        if gram in wanted:
+            start, end = found[i][1], found[i + size - 1][2]
+            joined = spans and start <= spans[-1][1]
+            spans[-1:] = [(spans[-1][0], end)] if joined else [*spans[-1:], (start, end)]
+    return tuple(spans)
+
+
 async def proofs(generation: Generation, documents: Documents, cases: Iterable[Case]) -> Mapping[str, Proof]:
     """The proof of each case, by its id; cases without evidence in the index are left out."""
     pages = _Pages(generation, {page.url: page.chunk_ids for page in await generation.pages()})

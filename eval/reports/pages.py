@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from app.report import render
-from eval.answers.report import answer_cells, effort_table, kind_table
-from eval.answers.result import AnswerResult
-from eval.answers.score import MEASURES, Scored
 from eval.grid.result import GridResult
 from eval.grid.text import explained, grid_rows, validation_text
-from eval.measure.compare import flat
 from eval.measure.conversations import FollowUps
 from eval.measure.embedding_space import Space
-from eval.measure.metrics import CURVE, Estimate, title
+from eval.measure.metrics import CURVE, title
 from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult
-from eval.measure.result import ALL, MEAN, CaseResult, RetrievalResult, Row
-from eval.measure.tables import CURVE_NAMES, VARIANTS, difference_cell, row_name
+from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.rows import MEAN, Row
+from eval.measure.tables import CURVE_NAMES, difference_cell, row_name
+from eval.reports.figures import Bar, page, spread
 
 WORST = 25
-WORST_ANSWERS = 20
-SHOWN = ("faithful", "complete", "correctness", "language")
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar: `colour` is the number of its group, `before` the figure that it is compared with."""
-
-    label: str
-    n: int
-    estimate: Estimate
-    colour: int = 0
-    before: float | None = None
+LISTED = 20
 
 
 def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = None, space: Space | None = None) -> str:
@@ -43,10 +26,10 @@ def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = N
     lead += f", against a result of {baseline.config.get('date', 'unknown date')}" if baseline else ""
     points = [point for point in result.curve if point.language == MEAN] or list(result.curve)
     curve = [
-        [f"{p.level}s, first {p.k}", *(f"{p.measures[m].mean:.3f}  {_range(p.measures[m])}" for m in CURVE)]
+        [f"{p.level}s, first {p.k}", *(f"{p.measures[m].mean:.3f}  {spread(p.measures[m])}" for m in CURVE)]
         for p in points
     ]
-    return _page(
+    return page(
         "retrieval",
         f"Retrieval: {result.config.get('set', 'a question set')}",
         lead,
@@ -85,7 +68,7 @@ def conversations_page(followed: Sequence[FollowUps]) -> str:
         }
         for one in followed
     ]
-    return _page(
+    return page(
         "conversations",
         f"Follow-ups: {first.config.get('set', 'a set of conversations')}",
         f"{len(first.cases)} conversations, measured {first.config.get('date', '')}",
@@ -101,7 +84,7 @@ def refusals_page(result: RefusalResult) -> str:
     for share in result.shares:
         colour = 0 if share.kind in {ANSWERABLE, CROSS} else 1
         groups.setdefault(share.kind, []).append(Bar(f"{share.kind}, {share.language}", share.n, share.refused, colour))
-    return _page(
+    return page(
         "refusals",
         f"Refusals: {result.config.get('set', 'a question set')}",
         f"{len(result.decisions)} questions, measured {result.config.get('date', '')}",
@@ -110,36 +93,7 @@ def refusals_page(result: RefusalResult) -> str:
         bars_of=list(groups.values()),
         over_refusal=[(point.threshold, point.over_refusal) for point in result.curve],
         recall=[(point.threshold, point.recall) for point in result.curve],
-        wrong=lambda answerable: _wrong(result, answerable=answerable)[:WORST_ANSWERS],
-    )
-
-
-def answers_page(result: AnswerResult) -> str:
-    """The page of answers: figures, bars, the table of judgements, differences, worst answers, configuration."""
-    known = [measure for measure in MEASURES if any(measure in row.measures for row in result.rows)]
-    figures = [
-        (f"{row.contestant}: {m}", f"{100 * row.measures[m].mean:.0f} %", _range(row.measures[m]))
-        for row in result.rows
-        if row.language == MEAN
-        for m in SHOWN
-        if m in row.measures
-    ]
-    lost = [("failed", str(result.failed), "answers"), ("failed", str(result.malformed), "judgements")]
-    return _page(
-        "answers",
-        f"Answers: {result.config.get('set', 'a question set')}",
-        f"{len(result.scored)} answers of {', '.join(result.contestants)}; {result.config.get('date', '')}",
-        result.config,
-        result=result,
-        figures=[*figures, *lost],
-        charts={measure: _answer_bars(result, measure) for measure in SHOWN},
-        kinds=kind_table(result),
-        shares=_share_bars(result),
-        efforts=effort_table(result),
-        rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
-        known=known,
-        worst=sorted(result.scored, key=_badness)[:WORST_ANSWERS],
-        mistake=_mistake,
+        wrong=lambda answerable: _wrong(result, answerable=answerable)[:LISTED],
     )
 
 
@@ -152,7 +106,7 @@ def grid_page(result: GridResult) -> str:
         for i, one in enumerate(result.measured)
         if one.mean and before
     ]
-    return _page(
+    return page(
         "grid",
         f"Grid: {first.config.get('set', 'a question set')}",
         f"{len(result.measured)} configurations, {len(first.cases)} questions, measured {first.config.get('date', '')}",
@@ -166,20 +120,11 @@ def grid_page(result: GridResult) -> str:
     )
 
 
-def _page(name: str, heading: str, lead: str, config: Mapping[str, Any], **values: Any) -> str:
-    rows = [
-        (name, ", ".join(map(str, value)) if isinstance(value, list) else value)
-        for name, value in flat(config)
-        if value not in ("", None, [], {})
-    ]
-    return render("eval.reports", f"{name}.html", heading=heading, lead=lead, config=rows, variants=VARIANTS, **values)
-
-
 def _figures(result: RetrievalResult) -> list[tuple[str, str, str]]:
     """The main figures: name, value, note."""
     whole, ms = result.row(MEAN) or next(iter(result.rows), None), result.milliseconds
     names = ("rr", "hit_1", "hit") if whole else ()
-    found = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", _range(whole.measures[n])) for n in names if whole]
+    found = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", spread(whole.measures[n])) for n in names if whole]
     if ms:
         found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
     found.append(("language detected", f"{100 * result.language_right:.1f} %", "correctly"))
@@ -210,45 +155,3 @@ def _wrong(result: RefusalResult, *, answerable: bool) -> list[Decision]:
         if not one.error and (one.kind in {ANSWERABLE, CROSS}) == answerable == one.refused
     ]
     return sorted(wrong, key=lambda one: one.evidence, reverse=not answerable)
-
-
-def _answer_bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
-    names = result.contestants
-    groups: dict[tuple[str, str, bool], list[Bar]] = {}
-    for row in result.rows:
-        if measure in row.measures and (measure != "language" or row.variant == ALL):
-            bar = Bar(row_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
-            # contestants side by side; a single one by language
-            variant = row.variant if len(names) > 1 else ""
-            groups.setdefault((row.language, variant, row.cross), []).append(bar)
-    return list(groups.values())
-
-
-def _share_bars(result: AnswerResult) -> list[list[Bar]]:
-    """The four cells of the published chart: complete or incomplete, faithful or not; contestants side by side."""
-    groups: dict[str, list[Bar]] = {}
-    for one in result.shares:
-        bar = Bar(one.kind, one.n, one.estimate, result.contestants.index(one.contestant))
-        groups.setdefault(one.kind, []).append(bar)
-    return list(groups.values())
-
-
-def _badness(one: Scored) -> tuple[float, float]:
-    judged = [one.values[name] for name in ("faithful", "complete", "refusal")]
-    return (sum(1.0 if value is None else value for value in judged), one.values["correctness"] or 0.0)
-
-
-def _mistake(one: Scored) -> str:
-    """The mistake in one word."""
-    if one.answer.error:
-        return "failed"
-    if one.values["refusal"] == 0:
-        return "declined" if one.answerable else "answered, though no page does"
-    judged = {"faithful": "unfaithful", "complete": "incomplete"}
-    found = [word for name, word in judged.items() if one.values[name] == 0]
-    correctness = one.values["correctness"]
-    return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")
-
-
-def _range(one: Estimate) -> str:
-    return f"{one.low:.2f}–{one.high:.2f}"

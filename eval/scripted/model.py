@@ -19,18 +19,18 @@ _KINDS = ("refine_question", "refine_keywords", "analyze", "hyde", "synthesize")
 
 
 class ScriptedModel:
-    """A `Model` that answers from the script, and raises `ModelError` for a question that the script lacks.
+    """A `Model` that answers from the script to these prompts and the others, and raises `ModelError` for a question that the script lacks.
 
     `calls` counts the prompts by kind; `unknown` has the questions that the script lacks.
     """
 
-    def __init__(self, script: Script, prompts: Prompts) -> None:
+    def __init__(self, script: Script, prompts: Prompts, *others: Prompts) -> None:
         self.name = NAME
         self.calls: Counter[str] = Counter()
         self.unknown: set[str] = set()
         self._script = script
         self._prompts = prompts
-        self._marks = _marks(prompts)
+        self._marks = {mark: kind for one in (prompts, *others) for mark, kind in _marks(one).items()}
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer; options are ignored."""

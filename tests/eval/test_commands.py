@@ -120,7 +120,7 @@ async def test_compare_reads_two_results(bench, questions, lookup, capsys, tmp_p
     await bench("retrieval", questions, "--out", tmp_path / "b.json")
     capsys.readouterr()
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 0
-    assert "1 →  –  [en 4] password token" in capsys.readouterr().out
+    assert "1 → –  [en 4] password token" in capsys.readouterr().out
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["measures"]["rr"]["estimate"]["mean"] for row in rows if row["language"] == "mean"] == [-0.5]
@@ -199,3 +199,24 @@ async def test_refusals_are_measured_with_their_curve(bench, questions, write_js
     assert "Refusals: u.jsonl" in (tmp_path / "r.html").read_text(encoding="utf-8")
     await bench("refusals", *wanted, "--json")
     assert json.loads(capsys.readouterr().out)["shares"] == kept["shares"]
+
+
+async def test_compare_reads_refusals_and_conversations(bench, questions, write_jsonl, capsys, tmp_path):
+    """As they were saved; two kinds together are refused."""
+    none = write_jsonl(
+        "u.jsonl", *({"id": f"u{i}", "lang": "en", "kind": "near", "question": f"teleport {i}"} for i in "12")
+    )
+    messages = [{"role": "user", "content": text} for text in ("claim", "how big")]
+    row = {"id": "a", "lang": "en", "messages": messages, "standalone": "claim size", "doc": "en/volumes"}
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    await bench("refusals", none, "--answerable", questions, "--out", a)
+    await bench("conversations", write_jsonl("c.jsonl", row), "--no-model", "--out", b)
+    capsys.readouterr()
+    assert await bench("compare", a, a) == 0
+    assert "refusal, unanswerable" in capsys.readouterr().out
+    assert await bench("compare", b, b) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("without a model:\n")
+    assert "with a scripted model:\n" in out
+    assert await bench("compare", a, b) == 2
+    assert "a.json is a result of `eval refusals`" in capsys.readouterr().err

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from eval.errors import EvaluationError
+from eval.measure.changes import comparison_text
 from eval.measure.compare import compare
 from eval.measure.metrics import score
 from eval.measure.result import CaseResult, RetrievalResult
-from eval.measure.tables import comparison_text
 from eval.questions.cases import Case
 
 
@@ -96,10 +96,10 @@ def test_the_mean_weighs_languages_alike():
 def test_the_questions_that_moved_most_come_first():
     """With their ranks before and after, 0 is not found; losses stand apart, so that gains don't hide them."""
     comparison = compare(result([3, 1, 1, 2, 3, *[2] * 15]), result([4, 1, 0, 1, 2, *[1] * 15]))
-    assert [(change.rank_a, change.rank_b) for change in comparison.worse] == [(1, 0), (3, 4)]
+    assert [change.values["rr"] for change in comparison.worse] == [(1, 0), (1 / 3, 1 / 4)]
     assert comparison.worse[0].case.question == "question 2"
-    assert {(change.rank_a, change.rank_b) for change in comparison.better} == {(2, 1)}
-    assert (comparison.n_worse, comparison.n_better, len(comparison.better)) == (2, 17, 10)
+    assert {change.values["rr"] for change in comparison.better[:16]} == {(1 / 2, 1)}
+    assert (len(comparison.worse), len(comparison.better), len(comparison.summary()["better"])) == (2, 17, 10)
 
 
 def test_different_questions_are_refused():
@@ -137,7 +137,7 @@ def test_the_text_marks_what_is_outside_the_noise():
     """A star at each such figure, the moved questions below, none where none moved."""
     text = comparison_text(compare(result([2] * 30, model="a"), result([1] * 30, model="b")))
     assert "+0.500*" in text
-    assert " 2 →  1  [en 1] question 0" in text
+    assert "2 → 1  [en 1] question 0" in text
     assert "First right page better: 30 questions, the 10 biggest moves" in text
     assert "First right page worse: 0 questions\n" in text
     assert "model: a → b" in text

@@ -8,7 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from eval.measure.metrics import MEASURES, Estimate, Scores, as_values, estimate, score, title, unique
+from eval.measure.metrics import MEASURES, Estimate, Scores, as_values, intervals, score, title, unique
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,10 @@ def test_unique_keeps_the_first_rank():
 def values_of(column: np.ndarray) -> np.ndarray:
     """The same numbers for every measure."""
     return np.repeat(np.asarray(column, dtype=float)[:, None], len(MEASURES), axis=1)
+
+
+def estimate(parts: list[np.ndarray], **how: int) -> dict[str, Estimate]:
+    return dict(zip(MEASURES, intervals(parts, **how), strict=True))
 
 
 def test_the_interval_is_as_wide_as_theory_says():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from app.core.types import Page
+from eval.answers.result import side_by_side
 from eval.grid.configurations import Configuration
 from eval.grid.result import GridResult, Measured
 from eval.measure.embedding_space import Space, Spot, counterparts, flattened
@@ -126,7 +127,7 @@ def test_reports_in_a_browser_ask_nobody_and_fit(browser: Browser, tmp_path: Pat
     pages = {
         "retrieval": retrieval_page(result(1, 0, 2), result(2, 1, 1)),
         "grid": grid_page(GridResult(tuple(Measured(Configuration(name, {}), result(1, 2)) for name in names))),
-        "answers": answers_page(answers(*[1.0, 0.0] * 20, correctness=0.4)),
+        "answers": answers_page(side_by_side(answers(*[1.0] * 40), answers(*[1.0, 0.0] * 20), ("a" * 80, "b"))),
     }
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()

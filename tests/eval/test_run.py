@@ -42,7 +42,7 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, ind
             assert await command(answering, *words) == 0
     assert len(llm.calls) == asked
     assert sum(call["model"] == "old-bot" for call in llm.calls) == 20
-    assert "Against docs-assistant" in capsys.readouterr().out
+    assert "old minus docs-assistant" in capsys.readouterr().out
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
     assert {row["contestant"] for row in kept["rows"]} == {"docs-assistant", "old"}
     assert kept["failed_judgements"] == kept["failed_answers"] == 0

@@ -1,0 +1,202 @@
+"""The page of answers: figures, and each question with the expected proof, the passages and the answers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eval.answers.report import answer_cells, effort_table, kind_table
+from eval.answers.result import AnswerResult
+from eval.answers.score import MEASURES, Scored
+from eval.measure.changes import STAR, group_table, moved, whole_table
+from eval.measure.compare import LISTED, Change
+from eval.measure.rows import ALL, MEAN
+from eval.measure.tables import VARIANTS, row_name
+from eval.questions.cases import Case
+from eval.questions.documents import Documents, Rule
+from eval.questions.evidence import share
+from eval.reports.figures import Bar, page, spread
+from eval.reports.marks import Piece, differences, excerpt, plain, proven
+
+SHOWN = ("faithful", "complete", "correctness", "language")
+WHOLE, PART = 1.0, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One answer of a question: its text in pieces, its sources and whether each is a right page."""
+
+    scored: Scored
+    text: Sequence[Piece]
+    sources: Sequence[tuple[str, bool]]
+
+    @property
+    def figures(self) -> str:
+        """Its known measures."""
+        return ", ".join(f"{name} {value:.2f}" for name, value in self.scored.values.items() if value is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What some contestants read: where the proof is in it, and each passage as its heading and its text in pieces."""
+
+    names: str
+    proof: str
+    excerpt: Sequence[Piece]
+    passages: Sequence[tuple[str, Sequence[Piece]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with everything that is shown about it."""
+
+    case: Case
+    tag: str
+    note: str
+    readings: Sequence[Reading]
+    sides: Sequence[Side]
+
+
+def answers_page(result: AnswerResult, rules: Sequence[Rule] = ()) -> str:
+    """The page of answers; `rules` find the documents of the set among the pages, as in the run."""
+    known = [measure for measure in MEASURES if any(measure in row.measures for row in result.rows)]
+    figures = [
+        (f"{row.contestant}: {m}", f"{100 * row.measures[m].mean:.0f} %", spread(row.measures[m]))
+        for row in result.rows
+        if row.language == MEAN
+        for m in SHOWN
+        if m in row.measures
+    ]
+    lost = [("failed", str(result.failed), "answers"), ("failed", str(result.malformed), "judgements")]
+    return page(
+        "answers",
+        f"Answers: {result.config.get('set', 'a question set')}",
+        f"{len(result.scored)} answers of {', '.join(result.contestants)}; {result.config.get('date', '')}",
+        result.config,
+        result=result,
+        figures=[*figures, *lost],
+        charts={measure: _bars(result, measure) for measure in SHOWN},
+        kinds=kind_table(result),
+        shares=_share_bars(result),
+        efforts=effort_table(result),
+        rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
+        known=known,
+        compared=[(one.names, whole_table(one), group_table(one)) for one in result.comparisons],
+        star=STAR,
+        questions=_questions(result, Documents((), rules)),
+        opened=LISTED,
+        note=result.config.get("note", ""),
+    )
+
+
+def _questions(result: AnswerResult, documents: Documents) -> list[Question]:
+    """All questions: those that moved most, then those with the worst answers."""
+    answers: dict[str, list[Scored]] = {}
+    for one in result.scored:
+        answers.setdefault(one.case.id, []).append(one)
+    changes = {change.case.id: change for one in reversed(result.comparisons) for change in one.changes}
+    notes = {change.case.id: moved(change, one) for one in reversed(result.comparisons) for change in one.changes}
+    ordered = sorted(answers.values(), key=lambda own: (-_moved(changes, own[0].case), min(map(_badness, own))))
+    return [_question(own, result.base, notes.get(own[0].case.id, ""), documents) for own in ordered]
+
+
+def _question(own: Sequence[Scored], base: str, note: str, documents: Documents) -> Question:
+    case = own[0].case
+    tag = f"{case.language} {VARIANTS.get(case.variant, case.variant)}"
+    note = note or "; ".join(dict.fromkeys(filter(None, map(_mistake, own))))
+    read: dict[tuple[str, ...], list[Scored]] = {}
+    for one in own:
+        read.setdefault(one.answer.passages, []).append(one)
+    return Question(
+        case, tag, note, [_reading(case, has, documents) for has in read.values()], _sides(own, base, documents)
+    )
+
+
+def _sides(own: Sequence[Scored], base: str, documents: Documents) -> list[Side]:
+    """The answers, that of the base first; differences are marked, in the base only if there is one other answer."""
+    ordered = sorted(own, key=lambda one: one.answer.contestant != base)
+    before, *others = [one.answer.text or one.answer.error for one in ordered]
+    compared = [differences(before, after) for after in others]
+    first = compared[0][0] if len(compared) == 1 else plain(before)
+    texts = [first, *(after for _, after in compared)]
+    return [
+        Side(one, text, [(url, _right(url, one.case, documents)) for url in one.answer.links])
+        for one, text in zip(ordered, texts, strict=True)
+    ]
+
+
+def _reading(case: Case, has: Sequence[Scored], documents: Documents) -> Reading:
+    """The passages that these answers have in common."""
+    passages = has[0].answer.passages
+    shares = [share(passage, case.evidence) if case.evidence else 0.0 for passage in passages]
+    found = max(shares, default=0.0)
+    holding = {i for i, one in enumerate(shares) if one == found >= PART}
+    pages = [rank for rank, url in enumerate(has[0].answer.pages, 1) if _right(url, case, documents)]
+    shown = [
+        (heading, proven(text, case.evidence) if i in holding else plain(text))
+        for i, (heading, _, text) in enumerate(passage.partition("\n") for passage in passages)
+    ]
+    part = excerpt(passages[min(holding)], case.evidence) if holding else []
+    names = ", ".join(one.answer.contestant for one in has)
+    return Reading(names, _proof(case, found, sorted(holding), pages), part, shown)
+
+
+def _proof(case: Case, found: float, holding: Sequence[int], pages: Sequence[int]) -> str:
+    """Where the proof is, in words."""
+    if not case.doc:
+        return "No page answers this question."
+    if not case.evidence:
+        return "The question set has no evidence for this question."
+    numbers = ", ".join(str(i + 1) for i in holding)
+    if found >= WHOLE:
+        return f"The proof is in passage {numbers}."
+    if holding:
+        return f"A part of the proof ({100 * found:.0f} %) is in passage {numbers}."
+    where = f"Its page was found at rank {pages[0]}, with other passages." if pages else "Its page was not found."
+    return f"NOT READ: the proof is in no passage. {where}"
+
+
+def _right(url: str, case: Case, documents: Documents) -> bool:
+    return bool(case.doc) and documents.label(url, case.relevant) in case.relevant
+
+
+def _moved(changes: Mapping[str, Change], case: Case) -> float:
+    return abs(changes[case.id].difference) if case.id in changes else 0.0
+
+
+def _bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
+    names = result.contestants
+    groups: dict[tuple[str, str, bool], list[Bar]] = {}
+    for row in result.rows:
+        if measure in row.measures and (measure != "language" or row.variant == ALL):
+            bar = Bar(row_name(row), row.known[measure], row.measures[measure], names.index(row.contestant))
+            # contestants side by side; a single one by language
+            variant = row.variant if len(names) > 1 else ""
+            groups.setdefault((row.language, variant, row.cross), []).append(bar)
+    return list(groups.values())
+
+
+def _share_bars(result: AnswerResult) -> list[list[Bar]]:
+    """The four cells of the published chart: complete or incomplete, faithful or not; contestants side by side."""
+    groups: dict[str, list[Bar]] = {}
+    for one in result.shares:
+        bar = Bar(one.kind, one.n, one.estimate, result.contestants.index(one.contestant))
+        groups.setdefault(one.kind, []).append(bar)
+    return list(groups.values())
+
+
+def _badness(one: Scored) -> tuple[float, float]:
+    judged = [one.values[name] for name in ("faithful", "complete", "refusal")]
+    return (sum(1.0 if value is None else value for value in judged), one.values["correctness"] or 0.0)
+
+
+def _mistake(one: Scored) -> str:
+    """The mistake in one word."""
+    if one.answer.error:
+        return "failed"
+    if one.values["refusal"] == 0:
+        return "declined" if one.answerable else "answered, though no page does"
+    judged = {"faithful": "unfaithful", "complete": "incomplete"}
+    found = [word for name, word in judged.items() if one.values[name] == 0]
+    correctness = one.values["correctness"]
+    return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from app.core.errors import (
 from app.core.masking import masked
 from app.core.memory import peak_mb
 from app.core.settings import Settings
-from app.core.types import Page, Recipe
+from app.core.types import Page, Recipe, SourceRecord
 from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
 from app.models.protocols import Embedder, for_index
@@ -42,7 +42,9 @@ from ingestion.publish.baseline import Baseline
 from ingestion.publish.dry_run import DryRunDraft
 from ingestion.publish.duplicates import Duplicates
 from ingestion.publish.losses import LossCheck
+from ingestion.publish.removals import Removals
 from ingestion.publish.write import Writer
+from ingestion.recorded import records_of
 from ingestion.report import PageReport, Report, WrittenTexts
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
@@ -65,16 +67,19 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     progress: Progress | None = None,
     fetcher: Fetcher | None = None,
     only: bool = False,
+    replace: bool = False,
     force: bool = False,
     dry_run: bool = False,
     rebuild: bool = False,
+    supersede: bool = False,
     wait: float = 0.0,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
     A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
-    stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
-    waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do. An index that
+    stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index, with `replace` those
+    of all collections, and always this product's own documentation, if it was indexed for a first try. The sources are
+    recorded in the index. With `supersede`, a rollback returns to the generation before the live one. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do. An index that
     can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are taken from the old
     index as far as possible.
 
@@ -82,7 +87,18 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     request = _Request(
-        sites, store, embedder, settings, progress or NoProgress(), fetcher, only, force, dry_run, rebuild
+        sites,
+        store,
+        embedder,
+        settings,
+        progress or NoProgress(),
+        fetcher,
+        only,
+        replace,
+        force,
+        dry_run,
+        rebuild,
+        supersede,
     )
     until, ask = time.monotonic() + wait, force
     try:
@@ -111,9 +127,11 @@ class _Request:
     progress: Progress
     fetcher: Fetcher | None
     only: bool
+    replace: bool
     force: bool
     dry_run: bool
     rebuild: bool
+    supersede: bool
 
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
@@ -141,13 +159,16 @@ class _Request:
             reader = await stack.enter_async_context(
                 PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
             )
-            losses = LossCheck(_covered(baseline, sources, listed, settings), settings)
+            collections = frozenset(source.within(settings).collection for source in sources)
+            removals = Removals(baseline, listed, collections, baseline.sources, self.only, self.replace)
+            losses = LossCheck(removals.covered, settings)
             writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
             processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
             run = _Run(draft, baseline, processor, losses, report, self.progress)
-            gone = partial(_gone, _known(baseline, sources, settings), listed, only=self.only)
             try:
-                await run.over(entries, gone, force=self.force)
+                await run.over(entries, removals, force=self.force)
+                records = removals.records(records_of(given, listed, settings))
+                await run.publish(records, supersede=self.supersede)
             finally:
                 _complete(report, processor, client)
                 report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
@@ -231,17 +252,6 @@ async def _live_recipe(store: Store) -> Recipe | None:
         return None
 
 
-def _known(baseline: Baseline, sources: Sequence[Source], settings: Settings) -> list[Page]:
-    """Pages of the collections that these sources fill."""
-    collections = {source.within(settings).collection for source in sources}
-    return [page for page in baseline.states.values() if page.collection in collections]
-
-
-def _covered(baseline: Baseline, sources: Sequence[Source], listed: Listing, settings: Settings) -> list[Page]:
-    """Pages that earlier runs read from these sources, so that this run can lose them."""
-    return [page for page in _known(baseline, sources, settings) if page.source in listed.sources]
-
-
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
     """How an index is made with these settings: another recipe builds it anew.
 
@@ -269,12 +279,12 @@ class _Run:
     report: Report
     progress: Progress
 
-    async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
-        """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
+    async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> None:
+        """Read the entries, and remove what leaves. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
         await self.processor.run(entries)
         _require_pages(self.report)
-        for page in gone(self.report):
+        for page in removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
@@ -284,7 +294,6 @@ class _Run:
         self.report.translations = await assign_translation_sets(
             self.draft, self.baseline, self.processor.reader.settings
         )
-        await self._publish()
 
     async def _refuse_losses(self) -> None:
         async def read_old(url: str) -> Page | None:
@@ -299,12 +308,13 @@ class _Run:
                 report=self.report,
             )
 
-    async def _publish(self) -> None:
+    async def publish(self, records: Sequence[SourceRecord], *, supersede: bool) -> None:
+        """Publish the draft, unless this is a dry run."""
         if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
-        published = self.report.published = await self.draft.publish()
+        published = self.report.published = await self.draft.publish(records, supersede=supersede)
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 
@@ -317,22 +327,6 @@ def _require_pages(report: Report) -> None:
     raise NotPublished(
         f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )
-
-
-def _gone(known: Sequence[Page], sitemaps: Listing, report: Report, *, only: bool) -> list[PageReport]:
-    """Pages that their own sitemap, read as a whole, no longer lists, that moved, or (`only`) of other sitemaps."""
-    seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
-    moved = {passed: page.url for page in report.pages for passed in page.redirects}
-    gone: list[PageReport] = []
-    for page in known:
-        foreign = page.source not in sitemaps.sources
-        if page.url in seen or not (only if foreign else page.source in sitemaps.complete):
-            continue
-        reason = "of a site that wasn't given" if foreign else "no longer listed"
-        if page.fetched_url in moved:
-            reason = f"moved to {moved[page.fetched_url]}"
-        gone.append(PageReport(page.url, "removed", reason, language=page.language))
-    return gone
 
 
 def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from app.core.filters import Filters
@@ -192,8 +192,37 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A source that an index was made from, so that a later run can read it again.
+
+    - `options`: the fields of `ingestion.sources.Source` that differ from their defaults, without secrets
+    - `roots`: the values that `Page.source` has in its pages
+    - `unreadable`: why it can't be read again from this record; empty if it can
+    - `demo`: True for this product's own documentation, which gives way to other sources
+    """
+
+    options: Mapping[str, Any]
+    roots: tuple[str, ...]
+    unreadable: str = ""
+    demo: bool = False
+
+    @property
+    def url(self) -> str:
+        """The address that the operator gave."""
+        return str(self.options["url"])
+
+    @property
+    def collection(self) -> str:
+        """The collection that its pages are in."""
+        return str(self.options["collection"])
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationInfo:
-    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC."""
+    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC.
+
+    `sources` is empty in an index of an earlier release.
+    """
 
     id: int
     recipe: Recipe
@@ -201,6 +230,14 @@ class GenerationInfo:
     languages: tuple[str, ...]
     pages: int
     chunks: int
+    sources: tuple[SourceRecord, ...] = ()
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> GenerationInfo:
+        """The info that `dataclasses.asdict` turned into these values. Raises `TypeError` or `LookupError` for others."""
+        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in values.get("sources", ()))
+        recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
+        return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
 
 
 @dataclass(frozen=True, slots=True)

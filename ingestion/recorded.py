@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from app.core.errors import SettingsError
 from app.core.masking import masked
 from app.core.settings import Settings
-from app.core.types import GenerationInfo, Page, SourceRecord
+from app.core.source_record import SourceRecord
+from app.core.types import GenerationInfo, Page
 from ingestion.entry import Listing
 from ingestion.sources import OwnDocumentation, Source, check_reader
 

@@ -23,7 +23,8 @@ from app.core.errors import (
 from app.core.masking import masked
 from app.core.memory import peak_mb
 from app.core.settings import Settings
-from app.core.types import Page, Recipe, SourceRecord
+from app.core.source_record import SourceRecord
+from app.core.types import Page, Recipe
 from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
 from app.models.protocols import Embedder, for_index
@@ -76,30 +77,18 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
-    A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
-    stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index, with `replace` those
-    of all collections, and always this product's own documentation, if it was indexed for a first try. The sources are
-    recorded in the index. With `supersede`, a rollback returns to the generation before the live one. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do. An index that
-    can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are taken from the old
-    index as far as possible.
+    A source may be given by its address, or many by the name of a TOML file. They are recorded in the index. Pages of
+    other sources and collections stay as they are; with `only`, pages of the sources' collections that aren't theirs leave
+    the index, with `replace` those of all collections, and always this product's own documentation, if it was indexed for
+    a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
+    would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
+    taken from the old index as far as possible. With `supersede`, a rollback goes back behind the live generation.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    request = _Request(
-        sites,
-        store,
-        embedder,
-        settings,
-        progress or NoProgress(),
-        fetcher,
-        only,
-        replace,
-        force,
-        dry_run,
-        rebuild,
-        supersede,
-    )
+    how = _Options(only, replace, force, dry_run, rebuild, supersede)
+    request = _Request(sites, store, embedder, settings, progress or NoProgress(), fetcher, how)
     until, ask = time.monotonic() + wait, force
     try:
         while True:
@@ -117,6 +106,16 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
 
 
 @dataclass(frozen=True, slots=True)
+class _Options:
+    only: bool
+    replace: bool
+    force: bool
+    dry_run: bool
+    rebuild: bool
+    supersede: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Request:
     """The arguments of `ingest`."""
 
@@ -126,12 +125,7 @@ class _Request:
     settings: Settings
     progress: Progress
     fetcher: Fetcher | None
-    only: bool
-    replace: bool
-    force: bool
-    dry_run: bool
-    rebuild: bool
-    supersede: bool
+    how: _Options
 
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
@@ -139,7 +133,7 @@ class _Request:
         open_splitter(settings)  # a mistake in the settings is told before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
-        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
+        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.how.dry_run)
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
@@ -151,24 +145,24 @@ class _Request:
             draft = await stack.enter_async_context(begun)
             baseline = await Baseline.read(draft, self.store)
             entries = without_build_dates(listed.entries)
-            kind = CountingEmbedder if self.dry_run else BatchEmbedder
+            kind = CountingEmbedder if self.how.dry_run else BatchEmbedder
             embedder = kind(chosen, settings.embedding_batch, settings.embedding_parallel)
             documents = DocumentReader(client, workers, settings)
-            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
             addresses = frozenset(entry.address for entry in entries)
             reader = await stack.enter_async_context(
                 PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
             )
             collections = frozenset(source.within(settings).collection for source in sources)
-            removals = Removals(baseline, listed, collections, baseline.sources, self.only, self.replace)
+            removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
             losses = LossCheck(removals.covered, settings)
             writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
             processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
             run = _Run(draft, baseline, processor, losses, report, self.progress)
             try:
-                await run.over(entries, removals, force=self.force)
+                await run.over(entries, removals, force=self.how.force)
                 records = removals.records(records_of(given, listed, settings))
-                await run.publish(records, supersede=self.supersede)
+                await run.publish(records, supersede=self.how.supersede)
             finally:
                 _complete(report, processor, client)
                 report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
@@ -178,7 +172,7 @@ class _Request:
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
         """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
         damage = await _damage(self.store)
-        if self.rebuild or damage:
+        if self.how.rebuild or damage:
             return *await self._draft(ask=True, rebuild=True, until=until), damage
         try:
             return *await self._draft(ask=ask, rebuild=False, until=until), ""
@@ -195,7 +189,7 @@ class _Request:
             embedder = for_index(self.embedder, live.embedder if live is not None else "")
             recipe = await recipe_for(embedder, self.settings, None if ask else live)
             try:
-                if self.dry_run:
+                if self.how.dry_run:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
                 return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
@@ -304,7 +298,7 @@ class _Run:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
                 + "".join(f"  {reason}\n" for reason in self.report.refused)
-                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use --force.",
+                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use docs-assistant ingest --force with the same sites.",
                 report=self.report,
             )
 

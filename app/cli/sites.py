@@ -12,7 +12,7 @@ from app.core.errors import IndexDamaged, NoIndex, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from app.core.settings import Settings
-    from app.core.types import SourceRecord
+    from app.core.source_record import SourceRecord
     from app.index import Store
     from ingestion.sources import Source
 

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, SourceRecord, Vector
+from app.core.source_record import SourceRecord
+from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.translation_sets import TranslationSets
 
 

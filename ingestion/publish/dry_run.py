@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import NoIndex, StoreError
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, SourceRecord, Vector
+from app.core.source_record import SourceRecord
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.protocols import Generation, Store
 
 

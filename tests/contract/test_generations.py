@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import NoIndex
-from app.core.types import LexicalText, Query, SourceRecord
+from app.core.source_record import SourceRecord
+from app.core.types import LexicalText, Query
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
 
 # ---- isolation ---------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, SourceRecord, Vector
+from app.core.source_record import SourceRecord
+from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.lock import WriterLock
@@ -319,26 +320,21 @@ class OpenSearchDraft:
             await self._batch.refresh(self._plan.base.pages)
         info = replace(self._plan.live.info, sources=self._sources)
         if self._plan.base is not None and info != self._plan.live.info:
-            await self._write_sources(info)
+            await self._acquire_lock()
+            state = self._plan.state
+            kept = tuple(replace(one, info=info) if one.info.id == info.id else one for one in state.kept)
+            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=kept))
+            self._published()
         self._done = "published"
         await self._clean_up(self._plan.state)
         return info
 
-    async def _write_sources(self, info: GenerationInfo) -> None:
-        """Replace the info of the live generation, which keeps its number."""
-        await self._acquire_lock()
-        state = self._plan.state
-        kept = tuple(replace(one, info=info) if one.info.id == info.id else one for one in state.kept)
-        await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=kept))
-        self._published()
-
     async def _describe(self) -> GenerationInfo:
-        target, generation = self._plan.target, self._plan.id
-        pages, languages = await count(self._connection, target.pages, generation, "metadata.language")
-        chunks, _ = await count(self._connection, target.chunks, generation)
-        built_at = datetime.now(UTC).isoformat(timespec="seconds")
-        found = replace(target.info, languages=languages, pages=pages, chunks=chunks)
-        return replace(found, built_at=built_at, sources=self._sources)
+        target, id_ = self._plan.target, self._plan.id
+        pages, languages = await count(self._connection, target.pages, id_, "metadata.language")
+        chunks, _ = await count(self._connection, target.chunks, id_)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return GenerationInfo(id_, self._plan.recipe, now, languages, pages, chunks, self._sources)
 
     async def _clean_up(self, state: State) -> None:
         """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""

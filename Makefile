@@ -1,4 +1,4 @@
-# One word each; CI runs the same words. SITEMAP="URL URL" indexes other sites than our own docs.
+# One word each; CI runs the same words. SITEMAP="URL URL" indexes sites; REPLACE=1 removes all others from the index.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,7 +43,7 @@ docs: install
 # after a git pull the site may be older than its pages
 run: install
 	@test -z "$$(find docs website -newer app/site/en/index.html 2>&1)" || $(MAKE) docs
-	@$(BIN)/docs-assistant run $(SITEMAP)
+	@$(BIN)/docs-assistant run $(if $(filter 1,$(REPLACE)),--replace) $(SITEMAP)
 
 # what a change may break, in minutes; tests of one file share a process, and so their index and their service
 test: install-dev

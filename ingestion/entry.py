@@ -67,7 +67,7 @@ class Listing:
 
     `sources` are the addresses of the sitemaps and directories that were read first. Only in those that are `complete`,
     because every part of them was read, does a missing page mean that it was removed. Those that `failed` list nothing,
-    and their pages stay as they are.
+    and their pages stay as they are. `roots` are the `sources` of each source of the operator.
     """
 
     entries: tuple[Entry, ...]
@@ -75,3 +75,4 @@ class Listing:
     sources: frozenset[str]
     complete: frozenset[str]
     failed: tuple[Skipped, ...] = ()
+    roots: Mapping[Source, frozenset[str]] = field(default_factory=dict)

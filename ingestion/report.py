@@ -30,7 +30,7 @@ class PageReport:
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
     older state of it stays in the index, unread since `stale_since`; `same_as` which page with the same text is searched instead of it;
-    `translated` the languages that it was translated into.
+    `translated` the languages that it was translated into; `site` the sitemap that left the index with all its pages.
     """
 
     url: str
@@ -41,6 +41,7 @@ class PageReport:
     kept: bool = False
     stale_since: str = ""
     same_as: str = ""
+    site: str = ""
     chunks: int = 0
     translated: tuple[str, ...] = ()
     redirects: tuple[str, ...] = ()
@@ -194,9 +195,11 @@ class Report:
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
             ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
-            ("Removed", [p for p in self.pages if p.outcome == "removed"]),
+            ("Removed", [p for p in self.pages if p.outcome == "removed" and not p.site]),
         ):
             lines += _listed(title, [f"{p.url}: {p.reason}{_kept(p)}" for p in pages])
+        left = Counter((page.site, page.reason) for page in self.pages if page.site)
+        lines += _listed("Sites removed", [f"{site}, {count} pages: {why}" for (site, why), count in left.items()])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
         for one in self.translations.pairs:
             lines += [f"Translations by {one.name}, for example:", *(f"  {' = '.join(pair)}" for pair in one.sample)]

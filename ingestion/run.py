@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from app.core.errors import (
 from app.core.masking import masked
 from app.core.memory import peak_mb
 from app.core.settings import Settings
+from app.core.source_record import SourceRecord
 from app.core.types import Page, Recipe
 from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
@@ -42,7 +43,9 @@ from ingestion.publish.baseline import Baseline
 from ingestion.publish.dry_run import DryRunDraft
 from ingestion.publish.duplicates import Duplicates
 from ingestion.publish.losses import LossCheck
+from ingestion.publish.removals import Removals
 from ingestion.publish.write import Writer
+from ingestion.recorded import records_of
 from ingestion.report import PageReport, Report, WrittenTexts
 from ingestion.result import with_result_kept
 from ingestion.sources import Source, as_sources
@@ -66,30 +69,42 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     progress: Progress | None = None,
     fetcher: Fetcher | None = None,
     only: bool = False,
+    replace: bool = False,
     force: bool = False,
     dry_run: bool = False,
     rebuild: bool = False,
+    supersede: bool = False,
     wait: float = 0.0,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
-    A source may be given by its address, or many by the name of a TOML file. Pages of other sources and collections
-    stay as they are; with `only`, pages of the sources' collections that aren't theirs leave the index. Another run is
-    waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one would do. An index that
-    can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are taken from the old
-    index as far as possible.
+    A source may be given by its address, or many by the name of a TOML file. They are recorded in the index. Pages of
+    other sources and collections stay as they are; with `only`, pages of the sources' collections that aren't theirs leave
+    the index, with `replace` those of all collections, and always this product's own documentation, if it was indexed for
+    a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
+    would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
+    taken from the old index as far as possible. With `supersede`, a rollback goes back behind the live generation.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    request = _Request(
-        sites, store, embedder, settings, progress or NoProgress(), fetcher, only, force, dry_run, rebuild
-    )
+    how = _Options(only, replace, force, dry_run, rebuild, supersede)
+    request = _Request(sites, store, embedder, settings, progress or NoProgress(), fetcher, how)
     running = request.run_until_free(time.monotonic() + wait)
     try:
         return await (running if dry_run else with_result_kept(store, running))
     finally:
         request.progress.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    only: bool
+    replace: bool
+    force: bool
+    dry_run: bool
+    rebuild: bool
+    supersede: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +117,11 @@ class _Request:
     settings: Settings
     progress: Progress
     fetcher: Fetcher | None
-    only: bool
-    force: bool
-    dry_run: bool
-    rebuild: bool
+    how: _Options
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
-        ask = self.force
+        ask = self.how.force
         while True:
             try:
                 return await self.run(ask=ask, until=until)
@@ -127,7 +139,7 @@ class _Request:
         open_splitter(settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
-        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
+        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.how.dry_run)
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
@@ -139,21 +151,24 @@ class _Request:
             draft = await stack.enter_async_context(begun)
             baseline = await Baseline.read(draft, self.store)
             entries = without_build_dates(listed.entries)
-            kind = CountingEmbedder if self.dry_run else BatchEmbedder
+            kind = CountingEmbedder if self.how.dry_run else BatchEmbedder
             embedder = kind(chosen, settings.embedding_batch, settings.embedding_parallel)
             documents = DocumentReader(client, workers, settings)
-            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
             addresses = frozenset(entry.address for entry in entries)
             reader = await stack.enter_async_context(
                 PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
             )
-            losses = LossCheck(_covered(baseline, sources, listed, settings), settings)
+            collections = frozenset(source.within(settings).collection for source in sources)
+            removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
+            losses = LossCheck(removals.covered, settings)
             writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
             processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
             run = _Run(draft, baseline, processor, losses, report, self.progress)
-            gone = partial(_gone, _known(baseline, sources, settings), listed, only=self.only)
             try:
-                await run.over(entries, gone, force=self.force)
+                await run.over(entries, removals, force=self.how.force)
+                records = removals.records(records_of(given, listed, settings))
+                await run.publish(records, supersede=self.how.supersede)
             finally:
                 _complete(report, processor, client)
                 report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
@@ -163,7 +178,7 @@ class _Request:
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
         """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
         damage = await _damage(self.store)
-        if self.rebuild or damage:
+        if self.how.rebuild or damage:
             return *await self._draft(ask=True, rebuild=True, until=until), damage
         try:
             return *await self._draft(ask=ask, rebuild=False, until=until), ""
@@ -180,7 +195,7 @@ class _Request:
             embedder = for_index(self.embedder, live.embedder if live is not None else "")
             recipe = await recipe_for(embedder, self.settings, None if ask else live)
             try:
-                if self.dry_run:
+                if self.how.dry_run:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
                 return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
@@ -237,17 +252,6 @@ async def _live_recipe(store: Store) -> Recipe | None:
         return None
 
 
-def _known(baseline: Baseline, sources: Sequence[Source], settings: Settings) -> list[Page]:
-    """Pages of the collections that these sources fill."""
-    collections = {source.within(settings).collection for source in sources}
-    return [page for page in baseline.states.values() if page.collection in collections]
-
-
-def _covered(baseline: Baseline, sources: Sequence[Source], listed: Listing, settings: Settings) -> list[Page]:
-    """Pages that earlier runs read from these sources, so that this run can lose them."""
-    return [page for page in _known(baseline, sources, settings) if page.source in listed.sources]
-
-
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
     """How an index is made with these settings: another recipe builds it anew.
 
@@ -275,12 +279,12 @@ class _Run:
     report: Report
     progress: Progress
 
-    async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
-        """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
+    async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> None:
+        """Read the entries, and remove what leaves. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
         await self.processor.run(entries)
         _require_pages(self.report)
-        for page in gone(self.report):
+        for page in removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
@@ -290,7 +294,6 @@ class _Run:
         self.report.translations = await assign_translation_sets(
             self.draft, self.baseline, self.processor.reader.settings
         )
-        await self._publish()
 
     async def _refuse_losses(self) -> None:
         async def read_old(url: str) -> Page | None:
@@ -301,16 +304,17 @@ class _Run:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
                 + "".join(f"  {reason}\n" for reason in self.report.refused)
-                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use --force.",
+                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use docs-assistant ingest --force with the same sites.",
                 report=self.report,
             )
 
-    async def _publish(self) -> None:
+    async def publish(self, records: Sequence[SourceRecord], *, supersede: bool) -> None:
+        """Publish the draft, unless this is a dry run."""
         if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
-        published = self.report.published = await self.draft.publish()
+        published = self.report.published = await self.draft.publish(records, supersede=supersede)
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 
@@ -323,22 +327,6 @@ def _require_pages(report: Report) -> None:
     raise NotPublished(
         f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
     )
-
-
-def _gone(known: Sequence[Page], sitemaps: Listing, report: Report, *, only: bool) -> list[PageReport]:
-    """Pages that their own sitemap, read as a whole, no longer lists, that moved, or (`only`) of other sitemaps."""
-    seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
-    moved = {passed: page.url for page in report.pages for passed in page.redirects}
-    gone: list[PageReport] = []
-    for page in known:
-        foreign = page.source not in sitemaps.sources
-        if page.url in seen or not (only if foreign else page.source in sitemaps.complete):
-            continue
-        reason = "of a site that wasn't given" if foreign else "no longer listed"
-        if page.fetched_url in moved:
-            reason = f"moved to {moved[page.fetched_url]}"
-        gone.append(PageReport(page.url, "removed", reason, language=page.language))
-    return gone
 
 
 def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:

@@ -188,6 +188,10 @@ class Source(BaseModel):
         return ""
 
 
+class OwnDocumentation(Source):
+    """This product's own documentation, indexed for a first try. Its pages leave the index when other sources are indexed."""
+
+
 def translations_of(reading: str) -> str:
     """What a source with these settings says of its translations; empty if it says nothing."""
     last = reading.rpartition("\n")[2]

@@ -57,6 +57,8 @@ def rollback(arguments: argparse.Namespace) -> int:
         f"Generation {info.id} is live again: {info.pages} pages, {info.chunks} chunks ({', '.join(info.languages)}), "
         f"built {info.built_at} with {info.recipe.embedder}."
     )
+    if info.sources:
+        print(f"Its sites: {', '.join(one.url for one in info.sources)}")
     return 0
 
 

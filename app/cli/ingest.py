@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from app.cli import logs
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
+from app.cli.sites import again, indexed
 from app.core.errors import NotPublished, SettingsError, StoreError, StoreUnavailable
 from app.core.settings import Settings
 
@@ -37,7 +38,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "site",
         nargs="*",
-        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES, DOCS_SOURCES)",
+        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else what is indexed)",
     )
     parser.add_argument("--only", action="store_true", help="remove the pages of all other sites from the index")
     parser.add_argument("--force", action="store_true", help="publish even if too much of a site is missing")
@@ -67,16 +68,13 @@ def ingest(arguments: argparse.Namespace) -> int:
 
     settings = settings_of(arguments)
     logs.configure(settings)
-    sites: Sequence[str | Source] = arguments.site or configured(settings)
-    if not sites:
-        raise SettingsError(
-            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
-        )
+    sites: Sequence[str | Source] = arguments.site or configured(settings) or _indexed(settings)
     if arguments.collection:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
+    given = vars(arguments)
+    options = IngestOptions(**{one.name: given[one.name] for one in fields(IngestOptions) if one.name in given})
     try:
         with redirect_stdout(sys.stderr):  # a reader may print, and the output is the report
             report = asyncio.run(index(settings, sites, options))
@@ -89,14 +87,31 @@ def ingest(arguments: argparse.Namespace) -> int:
     return report.exit_code
 
 
+def _indexed(settings: Settings) -> Sequence[Source]:
+    """The sources of the index, which are said on standard error. Raises `SettingsError` if there are none."""
+    sources, lines = asyncio.run(_again(settings))
+    print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
+    if not sources:
+        raise SettingsError(
+            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
+        )
+    return sources
+
+
+async def _again(settings: Settings) -> tuple[Sequence[Source], Sequence[str]]:
+    return again(await indexed(settings), settings)
+
+
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
     """Options of `ingestion.run.ingest`."""
 
     only: bool = False
+    replace: bool = False
     force: bool = False
     dry_run: bool = False
     rebuild: bool = False
+    supersede: bool = False
     wait: float = 0.0
 
 

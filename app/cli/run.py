@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -19,9 +22,13 @@ from app.cli.address import base_url, index_state, serving_line
 from app.cli.ingest import IngestOptions, index, live_embedder
 from app.cli.options import Commands, opened_store
 from app.cli.output import print_error
+from app.cli.sites import plan
 from app.core.errors import AssistantError, SettingsError
 from app.core.language import load_language
 from app.core.settings import Settings
+
+if TYPE_CHECKING:
+    from ingestion.sources import Source
 
 START_SECONDS = 60.0
 NICE = 10
@@ -33,12 +40,16 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         help="start the service, index a site, and print the next steps",
-        description="Starts the service, indexes the sites (default: this product's own documentation) and keeps serving.",
+        description="Starts the service, indexes the sites and keeps serving. Other sites in the index stay there. Without a site, "
+        "what is indexed is read again; into an empty index goes this product's own documentation.",
     )
     parser.add_argument(
         "site",
         nargs="*",
-        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else this product's docs)",
+        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else what is indexed)",
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="remove the pages of all other sites from the index, once these are read"
     )
     parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
     parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
@@ -52,21 +63,29 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings.load(**serve.overrides(arguments))
     settings.check_open()
     logs.configure(settings)
+    named = arguments.site or configured(settings)
+    if arguments.replace and not named:
+        raise SettingsError("--replace needs the sites that replace the others: name them, or set DOCS_SITES.")
     received = _forward_signals()
     try:
-        return _serve_and_index(settings, arguments.site or configured(settings), base_url(settings))
+        return _serve_and_index(settings, named, replaces=arguments.replace)
     except KeyboardInterrupt:
         return 128 + (received or [signal.SIGINT])[0]
 
 
-def _serve_and_index(settings: Settings, sites: Sequence[str], base: str) -> int:
+def _serve_and_index(settings: Settings, named: Sequence[str], *, replaces: bool) -> int:
+    base = base_url(settings)
     with _service(settings, base) as service:
         print(serving_line(settings, asyncio.run(_state(settings))), file=sys.stderr)
-        if not _index(settings, sites or [f"{base}/docs/sitemap.xml"], base):
+        sites = _index(settings, named, base, replaces=replaces)
+        if sites is None and not _is_healthy(base):
             return 1
+        if sites is None:
+            print("Going on with what was indexed before.", file=sys.stderr)
         if service.poll() is None:
-            print(next_steps(settings, base), flush=True)
-            _index_better(settings, sites or [f"{base}/docs/sitemap.xml"])
+            print(next_steps(settings, base, _question(settings, base, sites or ())), flush=True)
+            if sites:
+                _index_better(settings, sites)
         code = service.wait()
     raise SettingsError(f"The service ended by itself with code {code}: see the lines above, and start it again.")
 
@@ -76,22 +95,24 @@ async def _state(settings: Settings) -> str:
         return await index_state(store)
 
 
-def _index(settings: Settings, sites: Sequence[str], base: str) -> bool:
-    """Index the sites. False if that failed and there is no earlier index."""
+def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: bool) -> Sequence[Source] | None:
+    """Index the named sites, or those of the index, and return them. None if that failed."""
     try:
-        print(asyncio.run(index(settings, sites, IngestOptions(only=True))).text, file=sys.stderr)
+        sites, lines = asyncio.run(plan(settings, named, f"{base}/docs/sitemap.xml", replaces=replaces))
+        print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
+        if sites:
+            print(asyncio.run(index(settings, sites, IngestOptions(replace=replaces))).text, file=sys.stderr)
     except AssistantError as error:
         print_error(error)
-        if not _is_healthy(base):
-            return False
-        print("Going on with what was indexed before.", file=sys.stderr)
-    return True
+        return None
+    return sites
 
 
-def _index_better(settings: Settings, sites: Sequence[str]) -> None:
+def _index_better(settings: Settings, sites: Sequence[Source]) -> None:
     """Index the sites again with the better vectors of the package, if none are configured and the index has static ones.
 
-    The service answers from the static ones meanwhile. What a killed run computed is used by the next.
+    The service answers from the static ones meanwhile. What a killed run computed is used by the next. A rollback skips
+    the static ones: it undoes what somebody did, not what this did by itself.
     """
     from app.models.default import BETTER
 
@@ -103,9 +124,8 @@ def _index_better(settings: Settings, sites: Sequence[str]) -> None:
             file=sys.stderr,
         )
         os.nice(NICE)  # answers are more urgent
-        report = asyncio.run(
-            index(settings.model_copy(update={"embedding_model": BETTER}), sites, IngestOptions(only=True))
-        )
+        better = settings.model_copy(update={"embedding_model": BETTER})
+        report = asyncio.run(index(better, sites, IngestOptions(supersede=True)))
     except AssistantError as error:
         print_error(error)
         print("Going on with the static vectors.", file=sys.stderr)
@@ -182,20 +202,27 @@ def _is_healthy(base: str) -> bool:
         return False
 
 
-def next_steps(settings: Settings, base: str) -> str:
-    """The next steps for a new user, ready to copy."""
+def next_steps(settings: Settings, base: str, question: str = "") -> str:
+    """The next steps for a new user, ready to copy. Without a `question`, our own documentation is what is indexed."""
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
-    question = load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
-    body = f'{{"model": "docs-assistant", "messages": [{{"role": "user", "content": "{question}"}}]}}'
+    other = (
+        "Add another site (REPLACE=1 removes the others)"
+        if question
+        else "Index your site in place of this documentation"
+    )
+    question = question or load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
+    body = json.dumps(
+        {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}, ensure_ascii=False
+    )
     lines = [
         "",
         f"Ready: {base}/v1 speaks the OpenAI chat API; the documentation is at {base}/docs/",
         "",
         "Ask a question:",
         f"  curl -s {base}/v1/chat/completions{key} -H 'Content-Type: application/json' \\",
-        f"    -d '{body}'",
+        f"    -d {shlex.quote(body)}",
         "",
-        "Index another site instead:",
+        f"{other}:",
         '  make run SITEMAP="https://docs.example.org/sitemap.xml"',
         "",
     ]
@@ -205,4 +232,19 @@ def next_steps(settings: Settings, base: str) -> str:
             "  DOCS_LLM_URL=http://host/v1 DOCS_LLM_MODEL=name make run",
             "",
         ]
-    return "\n".join([*lines, "Ctrl-C stops it."])
+    return "\n".join([*lines, "Ctrl-C stops it. make run starts it again with the same sites, and reads what changed."])
+
+
+def _question(settings: Settings, base: str, sites: Sequence[Source]) -> str:
+    """A question that the index of these sites answers; empty if they are our own documentation, which has an example."""
+    from ingestion.sources import OwnDocumentation
+
+    if sites and all(isinstance(site, OwnDocumentation) for site in sites):
+        return ""
+    key = settings.api_keys[0].get_secret_value() if settings.api_keys else ""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        models = httpx.get(f"{base}/v1/models", headers=headers, timeout=10, trust_env=False).json()
+        return str(models["data"][0]["info"]["meta"]["suggestion_prompts"][0]["content"])
+    except (httpx.HTTPError, ValueError, LookupError):
+        return "What does this documentation cover?"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from app.core.filters import Filters
+from app.core.source_record import SourceRecord
 
 Vector = Sequence[float]
 Fusion = Literal["weighted", "rrf"]
@@ -193,7 +194,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class GenerationInfo:
-    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC."""
+    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC.
+
+    `sources` is empty in an index of an earlier release.
+    """
 
     id: int
     recipe: Recipe
@@ -201,6 +205,14 @@ class GenerationInfo:
     languages: tuple[str, ...]
     pages: int
     chunks: int
+    sources: tuple[SourceRecord, ...] = ()
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> GenerationInfo:
+        """The info that `dataclasses.asdict` turned into these values. Raises `TypeError` or `LookupError` for others."""
+        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in values.get("sources", ()))
+        recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
+        return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
 
 
 @dataclass(frozen=True, slots=True)

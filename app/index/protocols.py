@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+from app.core.source_record import SourceRecord
 from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.translation_sets import TranslationSets
 
@@ -106,11 +107,14 @@ class Draft(Protocol):
         """
         ...
 
-    async def publish(self) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept.
 
-        If nothing was put or removed, no new generation is made: touched records are saved, and the info of the live
-        generation is returned.
+        `sources` become those of the info; without any, those of the live generation stay. With `supersede`, the live
+        generation isn't kept for a rollback, so that one returns to the generation before it.
+
+        If nothing was put or removed, no new generation is made: touched records and other `sources` are saved, and the
+        info of the live generation is returned.
         """
         ...
 

@@ -34,7 +34,8 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
     found = frozenset(root for one in read for root in one.sources)
     partly = frozenset(root for one in read for root in one.sources - one.complete)
     failed = tuple(failure for one in read for failure in one.failed)
-    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed)
+    roots = {source: one.sources for source, one in zip(sources, read, strict=True)}
+    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed, roots)
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Listing:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
 from app.core.log_message import LogMessage
+from app.core.source_record import SourceRecord
 from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.prepare import Prepared
+from ingestion.recorded import recorded
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,11 @@ class Baseline:
                 raise
             log.warning("the old index can't be read, its pages are unknown: %s", error)
             return cls({}, rebuilds=True, live=None)
+
+    @property
+    def sources(self) -> tuple[SourceRecord, ...]:
+        """What the live generation was made from."""
+        return recorded(self.live.info, self.states.values()) if self.live else ()
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown from the live generation; None when it is missing or can't be read."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import NoIndex, StoreError
+from app.core.source_record import SourceRecord
 from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.protocols import Generation, Store
 
@@ -62,7 +63,7 @@ class DryRunDraft:
                 self.changed |= self._pages[page.url].translation_set != page.translation_set
                 self._pages[page.url] = page
 
-    async def publish(self) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:  # noqa: ARG002
         """Never: nothing is there to be published."""
         raise StoreError("A dry run publishes nothing: run it without --dry-run.")
 

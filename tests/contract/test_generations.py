@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import NoIndex
+from app.core.source_record import SourceRecord
 from app.core.types import LexicalText, Query
 from app.index.run_history import add_run, runs_of
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
@@ -196,3 +197,36 @@ async def test_the_results_of_runs_are_kept_also_before_the_first_index(store, o
     assert (runs.counts, runs.seconds) == ({"failed": 1, "published": 2}, 3.5)
     assert abs(time.time() - runs.ended["published"]) < 60
     assert (await (await open_store()).generations())[0].pages == 1
+
+
+async def test_the_sources_of_a_generation_are_kept_with_it(open_store):
+    """Other ones without another page make no new generation; none given are those of before; a rollback brings its own."""
+    store = await open_store()
+    one, two = (SourceRecord({"url": f"{SITE}/{name}", "collection": "docs"}, (f"{SITE}/{name}",)) for name in "ab")
+    for number, sources in enumerate(((one,), (one, two), ()), 1):
+        async with await store.draft(RECIPE) as draft:
+            if number != 2:
+                await put(draft, SITE + f"/{number}", f"text {number}")
+            info = await draft.publish(sources)
+        assert info.id == (1 if number < 3 else info.id)
+        live = await (await open_store()).live()
+        assert live.info == info == (await store.live()).info == (await store.generations())[0]
+        assert info.sources == (one, two)[: max(1, len(sources) or 2)]
+    assert (await store.rollback()).sources == (one, two)
+
+
+async def test_a_generation_that_supersedes_the_live_one_is_undone_with_it(store):
+    """A rollback then returns to the generation before both; readers of the superseded one can still read."""
+    first = await publish(store, {"/a": ["what was there"]})
+    await publish(store, {"/a": ["what somebody did"]})
+    pinned = await store.live()
+    other = replace(RECIPE, splitter="another")
+    async with await store.draft(other) as draft:
+        await put(draft, SITE + "/a", "what somebody did")
+        third = await draft.publish(supersede=True)
+    assert [one.id for one in await store.generations()] == [third.id, first.id]
+    assert await found(pinned, "somebody") == ["what somebody did"]
+    assert await store.rollback() == first
+    assert await found(await store.live(), "what") == ["what was there"]
+    with pytest.raises(NoIndex):
+        await store.rollback()

@@ -124,10 +124,11 @@ def test_a_taken_port_is_one_clear_line(newcomer: Program, tmp_path: Path):
     assert not (tmp_path / "data").exists()
 
 
-def test_other_sites_replace_what_was_indexed(indexed: Path, site: LocalSite):
-    """With SITEMAP given, the pages of the former site leave and the new ones answer."""
+def test_a_site_takes_the_place_of_our_own_documentation(indexed: Path, site: LocalSite):
+    """Its pages alone answer, and one line says so."""
     with service(indexed, "run", fill(site)) as running:
         assert re.search(rf"^{PAGES} new, \d+ removed; ", running.err, re.MULTILINE)
+        assert len([line for line in running.err.splitlines() if "our own documentation" in line]) == 2
         assert httpx.get(f"{running.url}/health").json()["index"]["pages"] == PAGES
         answer = ask(running.url, "What does gauge number 7 measure?")
         assert "boiler 7" in answer.text

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import StoreError
+from app.core.source_record import SourceRecord
 from app.core.types import Chunk, GenerationInfo, Page, PlainText, Recipe, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
@@ -66,6 +67,7 @@ class EmbeddedDraft:
         self._pages: dict[str, Page] = {}
         self._base_chunks: frozenset[str] = frozenset()
         self._changed = self._touched = False
+        self._sources = start.pointer.generations[0].info.sources if start.pointer.generations else ()
         live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
         self._chunk_schema = chunk_schema(recipe.dimension, questions=bool(recipe.questions))
         self._chunks = DraftTable(tables, "chunks", self._chunk_schema, live.chunks if live else None, named)
@@ -140,12 +142,13 @@ class EmbeddedDraft:
                 self._touched |= self._pages[page.url] != known
                 self._changed |= page.translation_set != known.translation_set
 
-    async def publish(self) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""
         self._check_open()
+        self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
             changed = self._changed or await self._outgrown()
-            pointer = await (self._next_generation() if changed else self._same_generation())
+            pointer = await (self._next_generation(supersede=supersede) if changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
                 await self._tables.sync_to_disk(self._began)
@@ -229,13 +232,15 @@ class EmbeddedDraft:
         return base is not None and await outgrown(base.chunks, self._tables.clusters) > 0
 
     async def _same_generation(self) -> Pointer:
-        """The pointer with the live generation unchanged except for touched records."""
+        """The pointer with the live generation unchanged except for touched records and its sources."""
         live = self._start.pointer.live
-        if not self._touched:
+        if not self._touched and self._sources == live.info.sources:
             return self._start.pointer
-        return self._start.pointer.with_live(replace(live, pages=await self._write_pages()), time.time())
+        pages = await self._write_pages() if self._touched else live.pages
+        live = replace(live, info=replace(live.info, sources=self._sources), pages=pages)
+        return self._start.pointer.with_live(live, time.time())
 
-    async def _next_generation(self) -> Pointer:
+    async def _next_generation(self, *, supersede: bool) -> Pointer:
         await self._flush()
         chunks, texts = (
             await self._chunks.finish(partial(index_chunks, clusters=self._tables.clusters)),
@@ -248,10 +253,11 @@ class EmbeddedDraft:
             languages=tuple(sorted({page.language for page in self._pages.values()})),
             pages=len(self._pages),
             chunks=sum(len(page.chunk_ids) for page in self._pages.values()),
+            sources=self._sources,
         )
         summaries = await self._summaries.finish() if self._recipe.summaries else None
         entry = Published(info, chunks, texts, await self._write_pages(), summaries)
-        return self._start.pointer.with_generation(entry, self._start.keep, time.time())
+        return self._start.pointer.with_generation(entry, self._start.keep, time.time(), supersede=supersede)
 
     async def _write_pages(self) -> TableVersion:
         """Write all page records to a new table; they are small and change with every fetch."""

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
-from app.core.types import GenerationInfo, Recipe
+from app.core.types import GenerationInfo
 from app.index.run_history import RunHistory, parse
 
 FILE = "index.json"
@@ -79,10 +79,12 @@ class Pointer:
         holders: Iterable[Published | Retired] = (*self.generations, *self.retired)
         return frozenset(table for holder in holders for table in holder.tables)
 
-    def with_generation(self, entry: Published, keep: int, now: float) -> Pointer:
-        """A copy with a new live generation, and at most `keep` generations."""
-        kept = (entry, *self.generations)
-        return replace(self, last_id=entry.info.id, generations=kept[:keep]).with_retired(kept[keep:], now)
+    def with_generation(self, entry: Published, keep: int, now: float, *, supersede: bool = False) -> Pointer:
+        """A copy with a new live generation, and at most `keep` generations: with `supersede`, without the live one."""
+        dropped = self.generations[: int(supersede)]
+        kept = (entry, *self.generations[int(supersede) :])
+        copy = replace(self, last_id=entry.info.id, generations=kept[:keep])
+        return copy.with_retired((*dropped, *kept[keep:]), now)
 
     def with_live(self, entry: Published, now: float) -> Pointer:
         """A copy with different tables for the live generation."""
@@ -251,11 +253,8 @@ def _pointer(values: dict[str, Any]) -> Pointer:
 
 
 def _entry(values: dict[str, Any]) -> Published:
-    info = values["info"]
     return Published(
-        info=GenerationInfo(
-            **(info | {"recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
-        ),
+        info=GenerationInfo.stored(values["info"]),
         chunks=TableVersion(**values["chunks"]),
         texts=TableVersion(**values["texts"]),
         pages=TableVersion(**values["pages"]),

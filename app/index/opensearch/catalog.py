@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.log_message import LogMessage
-from app.core.types import GenerationInfo, Recipe
+from app.core.types import GenerationInfo
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
 from app.index.opensearch.rows import alive
@@ -72,8 +72,10 @@ class State:
             fading=tuple(p for p in self.fading if p.info.id <= generation),
         )
 
-    def with_generation(self, newest: Published, keep: int) -> State:
-        """A copy with a newer generation; the oldest kept one may become `fading`."""
+    def with_generation(self, newest: Published, keep: int, *, supersede: bool = False) -> State:
+        """A copy with a newer generation; the oldest kept one may become `fading`, with `supersede` the live one."""
+        if supersede:
+            return replace(self, kept=(newest, *self.kept[1:])[:keep], fading=self.kept[:1])
         listed = (newest, *self.kept, *self.fading)
         return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
 
@@ -231,9 +233,8 @@ def _to_state(source: Mapping[str, Any]) -> State:
 
 
 def _to_published(source: Mapping[str, Any]) -> Published:
-    info = source["info"]
     return Published(
-        info=GenerationInfo(**{**info, "recipe": Recipe(**info["recipe"]), "languages": tuple(info["languages"])}),
+        info=GenerationInfo.stored(source["info"]),
         chunks=source["chunks"],
         layout=source["layout"],
     )

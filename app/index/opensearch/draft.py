@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
+from app.core.source_record import SourceRecord
 from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
@@ -83,6 +84,7 @@ class OpenSearchDraft:
         self._done = ""
         self._id_claimed = plan.base is None
         self._turn = asyncio.Lock()
+        self._sources = plan.live.info.sources if plan.live else ()
 
     async def load(self) -> None:
         """Read the page records that the draft starts from."""
@@ -169,10 +171,11 @@ class OpenSearchDraft:
         if self._moved:
             await self._claim_id()
 
-    async def publish(self) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:
         """Make the draft live in one atomic step."""
         async with self._turn:
             self._check_open()
+            self._sources = tuple(sources) or self._sources
             if not (self._put or self._removed or self._moved):
                 return await self._keep_live()
             await self._write_touched()
@@ -182,7 +185,7 @@ class OpenSearchDraft:
                 await self._batch.refresh(index)
             published = replace(target, info=await self._describe())
             before = replace(self._plan.state, kept=(), fading=()) if self._plan.replaces_all else self._plan.state
-            state = before.with_generation(published, self._plan.keep)
+            state = before.with_generation(published, self._plan.keep, supersede=supersede)
             await self._lock.confirm()
             await self._catalog.write(state)
             await self._catalog.point(published)
@@ -315,16 +318,23 @@ class OpenSearchDraft:
             await self._acquire_lock()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
+        info = replace(self._plan.live.info, sources=self._sources)
+        if self._plan.base is not None and info != self._plan.live.info:
+            await self._acquire_lock()
+            state = self._plan.state
+            kept = tuple(replace(one, info=info) if one.info.id == info.id else one for one in state.kept)
+            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=kept))
+            self._published()
         self._done = "published"
         await self._clean_up(self._plan.state)
-        return self._plan.live.info
+        return info
 
     async def _describe(self) -> GenerationInfo:
-        target, generation = self._plan.target, self._plan.id
-        pages, languages = await count(self._connection, target.pages, generation, "metadata.language")
-        chunks, _ = await count(self._connection, target.chunks, generation)
-        built_at = datetime.now(UTC).isoformat(timespec="seconds")
-        return replace(target.info, built_at=built_at, languages=languages, pages=pages, chunks=chunks)
+        target, id_ = self._plan.target, self._plan.id
+        pages, languages = await count(self._connection, target.pages, id_, "metadata.language")
+        chunks, _ = await count(self._connection, target.chunks, id_)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return GenerationInfo(id_, self._plan.recipe, now, languages, pages, chunks, self._sources)
 
     async def _clean_up(self, state: State) -> None:
         """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""

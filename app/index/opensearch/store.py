@@ -132,6 +132,7 @@ class OpenSearchStore:
 
     def _forget(self) -> None:
         self._until = 0.0
+        self._pointer = None
         self._looking = None  # a running lookup may have read the old pointer
 
     async def _look(self) -> OpenSearchGeneration:

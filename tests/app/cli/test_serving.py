@@ -83,7 +83,7 @@ def test_the_printed_curl_line_is_what_a_shell_takes(tmp_path):
     echo.chmod(0o755)
     for values, language in (({}, "How do I"), ({"default_language": "cs", "api_keys": "a b"}, "Jak ")):
         text = run.next_steps(settings(**values), "http://127.0.0.1:8000")
-        line = text[text.index("  curl") : text.index("\n\nIndex another")]
+        line = text[text.index("  curl") : text.index("\n\nIndex your site")]
         words = subprocess.run(
             ["sh", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
         ).stdout.splitlines()

@@ -1,0 +1,71 @@
+"""The sources that an index was made from: recorded with each generation, and read again by later runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pydantic import ValidationError
+
+from app.core.errors import SettingsError
+from app.core.masking import masked
+from app.core.settings import Settings
+from app.core.source_record import SourceRecord
+from app.core.types import GenerationInfo, Page
+from ingestion.entry import Listing
+from ingestion.sources import OwnDocumentation, Source, check_reader
+
+_SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
+UNRECORDED = "the index is of an earlier release, which didn't keep its settings"
+
+
+def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
+    """What is recorded of the sources of a run that `listed` their pages."""
+    return tuple(_record(source, listed.roots[source.without_password()], settings) for source in given)
+
+
+def recorded(info: GenerationInfo, pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
+    """The sources of an index with these pages.
+
+    An index of an earlier release records none, so they are derived, without settings that they may have had.
+    """
+    return info.sources or _derived(pages)
+
+
+def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:
+    """The sources to read again. Raises `SettingsError` if one of them is no source of this release, or its reader is gone."""
+    return tuple(map(_source, records))
+
+
+def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
+    found: dict[tuple[str, str], bool] = {}
+    for page in pages:
+        key = page.collection, page.source
+        found[key] = found.get(key, True) and bool(page.source and not page.file and not page.reading)
+    return tuple(
+        SourceRecord({"url": root, "collection": collection}, (root,), "" if plain else UNRECORDED)
+        for (collection, root), plain in sorted(found.items())
+    )
+
+
+def _record(source: Source, roots: frozenset[str], settings: Settings) -> SourceRecord:
+    clean = source.without_password()
+    unreadable = "" if clean == source else "its password isn't kept in the index"
+    if _SECRET.search(arguments := source.reader_args + source.load_args) or masked(arguments) != arguments:
+        clean = clean.model_copy(update={"reader_args": "{}", "load_args": "{}"})
+        unreadable = "an argument of its reader is a secret, which isn't kept in the index"
+    options = clean.model_dump(mode="json", exclude_defaults=True)
+    options["collection"] = source.within(settings).collection
+    return SourceRecord(options, tuple(sorted(roots)), unreadable, isinstance(source, OwnDocumentation))
+
+
+def _source(record: SourceRecord) -> Source:
+    try:
+        source = (OwnDocumentation if record.demo else Source)(**record.options)
+    except ValidationError as error:
+        raise SettingsError(
+            f"The index was made from {record.url} with settings that this release doesn't know: name the site again."
+        ) from error
+    if source.reader:
+        check_reader(source, f"The index was made from {source.url}: reader")
+    return source

@@ -1,0 +1,203 @@
+"""Nothing is replaced by accident: an index knows its sites, on each store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.cli.ingest import IngestOptions
+from app.cli.ingest import index as index_sites
+from app.cli.sites import plan
+from app.core.errors import IndexDamaged, RunRefused, SitemapError
+from app.core.settings import Settings
+from app.core.types import GenerationInfo
+from ingestion.sources import OwnDocumentation, Source
+from tests.app.cli.stored_index import Index, page_with
+from tests.ingestion.local_site import LocalSite, local_site
+
+OWN = "http://127.0.0.1:8000/docs/sitemap.xml"
+
+
+@pytest.fixture
+def other() -> Iterator[LocalSite]:
+    with local_site() as running:
+        for n in range(2):
+            running.page(f"/valve-{n}", f"Valve {n}", f"Valve {n} opens at {n} bar.")
+        running.sitemap("/valve-0", "/valve-1")
+        yield running
+
+
+@pytest.fixture
+def run(index: Index) -> Callable[..., tuple[str, GenerationInfo | None]]:
+    """What `run` does with its index beside serving: the lines that it prints before it reads, and what it published."""
+    settings = Settings.load(None, store=index.address, splitter="page")
+
+    def running(*named: str, replaces: bool = False, own: str = OWN) -> tuple[str, GenerationInfo | None]:
+        sources, lines = asyncio.run(plan(settings, named, own, replaces=replaces))
+        report = asyncio.run(index_sites(settings, sources, IngestOptions(replace=replaces))) if sources else None
+        return "\n".join(lines), report.published if report else None
+
+    return running
+
+
+def urls(cli) -> set[str]:
+    """The paths of the indexed pages."""
+    return {"/" + page["url"].rpartition("/")[2] for page in json.loads(cli("pages", "--json").out)}
+
+
+GAUGES = {"/gauge-0", "/gauge-1", "/gauge-2"}
+VALVES = {"/valve-0", "/valve-1"}
+
+
+def test_another_site_is_added_and_a_plain_run_reads_both(cli, run, site: LocalSite, other: LocalSite):
+    """In any order of commands; the lines say how many pages stay or are read again."""
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    assert run(gauges)[0] == ""
+    said, _ = run(valves)
+    assert said.startswith(f"Staying in the index: {gauges} (3 pages). ")
+    assert "--replace" in said
+    assert urls(cli) == GAUGES | VALVES
+    site.page("/gauge-3", "Gauge 3", "New.")
+    site.sitemap("/gauge-0", "/gauge-1", "/gauge-2", "/gauge-3")
+    said, info = run()
+    assert said == f"Reading again what is indexed: {gauges} (3 pages), {valves} (2 pages)"
+    assert [one.url for one in info.sources] == [gauges, valves]
+    assert urls(cli) == GAUGES | VALVES | {"/gauge-3"}
+    site.sitemap("/gauge-1", "/gauge-2", "/gauge-3")
+    done = cli("ingest", "--json")
+    assert gauges in done.err
+    assert json.loads(done.out)["counts"]["removed"] == 1
+    assert "own" not in said
+
+
+def test_a_replaced_site_comes_back_with_rollback_and_stays(cli, index: Index, run, site: LocalSite, other: LocalSite):
+    """What goes is said before; better vectors made by themselves are no step of a rollback; a plain run redoes nothing."""
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    run(gauges)
+    said, _ = run(valves, replaces=True)
+    assert said.startswith(f"Leaving the index (--replace): {gauges} (3 pages). `docs-assistant rollback`")
+    assert urls(cli) == VALVES
+    again = Settings.load(None, store=index.address, splitter="fixed")  # as with other vectors, all is built anew
+    asyncio.run(index_sites(again, [valves], IngestOptions(supersede=True)))
+    assert urls(cli) == VALVES
+    done = cli("rollback")
+    assert (done.code, done.out.splitlines()[1]) == (0, f"Its sites: {gauges}")
+    assert urls(cli) == GAUGES
+    assert run()[0] == f"Reading again what is indexed: {gauges} (3 pages)"
+    assert urls(cli) == GAUGES
+
+
+def test_our_own_documentation_is_for_an_empty_index_and_gives_way(cli, run, site: LocalSite, other: LocalSite):
+    """Never mixed with the user's pages, never indexed where there are some, whichever command brings them."""
+    own, gauges = f"{other.url}/sitemap.xml", f"{site.url}/sitemap.xml"
+    _, info = run(own=own)
+    assert (urls(cli), [one.demo for one in info.sources]) == (VALVES, [True])
+    assert run(own=own) == ("", info)
+    said, _ = run(gauges)
+    assert said == f"Leaving the index: {own} (2 pages), our own documentation, which was for a first try."
+    assert urls(cli) == GAUGES
+    assert run(own=own)[0] == f"Reading again what is indexed: {gauges} (3 pages)"
+    assert urls(cli) == GAUGES
+    cli("rollback")
+    report = cli("ingest", gauges)
+    assert f"Sites removed (1):\n  {own}, 2 pages: our own documentation" in report.out
+    assert urls(cli) == GAUGES
+
+
+def test_a_site_that_is_away_or_half_empty_costs_nothing(cli, run, site: LocalSite, other: LocalSite):
+    """Not when it is read again, and not when it should replace others: the guard holds."""
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    run(gauges)
+    with pytest.raises(SitemapError, match="missing"):
+        run(f"{other.url}/missing.xml", replaces=True)
+    site.sitemap("/gauge-0")
+    with pytest.raises(RunRefused, match="2 of 3 pages"):
+        run()
+    with pytest.raises(RunRefused, match="2 of 3 pages"):
+        run(gauges, valves, replaces=True)
+    site.put("/sitemap.xml", "gone", status=500)
+    with pytest.raises(SitemapError):
+        run()
+    assert urls(cli) == GAUGES
+
+
+def test_a_source_is_read_again_as_it_was_configured(cli, index: Index, run, site: LocalSite, tmp_path: Path):
+    """With its collection, patterns and selectors; a directory too, unless others may write to the index."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/valve.md").write_text("# Valve\n\nOpens at 3 bar.\n")
+    (tmp_path / "sites.toml").write_text(
+        f'[[source]]\nurl = "{site.url}/sitemap.xml"\ncollection = "manual"\nexclude = ["*-2"]\ndrop_selectors = "nav"\n'
+        '[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n'
+    )
+    _, first = run(str(tmp_path / "sites.toml"))
+    said, again = run()
+    assert again.sources == first.sources
+    assert {page["collection"] for page in json.loads(cli("pages", "--json").out)} == {"manual", "docs"}
+    assert urls(cli) == {"/gauge-0", "/gauge-1", "/valve"}
+    on_server = "://" in index.address
+    assert ("Not read again:" in said) is on_server
+    assert f"{tmp_path}/pages (1 page)" in said
+
+
+def test_no_secret_is_kept_in_the_index(index: Index, run, site: LocalSite):
+    """A source whose password isn't known any more keeps its pages, and a line says what to do."""
+    address = site.url.replace("://", "://reader:sesame@") + "/sitemap.xml"
+    _, info = run(address)
+    assert "sesame" not in repr(info)
+    said, published = run()
+    assert published is None
+    assert f"Not read again: {site.url}/sitemap.xml (3 pages), because its password isn't kept in the index." in said
+    assert run(address)[1].sources == info.sources
+
+
+def test_an_index_of_an_earlier_release_is_read_again_as_far_as_it_says(index: Index, run):
+    """Its pages name their sitemaps; what had settings of its own stays as it is."""
+    index.publish(
+        page_with("/a", "one", source="https://docs.example.org/sitemap.xml"),
+        page_with("/b", "two", source="https://other.example.org/sitemap.xml", reading="off\n\nauto\n\n"),
+    )
+    settings = Settings.load(None, store=index.address)
+    sources, lines = asyncio.run(plan(settings, (), OWN, replaces=False))
+    assert sources == (Source(url="https://docs.example.org/sitemap.xml", collection="docs"),)
+    assert lines[0] == "Reading again what is indexed: https://docs.example.org/sitemap.xml (1 page)"
+    assert lines[1].startswith(
+        "Not read again: https://other.example.org/sitemap.xml (1 page), because the index is of an"
+    )
+
+
+def test_into_a_damaged_index_goes_no_other_site(cli, run, site: LocalSite, tmp_path: Path, index: Index):
+    """What is recorded is read again and the index built anew; where that is lost too, the message names the command."""
+    if "://" in index.address:
+        pytest.skip("damage to files")
+    gauges = f"{site.url}/sitemap.xml"
+    run(gauges)
+    for table in Path(index.address).glob("pages*"):
+        for file in table.rglob("*.lance"):
+            file.write_bytes(b"torn")
+    assert run()[0] == f"Reading again what is indexed: {gauges}"
+    assert urls(cli) == GAUGES
+    (Path(index.address) / "index.json").write_text("{")
+    with pytest.raises(IndexDamaged, match="built anew: docs-assistant ingest https://"):
+        run()
+    assert cli("ingest").code == 1
+    run(gauges)
+    assert urls(cli) == GAUGES
+
+
+def test_runs_of_single_sites_without_changes_write_nothing(index: Index, run, site: LocalSite, other: LocalSite):
+    """Whichever of them is read, the record of the sites stays the same."""
+    both = [f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"]
+    _, info = run(*both)
+    assert [run(one)[1] for one in (*both, *both)] == [info] * 4
+
+
+def test_the_documentation_is_a_demo_by_its_class_alone(run, site: LocalSite):
+    """Whoever names an address of /docs/ keeps its pages beside others."""
+    assert not isinstance(Source(url=OWN), OwnDocumentation)
+    site.sitemap("/gauge-0", at="/docs/sitemap.xml")
+    run(f"{site.url}/docs/sitemap.xml")
+    assert run(f"{site.url}/sitemap.xml")[0].startswith("Staying in the index")

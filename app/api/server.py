@@ -18,6 +18,7 @@ from app.api.chat.route import Chat
 from app.api.health import HealthCheck
 from app.api.mcp import Mcp
 from app.api.middleware.admission import Admission, AnswerLimits
+from app.api.middleware.forwarded import ForwardedHeaders
 from app.api.middleware.keys import ApiKeys, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts, RequestCheck
 from app.api.middleware.requestlog import RequestLog, error_response
@@ -105,6 +106,8 @@ def _add_layers(app: FastAPI, service: Service) -> None:
     app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
     app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client)
+    if settings.trusted_proxies:
+        app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)

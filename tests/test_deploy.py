@@ -46,8 +46,12 @@ def test_what_is_pasted_works_as_it_stands():
     found, files = [], sorted(file for file in DEPLOY.rglob("*") if file.is_file())
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
-            value = re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS and re.search(r"\s#", line)
-            command = re.match(r"#\s{3,}\S.*?\S\s{2,}\S", line) and file.suffix != ".sh"  # set off, with words behind it
+            value = (
+                re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS and re.search(r"\s#", line)
+            )
+            command = (
+                re.match(r"#\s{3,}\S.*?\S\s{2,}\S", line) and file.suffix != ".sh"
+            )  # set off, with words behind it
             if value or command:
                 found.append((file.name, line))
     blocks = [

@@ -118,7 +118,7 @@ class _Request:
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
-        open_splitter(settings)  # a mistake in the settings is told before anything is read
+        open_splitter(settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)

@@ -106,11 +106,11 @@ def _add_layers(app: FastAPI, service: Service) -> None:
     app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
     app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client)
-    if settings.trusted_proxies:
-        app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
+    if settings.trusted_proxies:
+        app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
 
 
 def _add_api(app: FastAPI, service: Service) -> None:

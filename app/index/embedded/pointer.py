@@ -16,8 +16,9 @@ from typing import Any
 
 import orjson
 
-from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
+from app.core.errors import NoIndex, StoreBusy, StoreError, StoreUnavailable
 from app.core.types import GenerationInfo, Recipe
+from app.index.checkup import unreadable
 
 FILE = "index.json"
 LOCK = "write.lock"
@@ -138,7 +139,7 @@ def read(directory: Path) -> Pointer:
             )
         return _pointer(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexDamaged(f"{file} is damaged ({error!r}): restore it from a backup, or index anew.") from error
+        raise unreadable(str(file), error) from error
 
 
 def write(directory: Path, pointer: Pointer) -> None:

@@ -78,6 +78,16 @@ class Checkup:
             self._known, self._until = found, time.monotonic() + FRESH
 
 
+def unreadable(what: str, error: Exception) -> StoreError:
+    """The error for a list of generations that raised this: `IndexDamaged`, which a run repairs, unless a later version wrote it."""
+    if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+        return StoreError(
+            f"{what} was written by a later version of this program ({error}): "
+            "use that version, restore a backup, or choose another index in DOCS_STORE."
+        )
+    return IndexDamaged(f"{what} is damaged ({error!r}): restore it from a backup, or index anew.")
+
+
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
     option = f" --index {index}" if index else ""

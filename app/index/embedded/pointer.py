@@ -18,6 +18,7 @@ import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
 from app.core.types import GenerationInfo
+from app.index.checkup import unreadable
 from app.index.run_history import RunHistory, parse
 
 FILE = "index.json"
@@ -142,7 +143,7 @@ def read(directory: Path) -> Pointer:
             )
         return _pointer(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexDamaged(f"{file} is damaged ({error!r}): restore it from a backup, or index anew.") from error
+        raise unreadable(str(file), error) from error
 
 
 def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:

@@ -11,6 +11,7 @@ from typing import Any
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.log_message import LogMessage
 from app.core.types import GenerationInfo
+from app.index.checkup import unreadable
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
 from app.index.opensearch.rows import alive
@@ -115,9 +116,7 @@ class Catalog:
         try:
             return _to_state(answer["_source"]) if answer else State()
         except (LookupError, TypeError) as error:
-            raise IndexDamaged(
-                f"{self.meta} at {self._connection.url} doesn't list the generations: {error!r}."
-            ) from error
+            raise unreadable(f"{self.meta} at {self._connection.url}", error) from error
 
     async def live(self) -> tuple[Published, State] | None:
         """The live generation and the state up to it; None if nothing was published."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.core.errors import IndexDamaged, SettingsError, StoreError, StoreUnavailable
 from app.index.embedded.store import EmbeddedStore
 from tests.app.index.embedded.pages import RECIPE, pointer, publish, tables, texts_of
 
@@ -83,6 +83,20 @@ async def test_a_damaged_pointer_is_said(store, tmp_path):
         file.write_text(content)
         with pytest.raises(StoreError, match=r"index\.json"):
             await store.live()
+
+
+async def test_the_index_of_a_later_version_is_named_and_no_rebuild_takes_its_place(store, tmp_path):
+    """A downgrade must not lose what the later version made, as the repair of a damaged index would."""
+    await publish(store, {1: ("common one",)})
+    file = tmp_path / "index" / "index.json"
+    for place in ('"recipe": {', '"info": {'):
+        content = file.read_text().replace(place, f'{place} "invented_later": 1,', 1)
+        file.write_text(content)
+        for call in (store.live(), store.generations(), store.draft(RECIPE, rebuild=True)):
+            with pytest.raises(StoreError, match="later version") as raised:
+                await call
+            assert not isinstance(raised.value, IndexDamaged)
+        assert file.read_text() == content
 
 
 async def test_lost_tables_are_said(store, tmp_path):

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -29,11 +30,14 @@ from app.api.runs.route import Ingest
 from app.api.search import Search
 from app.api.service import Service
 from app.api.site import Site, find_docs
+from app.core import spans
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
+
+PROBED = ("/health", "/metrics")
 
 
 def create_app(
@@ -68,6 +72,7 @@ def create_app(
         openapi_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        telemetry=_telemetry(),
     )
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     failures = FailedAttempts()
@@ -83,6 +88,19 @@ def create_app(
     apidocs.add_to(app, keys)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     return app
+
+
+def _telemetry() -> TelemetryConfig:
+    """A span for each request, if there is a tracer; not for what machines call every few seconds."""
+    return {
+        "tracing": spans.provider() is not None,
+        "tracer_provider": spans.provider(),
+        "metrics": False,
+        "logs": False,
+        "operation_spans": False,
+        "auto_configure": False,
+        "exclude": lambda scope: scope["path"].startswith(PROBED),
+    }
 
 
 async def method_refused(request: Request, error: Exception) -> Response:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from app.cli import logs
+from app.cli import logs, tracing
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
 from app.core.errors import NotPublished, SettingsError, StoreError, StoreUnavailable
@@ -78,7 +78,8 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
     options = IngestOptions(**{field.name: getattr(arguments, field.name) for field in fields(IngestOptions)})
     try:
-        with redirect_stdout(sys.stderr):  # a reader may print, and the output is the report
+        # a reader may print, and the output is the report
+        with redirect_stdout(sys.stderr), tracing.tracing():
             report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
         print_error(error)

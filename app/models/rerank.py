@@ -17,7 +17,7 @@ class Reranker:
     def __init__(self, endpoint: Endpoint, name: str, form: Form = "cohere") -> None:
         self.name = name
         self._endpoint = endpoint
-        self._form = form
+        self._form = self.provider = form
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """The model's score for each passage, in the order of the passages. Raises `ModelError`."""

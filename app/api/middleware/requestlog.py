@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
+from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 
 log = logging.getLogger("app.api")
@@ -57,6 +58,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
+        spans.incoming(info.id, scope.get("query_string", b""))
         if client := logged_address(scope, self._client):
             info.fields["client"] = client
         began = time.perf_counter()

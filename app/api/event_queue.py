@@ -14,6 +14,7 @@ from starlette.types import Receive
 
 from app.api.middleware.admission import AnswerLimits
 from app.core.errors import ModelError
+from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
 log = logging.getLogger("app.api")
@@ -23,8 +24,8 @@ CLEANUP_SECONDS = 5.0  # time for a pipeline to clean up after its last event
 class EventQueue:
     """Reads an answer in a background task, so that `take` returns all pieces that have arrived.
 
-    `status` includes status lines; `limits` bounds the wait for a free place and the duration of the answer. Leaving
-    the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
+    `status` includes status lines; `limits` bounds the wait for a free place and the duration of the answer; `record`
+    gets the events. Leaving the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
     costs a few kilobytes of memory, but no connection to a model.
     """
 
@@ -35,8 +36,10 @@ class EventQueue:
         *,
         status: bool = False,
         limits: AnswerLimits | None = None,
+        record: AnswerRecord | None = None,
     ) -> None:
         self._events = events
+        self._record = record or AnswerRecord()
         self._limits = limits or AnswerLimits()
         self._status = status
         self._receive = receive
@@ -93,20 +96,19 @@ class EventQueue:
         self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
 
     async def _read(self) -> None:
-        has_text = False
+        record = self._record
         try:
             async with self._limits.answer() as deadline:
                 async for event in self._events:
-                    if isinstance(event, Text) and not has_text:
-                        has_text = True
+                    if isinstance(event, Text) and record.first_text is None:
                         deadline.began()
-                    if isinstance(event, Done) and not has_text:
+                    if isinstance(event, Done) and record.first_text is None:
                         break
                     if not self._finished:  # after the last event, keep reading so that the pipeline can finish
                         self._put(event)
             if self._finished:
                 return
-            self._put(Failure(ModelError("The answer broke off." if has_text else "The answer was empty.")))
+            self._put(Failure(ModelError("The answer broke off." if record.first_text else "The answer was empty.")))
         except Exception as error:  # noqa: BLE001  # every error is reported to the client
             self._put(Failure(error))
         finally:
@@ -114,6 +116,7 @@ class EventQueue:
                 await close()
 
     def _put(self, event: Event) -> None:
+        self._record.add(event)
         if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
             return  # not sent to the client, so they must not reset the keep-alive timer either
         self._finished = isinstance(event, Done | Failure)

@@ -14,7 +14,8 @@ from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError,
 from app.core.filters import Filters
 from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
-from app.core.turn import CitingTrace, Events, Request, Status, Turn
+from app.core.record import AnswerRecord
+from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
 from app.core.types import GenerationInfo, Page
 from app.index import Store
 from app.index.checkup import Checkup, damage_message
@@ -57,19 +58,21 @@ class Assistant:
     helper_call_warning: str = ""
     index: str = ""
 
-    async def answer(self, request: Request) -> Events:
-        """Answer a question from the live generation of the index, as events.
+    async def answer(self, request: Request, record: AnswerRecord | None = None) -> Events:
+        """Answer a question from the live generation of the index, as events. `record` gets what the steps find out.
 
         Raises an `AssistantError` if it fails before the first text; a later failure is a `Failure` event. Closing the
         iterator cancels the upstream calls.
         """
-        turn, texts = await self.begin(request), None
+        record = record or AnswerRecord()
+        turn, texts = await self.begin(request, record.calls), None
         for group in self.plan:
             if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
                 yield Status(texts.searching)
-            turn = await run((group,), turn)
+            record.turn = turn = await run((group,), turn)
+        record.steps_ended(with_answer_language(turn, self.languages).language)
         if texts:
-            texts = self.languages[with_answer_language(turn, self.languages).language]
+            texts = self.languages[record.language]
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         events = answer(turn)
         async with aclosing(traced(events, turn, self.plan) if request.trace else events) as traced_events:
@@ -99,7 +102,7 @@ class Assistant:
         limits = self.limits.within(self.collections)
         return page if limits.admits(page.url, page.collection, languages, page.versions) else None
 
-    async def begin(self, request: Request) -> Turn:
+    async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
@@ -109,7 +112,7 @@ class Assistant:
         filters = request.filters.within(self.collections).narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         citing = CitingTrace() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), citing=citing)
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,41 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from typing import Any
 
+from app.core.log_message import LogMessage, shortened
 from app.core.settings import Settings
+
+TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+class TextFormatter(logging.Formatter):
+    """Formats each record as one line, and a traceback below it."""
+
+    def __init__(self) -> None:
+        super().__init__(TEXT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name in logging.Formatter
+        """The line; what isn't printable in it is escaped, so that no message of another server makes up lines."""
+        line = super().formatMessage(record)
+        return line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats each record as one line of JSON."""
+    """Formats each record as one line of JSON, with the fields of a `LogMessage` as they are."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record with time, level, logger and message."""
-        line = {
+        """The record with time, level, logger and message, then the fields."""
+        said = record.msg if isinstance(record.msg, LogMessage) else None
+        line: dict[str, Any] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": said.text if said else record.getMessage(),
         }
+        for name, value in said.fields.items() if said else ():
+            key = f"{name}_" if name in line else name
+            line[key] = value if isinstance(value, bool | int | float) else shortened(name, str(value))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
@@ -28,8 +48,7 @@ class JsonFormatter(logging.Formatter):
 def configure(settings: Settings) -> None:
     """Configure the root logger from the settings."""
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
-    handler.setFormatter(JsonFormatter() if settings.log_json else text)
+    handler.setFormatter(JsonFormatter() if settings.log_json else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("app", "ingestion", "eval", "uvicorn"):
         logging.getLogger(name).setLevel(settings.log_level.upper())

@@ -37,7 +37,9 @@ def quoted(text: str) -> str:
 
 
 class AssistantError(Exception):
-    """Base of every error that the service raises on purpose."""
+    """Base of every error that the service raises on purpose. `step` is the step of the pipeline that raised it."""
+
+    step = ""
 
 
 class SettingsError(AssistantError):

@@ -145,7 +145,8 @@ LanguageCheck = Literal["", "corrected", "switched", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer.
+    """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer. `refused`:
+    the answer only says that the documentation has none.
 
     `language` is empty if the answer was in the right language, `corrected` if it was requested a second time, `wrong`
     if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` has one entry
@@ -154,6 +155,7 @@ class Done:
 
     finish_reason: FinishReason = "stop"
     extractive: bool = False
+    refused: bool = False
     language: LanguageCheck = ""
     trace: Trace = ()
 

@@ -166,6 +166,8 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
         changes = await step(turn)
     except Exception as raised:
         if not step.optional:
+            if isinstance(raised, AssistantError):
+                raised.step = step.name
             raise
         error: BaseException = raised
         if isinstance(raised, Fallback):

@@ -76,7 +76,12 @@ def _step(record: StepRecord, given: Mapping[str, Any], calls: Sequence[Call]) -
 def _end(end: Done | Failure) -> dict[str, Any]:
     if isinstance(end, Failure):
         return {"failure": f"{type(end.error).__name__}: {end.error}"}
-    return {"finish_reason": end.finish_reason, "extractive": end.extractive, "language": end.language}
+    return {
+        "finish_reason": end.finish_reason,
+        "extractive": end.extractive,
+        "refused": end.refused,
+        "language": end.language,
+    }
 
 
 def _shown(value: object) -> Any:

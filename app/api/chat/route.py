@@ -24,6 +24,7 @@ from app.api.request_models import ChatRequest
 from app.api.service import Service
 from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
 from app.core import turn
+from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
 if TYPE_CHECKING:
@@ -49,14 +50,18 @@ class Chat:
         assistant = self.service.assistants.get(chat.model)
         stream = bool(chat.stream)
         shown = display(request.headers, self._sources(request, assistant), stream=stream)
+        record = AnswerRecord(assistant.id, stream)
         if task := task_of(chat, request.headers):
-            info.fields.update(task=task.key)
+            record.task = task.key
             shown = Display()
-            events: AsyncIterator[Event] = run_task(task, chat, self.service.assistants.model, self.service.settings)
+            model, settings = self.service.assistants.model, self.service.settings
+            events: AsyncIterator[Event] = run_task(task, chat, model, settings, record)
         else:
             trace = self._may_trace(request, chat)
             language = self.service.reader_language(request, chat.language)
-            events = assistant.answer(replace(self._asked(chat, info, shown), trace=trace, language=language))
+            asked = replace(self._asked(chat, info, shown), trace=trace, language=language)
+            events = assistant.answer(asked, record)
+        info.answer = record
         form = ChatFormat(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
@@ -106,7 +111,8 @@ class Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises any error that occurs before the headers are sent."""
-        async with EventQueue(self._events, receive, status=self._status, limits=self._service.limits) as inbox:
+        limits, record = self._service.limits, self._info.answer
+        async with EventQueue(self._events, receive, status=self._status, limits=limits, record=record) as inbox:
             if self._stream:
                 await self._send_stream(inbox, send)
             else:

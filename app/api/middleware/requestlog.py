@@ -18,21 +18,25 @@ from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
 from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
+from app.core.log_message import LogMessage
+from app.core.record import AnswerRecord
 
 log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_UNQUOTED = re.compile(r"[^\s\"'=]+")
 _KEY = "docs_assistant.request"
 CLIENT_CLOSED_REQUEST = 499
-MAX_FIELD_CHARS = 200
 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """Data of a request in progress; `fields` are added to its log line."""
+    """Data of a request in progress; `fields` are added to its log line. `answer` is None if the request asked for none,
+    and `error` is what it failed with.
+    """
 
     id: str
     status: int = 0
+    answer: AnswerRecord | None = None
+    error: Exception | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
 
@@ -91,6 +95,9 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 def log_error(info: RequestInfo, error: Exception) -> None:
     """Log what the response leaves out: the full message, and a traceback for unexpected errors."""
+    info.error = error
+    if isinstance(error, RequestError) and error.code:
+        info.fields["code"] = error.code
     if isinstance(error, RequestError | HTTPException):
         return
     info.fields["error"] = type(error).__name__
@@ -99,10 +106,7 @@ def log_error(info: RequestInfo, error: Exception) -> None:
     expected = isinstance(error, AssistantError)
     log.log(
         logging.WARNING if expected else logging.ERROR,
-        "failed id=%s error=%s message=%s",
-        info.id,
-        type(error).__name__,
-        _printable(str(error), 10 * MAX_FIELD_CHARS),
+        LogMessage("failed", id=info.id, error=type(error).__name__, message=str(error)),
         exc_info=None if expected else error,
     )
 
@@ -117,15 +121,6 @@ def _request_id(scope: Scope) -> str:
 def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
     if not log.isEnabledFor(logging.INFO):
         return
-    more = "".join(f" {name}={_printable(value)}" for name, value in info.fields.items())
-    path = _printable(scope["path"])
-    log.info(
-        "request id=%s method=%s path=%s status=%d ms=%.1f%s", info.id, scope["method"], path, info.status, ms, more
-    )
-
-
-def _printable(value: object, most: int = MAX_FIELD_CHARS) -> str:
-    """The value as one word or a quoted string, so that clients can't forge log lines or fields."""
-    text = str(value)
-    text = text if len(text) <= most else f"{text[:most]}…"
-    return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)
+    answer = info.answer.fields() if info.answer else {}
+    asked = {"method": scope["method"], "path": scope["path"], "status": info.status, "ms": round(ms, 1)}
+    log.info(LogMessage("request", id=info.id, **{**asked, **answer, **info.fields}))

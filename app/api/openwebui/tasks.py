@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from starlette.datastructures import Headers
 
 from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
+from app.core.record import AnswerRecord
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
 from app.models.protocols import CallOptions, Model
@@ -27,6 +29,7 @@ from app.pipeline.replies import braced
 
 log = logging.getLogger("app.api")
 
+STEP = "openwebui_task"  # the name of a task's call among those of steps
 MAX_TOKENS = 300
 MAX_CHARS = 200
 MAX_ITEMS = 5
@@ -130,8 +133,10 @@ def _template(text: str) -> str:
     return next((key for beginning, key in BY_FIRST_WORDS.items() if rest.startswith(beginning)), "")
 
 
-async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings: Settings) -> Events:
-    """The reply to the task as events."""
+async def run_task(
+    task: Task, chat: ChatRequest, model: Model | None, settings: Settings, record: AnswerRecord
+) -> Events:
+    """The reply to the task as events; a call of the model is added to the record."""
     text, usage = None, Usage()
     if model and (task.trusted or settings.openwebui_tasks):
         wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
@@ -140,11 +145,14 @@ async def run_task(task: Task, chat: ChatRequest, model: Model | None, settings:
             max_tokens=min(wanted, MAX_TOKENS),
             timeout=settings.helper_timeout,
         )
+        began = time.perf_counter()
         room = (settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
         try:
             completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
             text, usage = task.parse_reply(completion.text), completion.usage
+            record.add_call(STEP, began, usage)
         except ModelError as error:
+            record.add_call(STEP, began, error=str(error))
             log.warning("task not done by the language model task=%s error=%s", task.key, error)
     yield Text(text or task.fallback())
     yield usage

@@ -31,6 +31,7 @@ from app.api.responses.objects import (
 )
 from app.api.service import Service
 from app.api.stream import CompletedAnswer
+from app.core.record import AnswerRecord
 from app.core.turn import Done, Source, Status, Usage
 
 log = logging.getLogger("app.api")
@@ -52,8 +53,9 @@ class Responses:
         asked = replace(asked, language=self.service.reader_language(request, body.language))
         log.debug("question id=%s text=%r", info.id, asked.question)
         assistant = self.service.assistants.get(body.model)
+        record = info.answer = AnswerRecord(assistant.id, stream)
         form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)
-        return Answer(self.service, info, form, assistant.answer(asked), stream=stream)
+        return Answer(self.service, info, form, assistant.answer(asked, record), stream=stream)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,10 @@ class _Answer:
 
     def mapped(self, event: Event) -> list[Event]:
         """The event as readers get it; before the last event, the rest of the text and the sources."""
+        if isinstance(event, Done | Failure):
+            return self._closing(event)
         if not isinstance(event, Text):
-            return [*self._closing(event), event]
+            return [event]
         if event.quoted:
             return [Text(self._rest() + quoted(event.text, self._pages))]
         self._written.append(event.text)
@@ -91,15 +93,14 @@ class _Answer:
     def _rest(self) -> str:
         return self._text.feed(self._wording.rest()) + self._text.rest()
 
-    def _closing(self, event: Event) -> list[Event]:
-        """The events before the last one: text that was held back and, after a complete answer, the sources."""
-        if not isinstance(event, Done | Failure):
-            return []
+    def _closing(self, event: Done | Failure) -> list[Event]:
+        """The last event, after text that was held back and, if the answer is complete, the sources."""
         rest, answer = self._rest(), "".join(self._written)
         found: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
         turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done) and not event.extractive and self._refuses(answer):
+            event = replace(event, refused=True)
             pages = related_pages(self._turn, self._turn.hits, self._language)
             rest += related_list(pages, self._language)
             if self._turn.citing:
@@ -114,7 +115,7 @@ class _Answer:
             replace(source, snippet=safe_snippet(source.snippet, source.url if self._images else ""))
             for source, _ in found
         ]
-        return [*([Text(rest)] if rest else []), *shown]
+        return [*([Text(rest)] if rest else []), *shown, event]
 
     def _sources(self, turn: Turn, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""

@@ -152,7 +152,7 @@ class Synthesize:
             said.append(Text(related_list(pages, language), quoted=True))
             if turn.citing:
                 turn.citing.links += offered_links(pages, "offered: too weak to answer from")
-        return [*said, Done()]
+        return [*said, Done(refused=True)]
 
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
         if not turn.hits:

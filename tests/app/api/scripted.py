@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
 from app.core.errors import RequestError, quoted
+from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
 from app.core.types import GenerationInfo, Hit, Page, Recipe
 from app.models.protocols import Model
@@ -58,7 +59,7 @@ class Scripted:
     async def page(self, url: str) -> Page | None:
         return next((page for page in self.pages if page.url == url), None)
 
-    async def answer(self, request: Request) -> AsyncIterator[Event]:
+    async def answer(self, request: Request, record: AnswerRecord | None = None) -> AsyncIterator[Event]:
         self.asked.append(request)
         end = "cancelled"
         try:

@@ -68,7 +68,7 @@ async def test_each_step_tells_what_it_got_gave_and_cost(assistants: Assistants,
     assert steps["retrieve"]["output"]["hits"][0]["lexical"] > 0
     written = steps["synthesize"]
     assert written["ms"] >= written["first_text_ms"] >= 50
-    assert written["output"] == {"finish_reason": "stop", "extractive": False, "language": ""}
+    assert written["output"] == {"finish_reason": "stop", "extractive": False, "refused": False, "language": ""}
     assert written["calls"] == 1
 
 

@@ -1,0 +1,98 @@
+"""What logs say of an answer: over the real routes, with a real index and a scripted model server."""
+
+import asyncio
+import json
+import logging
+
+import httpx
+
+from app.core.log_message import LogMessage
+from tests.app.api.indexed import indexed
+from tests.app.api.scripted import JSON
+from tests.fake_llm import Reply
+
+QUESTION = "How do I create a persistent volume?"
+REFUSAL = "The documentation does not say how to do that."
+
+
+def lines(caplog, name="request"):
+    """The fields of the log lines with this name; they are forgotten afterwards."""
+    said = [r.msg for r in caplog.records if isinstance(r.msg, LogMessage) and r.msg.text == name]
+    caplog.clear()
+    return [one.fields for one in said]
+
+
+async def ask(app, question, path="chat/completions", **more):
+    body = {"input": question} if path == "responses" else {"messages": [{"role": "user", "content": question}]}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON) as client:
+        return await client.post(f"/v1/{path}", json={"model": "docs-assistant"} | body | more)
+
+
+async def leave(app, after):
+    """Ask, and hang up after so many seconds."""
+    body = json.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}]}).encode()
+    messages = [{"type": "http.request", "body": body}]
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(after)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        raise AssertionError(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b"", "headers": headers}
+    await app(scope, receive, send)
+
+
+async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "app.api")
+    cases = (
+        (QUESTION, Reply("Use a claim [1]."), "written"),
+        (QUESTION, Reply(REFUSAL), "refused"),
+        (QUESTION, Reply(status=503), "extractive"),
+        (QUESTION, Reply("Use a claim of the class nfs-csi. " * 30, dies_after=150), "failed"),
+        ("Where do penguins breed in winter?", Reply(), "refused"),
+        ("Hello!", Reply(), "smalltalk"),
+    )
+    async with indexed(tmp_path) as service:
+        for path in ("chat/completions", "responses"):
+            for stream in (False, True):
+                for question, reply, usual in cases:
+                    service.llm.reply = lambda _, reply=reply: reply
+                    await ask(service.app, question, path, stream=stream)
+                    unseen = usual == "failed" and not stream  # nobody saw the beginning
+                    outcome = "extractive" if unseen else usual
+                    (line,) = lines(caplog)
+                    found = (line["assistant"], line["language"], line["outcome"], line["stream"])
+                    assert found == ("docs-assistant", "en", outcome, stream), (question, line)
+                    assert (line["extractive"], line["refused"]) == (outcome == "extractive", outcome == "refused")
+                    assert line["generation"] == 1
+                    assert question not in str(line)
+                    if outcome == "written":
+                        assert (line["prompt_tokens"], line["completion_tokens"], line["sources"]) == (
+                            33,
+                            18,
+                            1,
+                        )  # two helper calls
+                        assert 0 < line["first_text_ms"] <= line["ms"]
+                        assert line["evidence"] == 1.0
+                    if outcome == "failed":
+                        assert (line["error"], line["step"]) == ("ModelUnavailable", "synthesize")
+
+
+async def test_the_line_says_that_the_client_left_or_that_the_request_was_invalid(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "app.api")
+    async with indexed(tmp_path) as service:
+        service.llm.reply = lambda body: Reply("word " * 50, piece_delay=0.05 if body.get("stream") else 0)
+        for after in (0.3, 0.8):
+            await leave(service.app, after)
+            (line,) = lines(caplog)
+            assert (line["status"], line["outcome"]) == (499, "cancelled")
+        await ask(service.app, "x" * 30_000)
+        (line,) = lines(caplog)
+        assert "outcome" not in line
+        assert line["code"] == "too_long"

@@ -8,7 +8,7 @@ import orjson
 
 from app.core import spans
 from app.core.spans import NoSpan
-from app.core.turn import Done, Message, Reasoning, Text, Usage
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.models.protocols import CallOptions
 
 
@@ -46,22 +46,24 @@ class Chat:
         elif isinstance(event, Usage):
             self._usage += event
         else:
-            self.ended("".join(self._texts), event.finish_reason, self._usage)
+            self.ended(Completion("".join(self._texts), self._usage, event.finish_reason))
 
-    def ended(self, text: str, finish_reason: str, usage: Usage) -> None:
+    def ended(self, answer: Completion) -> None:
         """Note the end of the answer."""
         if not self._span:
             return
-        known = usage != Usage()
+        usage = answer.usage if answer.usage != Usage() else None
         self._span.note(
             {
-                "gen_ai.response.finish_reasons": [finish_reason],
-                "gen_ai.usage.input_tokens": usage.prompt_tokens if known else None,
-                "gen_ai.usage.output_tokens": usage.completion_tokens if known else None,
+                "gen_ai.response.finish_reasons": [answer.finish_reason],
+                "gen_ai.usage.input_tokens": usage and usage.prompt_tokens,
+                "gen_ai.usage.output_tokens": usage and usage.completion_tokens,
             }
         )
         if spans.with_contents():
-            self._span.note({"gen_ai.output.messages": _json([("assistant", text)], finish_reason=finish_reason)})
+            self._span.note(
+                {"gen_ai.output.messages": _json([("assistant", answer.text)], finish_reason=answer.finish_reason)}
+            )
 
 
 def _json(messages: Sequence[tuple[str, str]], **more: str) -> str:

@@ -85,7 +85,7 @@ class GuardedModel:
         with self._calls.call("complete") as call, away():
             chat = Chat(call.span, messages, options)
             completion = await self._model.complete(messages, options)
-            chat.ended(completion.text, completion.finish_reason, completion.usage)
+            chat.ended(completion)
             return completion
 
     async def stream(

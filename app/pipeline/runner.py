@@ -103,7 +103,7 @@ async def answer(turn: Turn) -> Events:
         return
     assert turn.events is not None  # make_plan validates this
     helpers = sum((call.usage for call in turn.calls.ended), Usage())
-    with spans.span("answer", current=False) as span:
+    with spans.span("answer", {"docs_assistant.language": turn.language}, current=False) as span:
         async with aclosing(span.within(turn.events, _note_event)) as events:
             async for event in events:
                 if isinstance(event, Done) and helpers != Usage():
@@ -153,7 +153,7 @@ def _note_event(span: spans.NoSpan, event: Event) -> None:
     if isinstance(event, Text):
         span.first("docs_assistant.time_to_first_text")
     elif isinstance(event, Done):
-        span.note({"docs_assistant.extractive": event.extractive})
+        span.note({"docs_assistant.extractive": event.extractive, "docs_assistant.refused": event.refused})
     elif isinstance(event, Failure):
         span.failed(event.error)
 

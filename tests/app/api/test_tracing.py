@@ -12,7 +12,8 @@ import pytest
 from app.cli import tracing
 from app.core import spans
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import client_of, serving
+from tests.app.api.scripted import client_of
+from tests.app.api.test_hangups import serving, until
 from tests.fake_llm import Reply
 from tests.otlp import receiver
 
@@ -43,7 +44,11 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
     theirs = "0af7651916cd43dd8448eb211c80319c"
     with receiver() as collector:
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
-            headers = {"traceparent": f"00-{theirs}-b7ad6b7169203331-01", "x-request-id": "req-1", "baggage": "key=secret"}
+            headers = {
+                "traceparent": f"00-{theirs}-b7ad6b7169203331-01",
+                "x-request-id": "req-1",
+                "baggage": "key=secret",
+            }
             found.llm.reply = lambda _: Reply("Use a wombat claim [1].")
             response = await client.post("/v1/chat/completions?q=quokka", json=ask(stream=True), headers=headers)
             assert "wombat" in response.text
@@ -57,17 +62,22 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
     assert server.facts["http.response.status_code"] == 200
     assert server.facts["docs_assistant.request.id"] == response.headers["x-request-id"] == "req-1"
     inside = [one.name for one in collector.children(server)]
-    assert {"detect", "retrieve", "evidence", "synthesize", "cite", "answer"} <= set(inside)
+    assert {"detect", "retrieve", "relevance", "synthesize", "cite", "answer"} <= set(inside)
     (retrieve,) = collector.named("retrieve")
     assert retrieve.facts["docs_assistant.hits"] >= 1
-    assert retrieve.facts["docs_assistant.generation"] == "1"
-    (evidence,) = collector.named("evidence")
+    assert retrieve.facts["docs_assistant.generation"] == 1
+    (evidence,) = collector.named("relevance")
     assert evidence.facts["docs_assistant.refused"] is False
     assert 0 < evidence.facts["docs_assistant.evidence"] <= 1
     (search,) = collector.named("search index")
-    assert (search.kind, search.facts["db.system.name"], search.facts["db.operation.name"]) == ("CLIENT", "lancedb", "search")
+    assert (search.kind, search.facts["db.system.name"], search.facts["db.operation.name"]) == (
+        "CLIENT",
+        "lancedb",
+        "search",
+    )
     (answer,) = collector.named("answer")
     assert answer.events == ["time_to_first_text"]
+    assert (answer.facts["docs_assistant.extractive"], answer.facts["docs_assistant.refused"]) == (False, False)
     (chat,) = collector.children(answer)
     address, port = found.llm.url.removeprefix("http://").removesuffix("/v1").split(":")
     assert (chat.name, chat.kind, chat.status, chat.events) == ("chat m", "CLIENT", "UNSET", ["time_to_first_chunk"])
@@ -78,7 +88,7 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "m",
         "gen_ai.request.stream": True,
-        "gen_ai.request.temperature": 0.0,
+        "gen_ai.request.temperature": 0.1,
         "gen_ai.response.finish_reasons": ["stop"],
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 5,
@@ -97,7 +107,9 @@ async def test_parallel_answers_have_separate_trees(tmp_path, monkeypatch):
     with receiver() as collector:
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
             found.llm.reply = lambda _: Reply("It is this way [1].", piece_delay=0.01)
-            await asyncio.gather(*(client.post(CHAT.split()[1], json=ask(f"{QUESTION} {n}", stream=True)) for n in range(8)))
+            await asyncio.gather(
+                *(client.post(CHAT.split()[1], json=ask(f"{QUESTION} {n}", stream=True)) for n in range(8))
+            )
     servers = collector.named(CHAT)
     assert len({one.trace for one in servers}) == 8
     shapes = set()
@@ -111,16 +123,19 @@ async def test_parallel_answers_have_separate_trees(tmp_path, monkeypatch):
 
 async def test_failures_and_cancellation_end_spans_with_a_status(tmp_path, monkeypatch):
     with receiver() as collector:
-        async with traced(tmp_path, monkeypatch, collector, on_model_failure="error") as found:
-            with serving(found.app) as url:
-                async with httpx.AsyncClient(base_url=url) as client:
-                    found.llm.reply = lambda _: Reply(status=500)
-                    assert (await client.post("/v1/chat/completions", json=ask())).status_code >= 500
-                    found.llm.reply = lambda _: Reply("one two", repeated=": keep\n\n", piece_delay=0.01)
-                    async with client.stream("POST", "/v1/chat/completions", json=ask(stream=True)) as stream:
-                        await anext(stream.aiter_bytes())
-                    await _until(lambda: found.llm.cancelled)
-    failed, cancelled = sorted(collector.named("chat m"), key=lambda one: one.facts["error.type"])
+        async with traced(tmp_path, monkeypatch, collector, on_model_failure="error") as found:  # noqa: SIM117
+            async with (
+                serving(found.app) as (port, _),
+                httpx.AsyncClient(base_url=f"http://localhost:{port}") as client,
+            ):
+                found.llm.reply = lambda body: Reply(status=500 if body.get("stream") else 200)
+                assert (await client.post("/v1/chat/completions", json=ask())).status_code >= 500
+                found.llm.reply = lambda body: Reply("one two " * 1000, piece_delay=0.01 if body.get("stream") else 0)
+                async with client.stream("POST", "/v1/chat/completions", json=ask(stream=True)) as stream:
+                    await anext(stream.aiter_bytes())
+                await until(lambda: found.llm.cancelled)
+    chats = [one for one in collector.named("chat m") if one.facts.get("gen_ai.request.stream")]
+    failed, cancelled = sorted(chats, key=lambda one: one.facts["error.type"])
     assert (failed.status, failed.facts["error.type"]) == ("ERROR", "ModelUnavailable")
     assert (cancelled.status, cancelled.facts["error.type"]) == ("ERROR", "cancelled")
     assert cancelled.events == ["time_to_first_chunk"]
@@ -131,9 +146,9 @@ async def test_texts_are_in_spans_only_if_the_variable_of_the_conventions_asks_f
     monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
     with receiver() as collector:
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
-            found.llm.reply = lambda _: Reply("Use a wombat claim [1].")
+            found.llm.reply = lambda body: Reply("Use a wombat claim [1].") if body.get("stream") else Reply(status=500)
             await client.post("/v1/chat/completions", json=ask(stream=True))
-    chat = collector.named("chat m")[-1]
+    (chat,) = [one for one in collector.named("chat m") if one.facts.get("gen_ai.request.stream")]
     *_, question = json.loads(chat.facts["gen_ai.input.messages"])
     assert question == {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
     (answer,) = json.loads(chat.facts["gen_ai.output.messages"])
@@ -162,8 +177,10 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
             began = time.monotonic()
         assert time.monotonic() - began < 5
     assert [line for line in log.lines if "trace" in line or "span" in line] == [
-        f"traces can't be sent to {collector.url} and are lost until that works:"
-        " Failed to export spans batch due to timeout, max retries or shutdown.",
+        (
+            f"traces can't be sent to {collector.url} and are lost until that works:"
+            " Failed to export spans batch due to timeout, max retries or shutdown."
+        ),
         f"traces are sent again to {collector.url}",
     ]
     assert len(collector.named(CHAT)) == 1
@@ -175,7 +192,10 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
         ({}, ""),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, ""),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, ""),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:key@127.0.0.1:1", "app.without": "otel"}, "pip install 'docs-assistant[otel]'"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:key@127.0.0.1:1", "app.without": "otel"},
+            "pip install 'docs-assistant[otel]'",
+        ),
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4318"}, "must begin with http"),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http/protobuf"),
     ],
@@ -183,7 +203,9 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
 def test_without_a_usable_collector_tracing_is_off_and_says_why(monkeypatch, caplog, environment, line):
     for name, value in environment.items():
         if name == "app.without":
-            monkeypatch.setitem(__import__("sys").modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+            monkeypatch.setitem(
+                __import__("sys").modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None
+            )
         else:
             monkeypatch.setenv(name, value)
     tracing.start()
@@ -203,9 +225,3 @@ class Lines(logging.Handler):
 
     def emit(self, record):
         self.lines.append(record.getMessage())
-
-
-async def _until(true):
-    async with asyncio.timeout(5):
-        while not true():
-            await asyncio.sleep(0.01)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.core.masking import masked
 from app.core.types import GenerationInfo
+from app.index.run_history import RunResult
 
 Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]
 OUTCOMES: tuple[Outcome, ...] = ("new", "changed", "unchanged", "removed", "skipped", "failed")
@@ -143,6 +144,12 @@ class Report:
         if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
         return EXIT_WITH_FAILURES if self.counts["failed"] or self.failed_sources else EXIT_OK
+
+    @property
+    def result(self) -> RunResult:
+        """The result as it is kept with the index."""
+        results: Mapping[int, RunResult] = {EXIT_OK: "published", EXIT_WITH_FAILURES: "partial"}
+        return results.get(self.exit_code, "unpublished")
 
     @property
     def read(self) -> int:

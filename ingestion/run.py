@@ -44,6 +44,7 @@ from ingestion.publish.duplicates import Duplicates
 from ingestion.publish.losses import LossCheck
 from ingestion.publish.write import Writer
 from ingestion.report import PageReport, Report, WrittenTexts
+from ingestion.result import with_result_kept
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
@@ -84,18 +85,9 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     request = _Request(
         sites, store, embedder, settings, progress or NoProgress(), fetcher, only, force, dry_run, rebuild
     )
-    until, ask = time.monotonic() + wait, force
+    running = request.run_until_free(time.monotonic() + wait)
     try:
-        while True:
-            try:
-                return await request.run(ask=ask, until=until)
-            except IndexMismatch:
-                if ask:
-                    raise
-                ask = True  # the embedder's name is the same, its vectors aren't: a rebuild, then
-            except StoreBusy:
-                if time.monotonic() >= until:
-                    raise  # another run has written meanwhile: compare with its result
+        return await (running if dry_run else with_result_kept(store, running))
     finally:
         request.progress.close()
 
@@ -114,6 +106,20 @@ class _Request:
     force: bool
     dry_run: bool
     rebuild: bool
+
+    async def run_until_free(self, until: float) -> Report:
+        """Tries until this time while another run is writing."""
+        ask = self.force
+        while True:
+            try:
+                return await self.run(ask=ask, until=until)
+            except IndexMismatch:
+                if ask:
+                    raise
+                ask = True  # the embedder's name is the same, its vectors aren't: a rebuild, then
+            except StoreBusy:
+                if time.monotonic() >= until:
+                    raise  # another run has written meanwhile: compare with its result
 
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""

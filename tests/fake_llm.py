@@ -43,6 +43,8 @@ class FakeLLM:
         self.open = 0  # chat calls under way
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.models_status = 200
+        self.listed = 0  # requests for the list of models
         self.embedding_hook: Callable[[], None] = lambda: None
         self.dimension = 8
         self.url = ""
@@ -103,6 +105,10 @@ class FakeLLM:
     async def _event(self, response: web.StreamResponse, data: dict[str, Any]) -> None:
         await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
 
+    async def models(self, _: web.Request) -> web.Response:
+        self.listed += 1
+        return web.json_response({"object": "list", "data": []}, status=self.models_status)
+
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
@@ -123,6 +129,7 @@ async def fake_llm() -> AsyncIterator[FakeLLM]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", llm.chat)
     app.router.add_post("/v1/embeddings", llm.embeddings)
+    app.router.add_get("/v1/models", llm.models)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

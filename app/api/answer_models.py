@@ -198,14 +198,63 @@ class IndexState(TypedDict):
     embedder: str
 
 
+class LiveBody(TypedDict):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class ReadyBody(TypedDict):
+    """Whether the service may get questions. Without a valid API key, the body contains the status only."""
+
+    status: Literal["ok", "unavailable"]
+    problem: NotRequired[Annotated[str, Field(description="What is missing; empty if nothing is.")]]
+
+
+class FailureBody(TypedDict):
+    """A failed call."""
+
+    at: str
+    error: str
+
+
+class PartBody(TypedDict):
+    """What is known about a part from its calls, and from a probe when it wasn't called for a minute."""
+
+    name: str
+    state: Annotated[
+        Literal["ok", "failing", "unknown"],
+        Field(description="`unknown` if it was never called, or is reachable again since its last call failed."),
+    ]
+    failing_since: str | None
+    last_success: str | None
+    last_failure: FailureBody | None
+    failures: Annotated[int, Field(description="Number of failed calls in a row.")]
+    latency_ms: Annotated[
+        float | None, Field(description="Of the last successful call; of a stream, the time to its first text.")
+    ]
+    waiting_s: Annotated[float | None, Field(description="How long the oldest call without an answer is waiting.")]
+    last_probe_failure: Annotated[FailureBody | None, Field(description="Null if the last probe found it reachable.")]
+    others: Annotated[Sequence[Any], Field(description="More parts of this kind, in the same form.")]
+
+
 class HealthBody(TypedDict):
     """Whether questions can be answered. Without a valid API key, the body contains the status only."""
 
-    status: Literal["ok", "unavailable"]
+    status: Annotated[
+        Literal["ok", "degraded", "unavailable"],
+        Field(description="`degraded` if a part fails, so that answers are extractive or worse."),
+    ]
     store: NotRequired[str]
     index: NotRequired[IndexState | None]
     model: NotRequired[str]
     embedder: NotRequired[str]
+    parts: NotRequired[
+        Annotated[
+            Mapping[str, PartBody | None],
+            Field(description="By kind: model, embedder, reranker and store; null if none is configured."),
+        ]
+    ]
     details: NotRequired[Mapping[str, Any]]
 
 

@@ -10,7 +10,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from app.api.answer_models import (
@@ -20,8 +20,10 @@ from app.api.answer_models import (
     HealthBody,
     IngestRun,
     IngestRunList,
+    LiveBody,
     ModelList,
     ModelObject,
+    ReadyBody,
     SearchResult,
 )
 from app.api.bodies import JsonResponse
@@ -126,6 +128,32 @@ HEALTH: dict[str, Any] = {
     "responses": {
         200: {"model": HealthBody, "description": "The service can answer questions."},
         503: {"model": HealthBody, "description": "It can't: nothing is indexed yet, or the store can't be reached."},
+    },
+}
+METRICS: dict[str, Any] = {
+    "name": "metrics",
+    "summary": "Read the metrics",
+    "description": "Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
+    "tags": ["Operation"],
+    "response_class": PlainTextResponse,
+    "responses": {200: {"description": "The metrics."}, **ERRORS},
+    "openapi_extra": {"security": [{"adminKey": []}, {"key": []}, {}]},
+}
+LIVE: dict[str, Any] = {
+    "name": "health_live",
+    "summary": "Check that the process answers",
+    "description": "For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
+    "tags": ["Operation"],
+    "responses": {200: {"model": LiveBody, "description": "The process answers."}},
+}
+READY: dict[str, Any] = {
+    "name": "health_ready",
+    "summary": "Check that the service may get questions",
+    "description": "For a load balancer: a failing model doesn't matter, because answers are extractive then.",
+    "tags": ["Operation"],
+    "responses": {
+        200: {"model": ReadyBody, "description": "The store is reachable, and the index can be searched."},
+        503: {"model": ReadyBody, "description": "It can't, or it is older than DOCS_MAX_INDEX_AGE."},
     },
 }
 ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}

@@ -1,43 +1,59 @@
-"""GET /health: reports whether the service can answer questions."""
+"""GET /health, /health/live and /health/ready: whether the service answers questions, lives, and may get requests."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.answer_models import HealthBody, IndexState
+from app.api.answer_models import HealthBody, IndexState, PartBody, ReadyBody
 from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.core.types import GenerationInfo
 from app.index import directory_of
+from app.index.checkup import seconds_since
 from app.index.vector_cache import unfinished
+
+if TYPE_CHECKING:
+    from app.assistants.health import PartState
 
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """The handler of the route. Without a valid API key, the body contains the status only."""
+    """The handlers of the routes. Without a valid API key, a body contains the status only."""
 
     service: Service
 
+    async def live(self, request: Request) -> Response:  # noqa: ARG002  # required by the signature of a handler
+        """Status 200: the process answers, so a restart would help nobody."""
+        return _response({"status": "ok"}, 200)
+
+    async def ready(self, request: Request) -> Response:
+        """Status 200 if questions can be answered from the index of the first assistant, else 503."""
+        state = await self.service.assistants.ready()
+        body: ReadyBody = {"status": "ok" if state.ok else "unavailable"}
+        if self.service.keys.accepts(request):
+            body["problem"] = state.store_problem or state.problem
+        return _response(body, 200 if state.ok else 503)
+
     async def __call__(self, request: Request) -> Response:
-        """Status 200 if the service can answer questions, else 503; the body has the same form."""
+        """The state of all parts. Status 200 if the service can answer questions, even without a part, else 503."""
         health = await self.service.assistants.health()
-        body: HealthBody = {"status": "ok" if health.ok else "unavailable"}
+        body: HealthBody = {"status": health.status}
         if self.service.keys.accepts(request):
             body |= {
                 "store": health.store,
                 "index": _index(health.index) if health.index else None,
                 "model": health.model,
                 "embedder": health.embedder,
+                "parts": {kind: _part(part) if part else None for kind, part in health.parts.items()},
                 "details": {**health.details, **await asyncio.to_thread(self._next)},
             }
-        return JsonResponse(body, 200 if health.ok else 503, {"cache-control": "no-store"})
+        return _response(body, 200 if health.ok else 503)
 
     def _next(self) -> Mapping[str, Any]:
         """The index that a run of another process is making with vectors that take long, or was when it was killed."""
@@ -46,11 +62,15 @@ class HealthCheck:
         return {"next_index": found} if found else {}
 
 
+def _part(part: PartState) -> PartBody:
+    return cast("PartBody", asdict(part))
+
+
 def _index(info: GenerationInfo) -> IndexState:
     return {
         "generation": info.id,
         "built_at": info.built_at,
-        "age_seconds": _age(info.built_at),
+        "age_seconds": None if (age := seconds_since(info.built_at)) is None else int(age),
         "pages": info.pages,
         "chunks": info.chunks,
         "languages": info.languages,
@@ -58,11 +78,5 @@ def _index(info: GenerationInfo) -> IndexState:
     }
 
 
-def _age(built_at: str) -> int | None:
-    """Seconds since this ISO 8601 time; None if it can't be parsed."""
-    try:
-        then = datetime.fromisoformat(built_at)
-    except ValueError:
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0, int((datetime.now(UTC) - then).total_seconds()))
+def _response(body: Mapping[str, Any], status: int) -> Response:
+    return JsonResponse(body, status, {"cache-control": "no-store"})

@@ -18,10 +18,11 @@ from app.api import description as apidocs
 from app.api.chat.route import Chat
 from app.api.health import HealthCheck
 from app.api.mcp import Mcp
+from app.api.metrics import MetricsPage, RequestMetrics
 from app.api.middleware.admission import Admission, AnswerLimits
 from app.api.middleware.keys import ApiKeys, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts, RequestCheck
-from app.api.middleware.requestlog import RequestLog, error_response
+from app.api.middleware.requestlog import RequestLog, Watch, error_response
 from app.api.middleware.shutdown import Shutdown
 from app.api.models import Models
 from app.api.responses.route import Responses
@@ -33,6 +34,8 @@ from app.api.site import Site, find_docs
 from app.core import spans
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+from app.watch.facts import Facts
+from app.watch.metrics import Metrics
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
@@ -78,8 +81,9 @@ def create_app(
     failures = FailedAttempts()
     keys, admins = ApiKeys(settings.api_keys, failures), ApiKeys(settings.admin_keys, failures, "admin")
     service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
-    _add_layers(app, service)
+    metrics = Metrics(settings.languages)
     _add_api(app, service)
+    _add_metrics(app, service, metrics)
     mcp = Mcp(service)
     app.router.routes.append(Route("/mcp", mcp))
     if ingest_command:
@@ -87,6 +91,7 @@ def create_app(
     Site(find_docs(), default_language=settings.default_language).add_to(app)
     apidocs.add_to(app, keys)
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
+    _add_layers(app, service, RequestMetrics(metrics, app.routes))
     return app
 
 
@@ -116,13 +121,13 @@ async def home(request: Request) -> Response:  # noqa: ARG001  # required by the
     return RedirectResponse("docs/", 307)
 
 
-def _add_layers(app: FastAPI, service: Service) -> None:
+def _add_layers(app: FastAPI, service: Service, watch: Watch) -> None:
     """Add the middleware, the innermost first."""
     settings = service.settings
     app.add_middleware(Admission, gate=service.limits.gate, check_key=service.check_key)
     app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
     app.add_middleware(Shutdown)
-    app.add_middleware(RequestLog, client=settings.log_client)
+    app.add_middleware(RequestLog, client=settings.log_client, watch=watch)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
@@ -135,8 +140,21 @@ def _add_api(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
     app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
     app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
-    app.add_api_route("/health", health, methods=["GET"], **apidocs.HEALTH)
-    app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
+    for path, handler, described in (
+        ("/health", health, apidocs.HEALTH),
+        ("/health/live", health.live, apidocs.LIVE),
+        ("/health/ready", health.ready, apidocs.READY),
+    ):
+        app.add_api_route(path, handler, methods=["GET"], **described)
+        app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
+
+
+def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:
+    facts = Facts(service.assistants, service.limits.gate)
+    metrics.registry.register(facts)
+    for breaker in service.assistants.breakers:
+        breaker.observers.append(metrics.call)
+    app.add_api_route("/metrics", MetricsPage(service, metrics, facts), methods=["GET"], **apidocs.METRICS)
 
 
 def _add_ingest(app: FastAPI, ingest: Ingest) -> None:

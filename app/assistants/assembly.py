@@ -65,7 +65,7 @@ def build(
     guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
         by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
-        tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())),
+        tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())), settings.max_index_age,
     )  # fmt: skip
 
 

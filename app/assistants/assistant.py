@@ -8,19 +8,19 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
 from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
-from app.core.errors import AssistantError, IndexDamaged, NoIndex, RequestError, quoted
+from app.core.errors import RequestError, quoted
 from app.core.filters import Filters
 from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
 from app.core.record import AnswerRecord
 from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
-from app.core.types import GenerationInfo, Page
+from app.core.types import Page
 from app.index import Store
-from app.index.checkup import Checkup, damage_message
 from app.models import Embedder, Model
-from app.models.protocols import Closable, for_index
+from app.models.protocols import Closable
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import search_of, upto
@@ -115,39 +115,12 @@ class Assistant:
         return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
-    """The state of an index; `store_problem` and `problem` are empty if it can be searched."""
-
-    embedder: str
-    info: GenerationInfo | None = None
-    store_problem: str = ""
-    problem: str = ""
-
-    def summary(self) -> Mapping[str, Any]:
-        """The state for operators, ready for JSON."""
-        if problem := self.store_problem or self.problem:
-            return {"ok": False, "problem": problem}
-        assert self.info is not None
-        known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
-        return {"ok": True, "generation": self.info.id, **known}
-
-
-@dataclass(frozen=True)
-class Health:
-    """Whether questions can be answered. `index` is that of the first assistant; `details` has others under `indices`."""
-
-    ok: bool
-    store: str
-    index: GenerationInfo | None
-    model: str
-    embedder: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Assistants:
-    """All assistants and their shared parts; close it after use. `llm_timeout` is the longest of all models, in seconds."""
+    """All assistants and their shared parts; close it after use.
+
+    `llm_timeout` is the longest of all models, in seconds; `max_index_age` is in hours.
+    """
 
     by_id: Mapping[str, Assistant]
     store: Store
@@ -160,7 +133,8 @@ class Assistants:
     indices: Mapping[str, NamedIndex] = field(default_factory=dict)
     llm_timeout: float = 60.0
     breakers: tuple[Breaker, ...] = ()
-    checkups: dict[str, Checkup] = field(default_factory=dict)
+    max_index_age: float | None = None
+    checks: dict[str, IndexCheck] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one if the name is empty. `name:persona` selects a persona of it.
@@ -196,25 +170,37 @@ class Assistants:
         return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
 
     async def health(self) -> Health:
-        """The state of the service; calls no model."""
-        used = self.used()
-        checkups = (self.checkups.setdefault(name, Checkup(name)) for name in used)
-        found = await asyncio.gather(*map(_state, used, *zip(*used.values(), strict=True), checkups))
-        first, *others = found
+        """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
+        found, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
+        first, *others = found.values()
         details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
-            named = zip(list(used)[1:], others, strict=True)
+            named = zip(list(found)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
         return Health(
-            ok=not (first.store_problem or first.problem),
+            ok=first.ok,
             store=first.store_problem or "ok",
             index=first.info,
             model=self.model.name if self.model else "none: answers are extractive",
             embedder=first.embedder,
             details=details,
+            parts=part_states(self.breakers),
         )
+
+    async def ready(self) -> IndexState:
+        """The state of the first assistant's index."""
+        name = next(iter(self.used()))
+        return (await self.index_states(name))[name]
+
+    async def index_states(self, *names: str) -> Mapping[str, IndexState]:
+        """The states of these indices, or of all in use, by name."""
+        used = {name: parts for name, parts in self.used().items() if not names or name in names}
+        for name, (store, embedder) in used.items():
+            if name not in self.checks:
+                self.checks[name] = IndexCheck(name, store, embedder, self.max_index_age)
+        return dict(zip(used, await asyncio.gather(*(self.checks[name].state() for name in used)), strict=True))
 
     async def check_scores(self) -> None:
         """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
@@ -233,33 +219,3 @@ class Assistants:
             await self.reranker.close()
         for other in self.others:
             await other.close()
-
-
-def empty_index_message(index: str, error: NoIndex) -> str:
-    """The message for an empty index: for a named index the command that fills it, else the message of `error`."""
-    return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
-
-
-def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
-    """A message if the index was built with another embedder; empty if it matches."""
-    built = info.recipe.embedder
-    return (
-        ""
-        if built == for_index(embedder, built).name
-        else f"built with the embedder {built}: index anew, or set that one"
-    )
-
-
-async def _state(name: str, store: Store, embedder: Embedder, checkup: Checkup) -> IndexState:
-    try:
-        live = await store.live()
-    except NoIndex as error:
-        return IndexState(embedder.name, problem=empty_index_message(name, error))
-    except IndexDamaged as error:
-        return IndexState(embedder.name, store_problem=damage_message(error, name))
-    except AssistantError as error:
-        return IndexState(embedder.name, store_problem=str(error))
-    problem = embedder_mismatch(live.info, embedder)
-    return IndexState(
-        for_index(embedder, live.info.recipe.embedder).name, live.info, await checkup.problem(live), problem
-    )

@@ -103,7 +103,7 @@ async def _problem(call: Awaitable[object]) -> str:
 
 
 async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str, Any] | None, str]:
-    from app.assistants.assistant import embedder_mismatch, empty_index_message
+    from app.assistants.health import embedder_mismatch, empty_index_message
 
     try:
         generation = await store.live()

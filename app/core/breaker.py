@@ -6,6 +6,7 @@ Every call to a model, embedder, reranker or store goes through one, so it also 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Literal, Protocol, Self
 
 from app.core import spans
 from app.core.errors import AssistantError, NoIndex
+from app.core.probe import Probe
 
 log = logging.getLogger("app.breaker")
 
@@ -22,6 +24,12 @@ FAILURES = 5
 
 PAUSE = 10.0
 """Seconds for which the breaker stays open; after that, one call tries the server."""
+
+PATIENCE = 10.0
+"""Seconds after which a call without an answer is a failure, if no other call was answered meanwhile."""
+
+SLOWER = 3
+"""A slow server has more patience: this many times the latency of its last success."""
 
 Part = Literal["model", "embedder", "reranker", "store"]
 
@@ -40,9 +48,12 @@ class OnCall(Protocol):
 
 
 class Record:
-    """What is known of the calls so far. Times are those of `clock`; `latency` of the last success is in seconds."""
+    """What is known of the calls so far. Times are those of the clock; `latency` of the last success is in seconds.
 
-    __slots__ = ("error", "failures", "last_failure", "last_success", "latency")
+    `failures` is the number of failures in a row, of which the first was at `failing_since`.
+    """
+
+    __slots__ = ("error", "failing_since", "failures", "last_failure", "last_success", "latency")
 
     def __init__(self) -> None:
         self.last_success: float | None = None
@@ -50,22 +61,30 @@ class Record:
         self.last_failure: float | None = None
         self.error = ""
         self.failures = 0
+        self.failing_since: float | None = None
+
+    @property
+    def last_call(self) -> float:
+        """When the last call ended; minus infinity if there was none."""
+        return max(self.last_success or -math.inf, self.last_failure or -math.inf)
 
     def succeeded(self, now: float, seconds: float) -> None:
         """Note a success."""
         self.last_success, self.latency, self.failures = now, seconds, 0
+        self.failing_since = None
 
     def failed(self, now: float, error: Exception) -> None:
         """Note a failure."""
         self.last_failure, self.error = now, str(error) or type(error).__name__
         self.failures += 1
+        self.failing_since = self.failing_since or now
 
 
 class Breaker:
     """Opens after `FAILURES` failures in a row. While it is open, one call every `PAUSE` seconds may try the server.
 
     `failures` are the errors that count as failures; all other `AssistantError`s, such as for status 429, count as
-    successes. While the breaker is open, calls raise a `refusal`.
+    successes. While the breaker is open, calls raise a `refusal`. `probe` asks the server when nobody calls it.
     """
 
     def __init__(
@@ -75,6 +94,7 @@ class Breaker:
         failures: tuple[type[AssistantError], ...],
         refusal: type[AssistantError],
         *,
+        probe: Probe | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.part = part
@@ -83,6 +103,8 @@ class Breaker:
         self.record = Record()
         self.observers: list[OnCall] = []
         self.facts: spans.Facts = {}  # for the spans of calls
+        self.waiting: dict[Call, float] = {}
+        self.probe = probe
         self.clock = clock
         self._refusal = refusal
         self._count = 0
@@ -95,6 +117,17 @@ class Breaker:
     def state(self) -> str:
         """Empty while the breaker is closed; otherwise the time and the error that opened it."""
         return f"failing since {self._since}: {self._last}" if self._count >= FAILURES else ""
+
+    @property
+    def stuck_since(self) -> float | None:
+        """When the oldest call without an answer began, if that is too long ago and no call was answered since."""
+        began = next(iter(self.waiting.values()), None)
+        return None if began is None or not self.is_too_long(began) else began
+
+    def is_too_long(self, began: float) -> bool:
+        """Whether a call that began then and still has no answer shows that the server hangs."""
+        patience = max(PATIENCE, SLOWER * self.record.latency)
+        return self.clock() - began > patience and (self.record.last_success or -math.inf) < began
 
     def call(self, operation: str, *, proves: bool = True) -> Call:
         """A context manager for one call of this method. With `proves=False`, a success neither closes the breaker nor
@@ -114,6 +147,12 @@ class Breaker:
     def ended_trying(self) -> None:
         """Let the next call try the server."""
         self._trying = False
+
+    def reachable(self) -> None:
+        """Close the breaker until the next failure: the server is reachable, but no call has shown that it works."""
+        if self.state:
+            log.warning("reachable again: %s", self.name)
+            self._count = FAILURES - 1
 
     def worked(self) -> None:
         """Close the breaker."""
@@ -146,16 +185,21 @@ class Call:
         self._seconds: float | None = None
         self.span = spans.OFF
 
+    def heard(self) -> None:
+        """Report that the server doesn't hang: it sent something, such as reasoning."""
+        self._breaker.waiting.pop(self, None)
+
     def worked(self) -> None:
         """Report a success before the end of the call, such as the first text of a stream."""
         now = self._breaker.clock()
+        self.heard()
         self._seconds = now - self._began
         self._breaker.worked()
         self._breaker.record.succeeded(now, self._seconds)
 
     def __enter__(self) -> Self:
         self._tries = self._breaker.enter()
-        self._began = self._breaker.clock()
+        self._began = self._breaker.waiting[self] = self._breaker.clock()
         self.span = spans.call(self._breaker.part, self._breaker.name, self._operation, self._breaker.facts)
         self.span.__enter__()
         return self
@@ -171,10 +215,17 @@ class Call:
             breaker.failed(error)
         elif self._proves and (error is None or isinstance(error, AssistantError)):
             breaker.worked()
+        waited = breaker.waiting.pop(self, None)
         if error is None or isinstance(error, Exception):
             self._end(breaker.clock(), error)
         elif self._seconds is not None:  # cancelled by a reader who left in mid-answer
             self._observe(self._seconds, None)
+        elif waited is not None and breaker.is_too_long(waited):  # its reader lost patience
+            now = breaker.clock()
+            self._end(
+                now,
+                breaker.failures[-1](f"{breaker.name} said nothing for {now - waited:.0f} s; then its reader left."),
+            )
 
     def _end(self, now: float, error: Exception | None) -> None:
         seconds = now - self._began if self._seconds is None else self._seconds

@@ -63,6 +63,11 @@ class Gate:
         self.working = 0
 
     @property
+    def waiting(self) -> int:
+        """The number of requests in the queue."""
+        return len(self._waiting)
+
+    @property
     def full(self) -> bool:
         """Whether a new request is refused."""
         waiting = len(self._waiting)

@@ -10,6 +10,7 @@ from app.core.gate import busy
 from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
 from app.index.protocols import Draft, Generation, Store
 from app.index.recent import Recent, size_of_chunk, size_of_text
+from app.index.run_history import RunHistory, runs_of
 from app.index.translation_sets import TranslationSets
 
 
@@ -35,6 +36,11 @@ class GuardedStore:
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first."""
         return await self._store.generations()
+
+    async def runs(self) -> RunHistory:
+        """The results of the runs so far."""
+        with self._breaker.call("runs", proves=False):
+            return await runs_of(self._store)
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again."""

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from app.core.breaker import Breaker, Part
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
+from app.core.probe import Probe
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.chat_span import Chat
@@ -22,14 +23,20 @@ THINKING_FACTOR = 3
 """Time that a model may reason before its answer, in timeouts of the stream."""
 
 
-def breaker(part: Part, name: str, of: object = None) -> Breaker:
-    """A circuit breaker for calls to a model. `of` is the model, whose `provider` its spans have."""
-    made = Breaker(part, name, FAILURES, ModelUnavailable)
+def breaker(part: Part, name: str, model: object = None, probe: Probe | None = None) -> Breaker:
+    """A circuit breaker for calls to a model, whose name and `provider` the spans of calls have."""
+    made = Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
     made.facts = {
-        "gen_ai.provider.name": getattr(of, "provider", "local"),
-        "gen_ai.request.model": getattr(of, "name", name),
+        "gen_ai.provider.name": getattr(model, "provider", "local"),
+        "gen_ai.request.model": getattr(model, "name", name),
     }
     return made
+
+
+def probe_of(model: object) -> Probe | None:
+    """The probe of the model's server; None for a model in this process, or of a class that has none."""
+    ask = getattr(model, "probe", None)
+    return Probe(ask) if ask else None
 
 
 class StallTimer:
@@ -76,8 +83,9 @@ class GuardedModel:
     def __init__(self, model: Model) -> None:
         self.name = model.name
         self._model = model
-        self._calls = breaker("model", f"{model.name} (short calls)", model)
-        self._streams = breaker("model", model.name, model)
+        probe = probe_of(model)
+        self._calls = breaker("model", f"{model.name} (short calls)", model, probe)
+        self._streams = breaker("model", model.name, model, probe)
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
@@ -103,9 +111,11 @@ class GuardedModel:
                 async with asyncio.timeout(None) as limit, aclosing(stream) as events:
                     timer = StallTimer(limit, options.timeout) if options.timeout else None
                     async for event in events:
-                        if not said and isinstance(event, Text):
-                            said = True
-                            call.worked()
+                        if not said:
+                            call.heard()
+                            if isinstance(event, Text):
+                                said = True
+                                call.worked()
                         if timer:
                             timer.received(event)
                             timer.waiting = False
@@ -133,7 +143,7 @@ class GuardedEmbedder:
         self.name = embedder.name
         self._embedder = embedder
         self._timeout = timeout
-        self._breaker = breaker("embedder", embedder.name, embedder)
+        self._breaker = breaker("embedder", embedder.name, embedder, probe_of(embedder))
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
         self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
@@ -170,7 +180,7 @@ class GuardedReranker(Reranker):
     def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
-        self._breaker = breaker("reranker", reranker.name, reranker)
+        self._breaker = breaker("reranker", reranker.name, reranker, probe_of(reranker))
         self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 

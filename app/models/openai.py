@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from app.models.protocols import CallOptions
 from app.models.thinking import ThinkFilter
 
 CONNECT_TIMEOUT = 10.0
+PROBE_TIMEOUT = 5.0
 
 
 class Endpoint:
@@ -55,19 +56,23 @@ class Endpoint:
         limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
         headers = {"Content-Type": "application/json"}
         spans.outgoing(headers, self.url)
-        try:
+        with _failures(address, total or wait or self.timeout):
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
                 if response.status != 200:
-                    raise _status_error(
-                        address, response.status, await responses.read_error(response), response.headers
-                    )
+                    raise await _status_error(address, response)
                 yield response
-        except TimeoutError as error:
-            raise ModelTimeout(f"{address} did not answer within {total or wait or self.timeout:g} s.") from error
-        except (aiohttp.ClientConnectionError, OSError) as error:
-            raise ModelUnavailable(f"{address} can't be reached: {error or type(error).__name__}.") from error
-        except aiohttp.ClientError as error:
-            raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
+
+    async def probe(self) -> None:
+        """Ask for the list of models, which costs nothing; a server without one may answer 404.
+
+        Raises `ModelUnavailable` or `ModelTimeout` if the server doesn't answer, and `ModelError` if it refuses the key.
+        """
+        address = f"{self.url}/models"
+        limit = aiohttp.ClientTimeout(total=PROBE_TIMEOUT)
+        with _failures(address, PROBE_TIMEOUT):
+            async with self._open().get(address, timeout=limit, allow_redirects=False) as response:
+                if response.status >= 500 or response.status in {401, 403}:
+                    raise await _status_error(address, response)
 
     async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
         try:
@@ -87,10 +92,24 @@ def _proxy(url: str) -> str | None:
     return None if parts.hostname and proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
 
 
-def _status_error(address: str, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
+@contextmanager
+def _failures(address: str, seconds: float) -> Iterator[None]:
+    """Context in which failures of aiohttp become `ModelError`s."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise ModelTimeout(f"{address} did not answer within {seconds:g} s.") from error
+    except (aiohttp.ClientConnectionError, OSError) as error:
+        raise ModelUnavailable(f"{address} can't be reached: {error or type(error).__name__}.") from error
+    except aiohttp.ClientError as error:
+        raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
+
+
+async def _status_error(address: str, response: aiohttp.ClientResponse) -> ModelError:
+    body, status = await responses.read_error(response), response.status
     message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}"
     if status == 429:
-        return ModelRateLimited(message, retry_after=responses.retry_after(headers.get("Retry-After", "")))
+        return ModelRateLimited(message, retry_after=responses.retry_after(response.headers.get("Retry-After", "")))
     return (
         ModelTimeout(message)
         if status in {408, 504}
@@ -108,6 +127,7 @@ class OpenAIModel:
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self._endpoint = endpoint
+        self.probe = endpoint.probe
         self._extra = dict(extra_body or {})
 
     def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
@@ -216,6 +236,7 @@ class OpenAIEmbedder:
         self.name = recorded_name(name, prefixes[1], extra_body)
         self._model = name
         self._endpoint = endpoint
+        self.probe = endpoint.probe
         self._query_prefix, self._passage_prefix = prefixes
         self._max_chars = max_chars
         self._extra = dict(extra_body or {})

@@ -17,6 +17,7 @@ class Reranker:
     def __init__(self, endpoint: Endpoint, name: str, form: Form = "cohere") -> None:
         self.name = name
         self._endpoint = endpoint
+        self.probe = endpoint.probe
         self._form = self.provider = form
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:

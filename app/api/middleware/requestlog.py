@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,8 @@ log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _KEY = "docs_assistant.request"
 CLIENT_CLOSED_REQUEST = 499
+PROBES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
+"""Paths that machines ask every few seconds: requests that succeed are logged at debug."""
 
 
 @dataclass(slots=True)
@@ -40,6 +43,9 @@ class RequestInfo:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+Watch = Callable[[Scope, RequestInfo, float], None]
+
+
 def info_of(request: Request) -> RequestInfo:
     """The request's id and log fields."""
     info: RequestInfo = request.scope[_KEY]
@@ -49,11 +55,13 @@ def info_of(request: Request) -> RequestInfo:
 class RequestLog:
     """ASGI middleware. Uses the client's `x-request-id` as the id if it is valid.
 
-    `client` sets how much of the client's address is logged.
+    `client` sets how much of the client's address is logged. `watch` is called at the end of each request, with its
+    duration in seconds.
     """
 
-    def __init__(self, app: ASGIApp, client: AddressDetail = "none") -> None:
+    def __init__(self, app: ASGIApp, watch: Watch, client: AddressDetail = "none") -> None:
         self._app = app
+        self._watch = watch
         self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +91,9 @@ class RequestLog:
             log_error(info, error)
             await api_error(error, info.id).response()(scope, receive, sender)
         finally:
-            _log_line(scope, info, (time.perf_counter() - began) * 1000)
+            seconds = time.perf_counter() - began
+            _log_line(scope, info, seconds * 1000)
+            self._watch(scope, info, seconds)
 
 
 async def error_response(request: Request, error: Exception) -> Response:
@@ -119,8 +129,9 @@ def _request_id(scope: Scope) -> str:
 
 
 def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
-    if not log.isEnabledFor(logging.INFO):
+    level = logging.DEBUG if scope["path"] in PROBES and info.status < 400 else logging.INFO
+    if not log.isEnabledFor(level):
         return
     answer = info.answer.fields() if info.answer else {}
     asked = {"method": scope["method"], "path": scope["path"], "status": info.status, "ms": round(ms, 1)}
-    log.info(LogMessage("request", id=info.id, **{**asked, **answer, **info.fields}))
+    log.log(level, LogMessage("request", id=info.id, **{**asked, **answer, **info.fields}))

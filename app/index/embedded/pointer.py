@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from io import BufferedWriter
@@ -18,8 +18,10 @@ import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
 from app.core.types import GenerationInfo, Recipe
+from app.index.run_history import RunHistory, parse
 
 FILE = "index.json"
+RUNS = "runs.json"
 LOCK = "write.lock"
 FORMAT = 1
 
@@ -143,8 +145,34 @@ def read(directory: Path) -> Pointer:
 
 def write(directory: Path, pointer: Pointer) -> None:
     """Replace the pointer atomically, even in a crash."""
-    content = orjson.dumps({"format": FORMAT, **asdict(pointer)}, option=orjson.OPT_INDENT_2)
-    file, draft = directory / FILE, directory / f"{FILE}.new"
+    _replace(directory / FILE, {"format": FORMAT, **asdict(pointer)})
+
+
+def read_runs(directory: Path) -> RunHistory:
+    """The results of the runs so far. Raises `StoreUnavailable` or `IndexDamaged`."""
+    file = directory / RUNS
+    try:
+        return parse(orjson.loads(file.read_bytes()), str(file))
+    except FileNotFoundError:
+        return RunHistory()
+    except OSError as error:
+        raise StoreUnavailable(f"{file} can't be read: {error}.") from error
+    except orjson.JSONDecodeError as error:
+        raise IndexDamaged(f"{file} is no JSON. Delete it: only figures depend on it.") from error
+
+
+def write_runs(directory: Path, runs: RunHistory) -> None:
+    """Replace the results of the runs atomically; makes the directory for the first one."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
+    _replace(directory / RUNS, runs.as_json())
+
+
+def _replace(file: Path, values: Mapping[str, Any]) -> None:
+    directory, draft = file.parent, file.with_name(f"{file.name}.new")
+    content = orjson.dumps(values, option=orjson.OPT_INDENT_2)
     try:
         with draft.open("wb") as stream:
             stream.write(content)

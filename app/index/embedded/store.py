@@ -18,6 +18,7 @@ from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer
 from app.index.embedded.tables import ANY, Tables, load_lancedb
+from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,14 @@ class EmbeddedStore:
             pointer = embedded_pointer.read(self._directory).without_live(time.time())
             embedded_pointer.write(self._directory, pointer)
         return pointer.live.info
+
+    async def runs(self) -> RunHistory:
+        """The results of the runs so far."""
+        return embedded_pointer.read_runs(self._directory)
+
+    async def write_runs(self, runs: RunHistory) -> None:
+        """Keep the results of the runs so far."""
+        embedded_pointer.write_runs(self._directory, runs)
 
     async def close(self) -> None:
         """Close the tables; safe to call twice."""

@@ -13,6 +13,7 @@ from app.core.types import GenerationInfo, Recipe
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
 from app.index.opensearch.rows import alive
+from app.index.run_history import RunHistory, parse
 
 log = logging.getLogger("app.index")
 
@@ -157,8 +158,7 @@ class Catalog:
                 f"{self.name} at {self._connection.url} is an index of something else: ours is an alias. "
                 "Choose another index name in DOCS_STORE."
             )
-        if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
-            await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
+        await self._prepare_meta()
         try:
             await self._prepare_pipeline(search_pipeline(vector_weight))
         except StoreUnavailable:
@@ -170,6 +170,20 @@ class Catalog:
                 self.pipeline,
                 error,
             )
+
+    async def runs(self) -> RunHistory:
+        """The results of the runs so far."""
+        answer = await self._connection.call("GET", f"/{self.meta}/_doc/runs", allow=(404,))
+        return parse(answer["_source"], f"/{self.meta}/_doc/runs") if answer else RunHistory()
+
+    async def write_runs(self, runs: RunHistory) -> None:
+        """Keep the results of the runs so far."""
+        await self._prepare_meta()
+        await self._connection.call("PUT", f"/{self.meta}/_doc/runs", runs.as_json())
+
+    async def _prepare_meta(self) -> None:
+        if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
+            await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
 
     async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
         path = f"/_search/pipeline/{self.pipeline}"

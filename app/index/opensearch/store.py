@@ -18,6 +18,7 @@ from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import VERSION, chunk_index, page_index
 from app.index.opensearch.writing import discard
+from app.index.run_history import RunHistory
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -96,6 +97,14 @@ class OpenSearchStore:
         """The kept generations, newest first, including the live one."""
         found = await self._catalog.live()
         return tuple(published.info for published in found[1].kept) if found else ()
+
+    async def runs(self) -> RunHistory:
+        """The results of the runs so far."""
+        return await self._catalog.runs()
+
+    async def write_runs(self, runs: RunHistory) -> None:
+        """Keep the results of the runs so far."""
+        await self._catalog.write_runs(runs)
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""

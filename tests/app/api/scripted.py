@@ -18,6 +18,8 @@ from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
+from app.assistants.health import PartState
+from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
@@ -83,6 +85,12 @@ class State:
     model: str = "m-1"
     embedder: str = "static-1"
     details: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, PartState | None] = field(default_factory=dict)
+    store_problem = problem = ""
+
+    @property
+    def status(self) -> str:
+        return "ok" if self.ok else "unavailable"
 
 
 @dataclass
@@ -93,6 +101,13 @@ class ScriptedAssistants:
     created: int = 1_700_000_000
     llm_timeout: float = 60.0
     closed: bool = False
+    breakers: tuple[Breaker, ...] = ()
+
+    def used(self) -> Mapping[str, Any]:
+        return {}
+
+    async def index_states(self) -> Mapping[str, Any]:
+        return {}
 
     def get(self, name: str, /) -> Scripted:
         for assistant in self.assistants:
@@ -104,6 +119,9 @@ class ScriptedAssistants:
         return self.assistants
 
     async def health(self) -> State:
+        return self.state
+
+    async def ready(self) -> State:
         return self.state
 
     async def close(self) -> None:

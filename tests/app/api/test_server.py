@@ -82,6 +82,7 @@ async def test_health_reports_what_is_indexed():
         },
         "model": "m-1",
         "embedder": "static-1",
+        "parts": {},
         "details": {},
     }
 
@@ -94,6 +95,9 @@ async def test_health_is_503_when_nothing_can_be_answered_and_tells_strangers_no
     known = await get(app, "/health", headers={"authorization": "Bearer k1"})
     assert known.status_code == 503
     assert (known.json()["store"], known.json()["index"]) == ("http://10.0.0.1 is away", None)
+    stranger = await get(app, "/health/ready")
+    assert (stranger.status_code, stranger.json()) == (503, {"status": "unavailable"})
+    assert (await get(app, "/health/live")).json() == {"status": "ok"}
 
 
 async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
@@ -125,8 +129,8 @@ async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
 
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
-    paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/health", "/v1/ingest", "/v1/ingest/{id}"}
-    paths |= {"/v1/responses", "/v1/search"}
+    paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}
+    paths |= {"/v1/responses", "/v1/search", "/health", "/health/live", "/health/ready", "/metrics"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])
@@ -165,6 +169,8 @@ async def test_answers_are_as_described():
             (answers.ModelObject, (await client.get("/v1/models/docs-assistant")).content),
             (answers.HealthBody, (await client.get("/health")).content),
             (answers.HealthBody, (await get(unhealthy, "/health")).content),
+            (answers.ReadyBody, (await get(unhealthy, "/health/ready")).content),
+            (answers.LiveBody, (await get(unhealthy, "/health/live")).content),
             *((answers.ChatCompletionChunk, x[6:]) for x in stream.content.split(b"\n\n")[:-2]),
         ]
     for model, content in described:

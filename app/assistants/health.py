@@ -1,0 +1,229 @@
+"""What is known about the parts of the service: indices from a look at them, the others from the calls of questions."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from app.core.breaker import Breaker, Part
+from app.core.errors import AssistantError, IndexDamaged, ModelTimeout, ModelUnavailable, NoIndex, StoreUnavailable
+from app.core.probe import IDLE, Probe
+from app.core.types import GenerationInfo
+from app.index import Generation, Store
+from app.index.checkup import Checkup, damage_message
+from app.models import Embedder
+from app.models.protocols import for_index
+
+PARTS: tuple[Part, ...] = ("model", "embedder", "reranker", "store")
+STORE_WAIT = 2.0
+"""Seconds to wait for a store; if it answers later, that is seen the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The state of an index; `store_problem` and `problem` are empty if it can be searched."""
+
+    embedder: str
+    info: GenerationInfo | None = None
+    store_problem: str = ""
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether questions can be answered from it."""
+        return not (self.store_problem or self.problem)
+
+    def summary(self) -> Mapping[str, Any]:
+        """The state for operators, ready for JSON."""
+        if problem := self.store_problem or self.problem:
+            return {"ok": False, "problem": problem}
+        assert self.info is not None
+        known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
+        return {"ok": True, "generation": self.info.id, **known}
+
+
+class IndexCheck:
+    """Tells the state of an index that is used with this embedder; `max_age` is in hours."""
+
+    def __init__(self, name: str, store: Store, embedder: Embedder, max_age: float | None) -> None:
+        self._name = name
+        self._store = store
+        self._embedder = embedder
+        self._checkup = Checkup(name, max_age)
+        self._opening: asyncio.Task[Generation] | None = None
+
+    async def state(self) -> IndexState:
+        """The current state; waits for a store only briefly."""
+        name, embedder = self._name, self._embedder
+        try:
+            live = await self._live()
+        except NoIndex as error:
+            return IndexState(embedder.name, problem=empty_index_message(name, error))
+        except IndexDamaged as error:
+            return IndexState(embedder.name, store_problem=damage_message(error, name))
+        except AssistantError as error:
+            return IndexState(embedder.name, store_problem=str(error))
+        damage = await self._checkup.problem(live)
+        problem = embedder_mismatch(live.info, embedder) or self._checkup.too_old
+        return IndexState(for_index(embedder, live.info.recipe.embedder).name, live.info, damage, problem)
+
+    async def _live(self) -> Generation:
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._store.live())
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait({self._opening}, timeout=STORE_WAIT)
+        if not self._opening.done():
+            raise StoreUnavailable(f"The store did not answer within {STORE_WAIT:g} s.")
+        return self._opening.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure at an ISO 8601 time."""
+
+    at: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """What is known about one part of the service. Times are ISO 8601 in UTC.
+
+    `failures` counts failed calls in a row. `latency_ms` is that of the last successful call, of a stream the time to its
+    first text. `waiting_s` is how long the oldest call without an answer has been waiting. `last_probe_failure` is set if
+    the last probe failed. `others` are further parts of this kind, such as a second language model.
+    """
+
+    name: str
+    state: Literal["ok", "failing", "unknown"]
+    failing_since: str | None
+    last_success: str | None
+    last_failure: Failure | None
+    failures: int
+    latency_ms: float | None
+    waiting_s: float | None
+    last_probe_failure: Failure | None
+    others: tuple[PartState, ...] = ()
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether questions can be answered. `index` is that of the first assistant; `details` has others under `indices`.
+
+    `parts` has None for a part that isn't configured.
+    """
+
+    ok: bool
+    store: str
+    index: GenerationInfo | None
+    model: str
+    embedder: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, PartState | None] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Literal["ok", "degraded", "unavailable"]:
+        """`degraded` if a part fails and questions are answered nevertheless, such as extractively."""
+        if not self.ok:
+            return "unavailable"
+        return "degraded" if any(part and part.state == "failing" for part in self.parts.values()) else "ok"
+
+
+def empty_index_message(index: str, error: NoIndex) -> str:
+    """The message for an empty index: for a named index the command that fills it, else the message of `error`."""
+    return f"Nothing has been indexed yet: run `docs-assistant ingest --index {index}` first." if index else str(error)
+
+
+def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
+    """A message if the index was built with another embedder; empty if it matches."""
+    built = info.recipe.embedder
+    return (
+        ""
+        if built == for_index(embedder, built).name
+        else f"built with the embedder {built}: index anew, or set that one"
+    )
+
+
+async def look_at_servers(breakers: Iterable[Breaker]) -> None:
+    """Probe the servers of breakers without recent calls; waits for the results only briefly."""
+    by_probe: dict[Probe, list[Breaker]] = {}
+    for breaker in breakers:
+        if breaker.probe:
+            by_probe.setdefault(breaker.probe, []).append(breaker)
+    await asyncio.gather(*(_look(probe, group) for probe, group in by_probe.items()))
+
+
+async def _look(probe: Probe, breakers: Sequence[Breaker]) -> None:
+    idle_since = time.monotonic() - IDLE
+    idle = [breaker for breaker in breakers if breaker.record.last_call < idle_since]
+    heard = max(breaker.record.last_success or -math.inf for breaker in breakers)
+    if not idle:
+        return
+    if heard >= idle_since:
+        probe.answered(heard)  # to a call of another kind
+    else:
+        await probe.look()
+    for breaker in idle:
+        if probe.error is None and probe.asked_at > breaker.record.last_call:
+            breaker.reachable()
+
+
+def part_states(breakers: Iterable[Breaker]) -> Mapping[str, PartState | None]:
+    """The state of each kind of part; of several, the worst one, which names the others."""
+    order = ("failing", "ok", "unknown")
+    found: dict[str, PartState | None] = dict.fromkeys(PARTS)
+    by_kind: dict[str, list[PartState]] = {}
+    for breaker in breakers:
+        by_kind.setdefault(breaker.part, []).append(_part_state(breaker))
+    for kind, states in by_kind.items():
+        worst, *others = sorted(states, key=lambda state: order.index(state.state))
+        found[kind] = replace(worst, others=tuple(others))
+    return found
+
+
+def _part_state(breaker: Breaker) -> PartState:
+    record, probe, now = breaker.record, breaker.probe, breaker.clock()
+    state, since = _judged(breaker)
+    oldest = next(iter(breaker.waiting.values()), None)
+    return PartState(
+        name=breaker.name,
+        state=state,
+        failing_since=_time(since, now),
+        last_success=_time(record.last_success, now),
+        last_failure=_failure(record.last_failure, record.error, now),
+        failures=record.failures,
+        latency_ms=None if record.last_success is None else round(record.latency * 1000, 1),
+        waiting_s=None if oldest is None else round(now - oldest, 1),
+        last_probe_failure=_failure(probe.asked_at, str(probe.error), now) if probe and probe.error else None,
+    )
+
+
+def _judged(breaker: Breaker) -> tuple[Literal["ok", "failing", "unknown"], float | None]:
+    """The state, and since when it is failing. The latest fact decides: a call, a call that waits too long, or a probe."""
+    record, probe, stuck = breaker.record, breaker.probe, breaker.stuck_since
+    if breaker.state or stuck is not None:
+        return "failing", record.failing_since or stuck
+    if probe and probe.asked_at > record.last_call:
+        # a key may be good for answers, but not for the list of models
+        down = isinstance(probe.error, ModelUnavailable | ModelTimeout)
+        if down or (probe.error and record.last_success is None):
+            return "failing", record.failing_since or probe.failing_since
+        return ("unknown" if record.failures else "ok"), None  # reachable, but its last call failed
+    if record.failures:
+        return "failing", record.failing_since
+    return ("unknown" if record.last_success is None else "ok"), None
+
+
+def _time(at: float | None, now: float) -> str | None:
+    """The ISO 8601 time of this time of the monotonic clock."""
+    return None if at is None else (datetime.now(UTC) - timedelta(seconds=now - at)).isoformat(timespec="seconds")
+
+
+def _failure(at: float | None, error: str, now: float) -> Failure | None:
+    shown = _time(at, now)
+    return Failure(shown, error) if shown else None

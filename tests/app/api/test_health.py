@@ -1,0 +1,201 @@
+"""What the service says of its parts while they work, fail, hang and recover: over its real routes, store and HTTP calls."""
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.api.answer_models import HealthBody
+from app.api.server import create_app
+from app.assistants import health as watching
+from app.assistants.assembly import opened
+from app.core import breaker as breaking
+from app.core import probe as probing
+from app.core.settings import Settings
+from app.core.types import Chunk, Page, Recipe
+from app.index import open_store
+from app.index.checkup import Checkup
+from app.models import open_embedder
+from tests.app.api.scripted import client_of
+from tests.end_to_end.program import free_port
+from tests.fake_llm import Reply
+
+TEXT = "To resize a volume, first detach the volume from its server."
+ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How do I resize a volume?"}]}
+URL = "https://example.org/volumes"
+
+
+@pytest.fixture
+async def settings(llm, tmp_path):
+    """Of an index with one page; the language model and the embedder are the scripted server."""
+    values = {"store": str(tmp_path / "data"), "embedding_url": llm.url, "embedding_model": "eight"}
+    values |= {"llm_url": llm.url, "llm_model": "m", "llm_timeout": 0.4, "helper_timeout": 0.4}
+    settings = Settings.load(None, **values)
+    store, embedder = open_store(settings), open_embedder(settings)
+    chunk = Chunk("c", "docs", URL, 0, TEXT, "en", "Volumes")
+    (vector,) = await embedder.embed_passages([chunk.embedded_text])
+    async with await store.draft(Recipe(embedder.name, llm.dimension, "s", "a")) as draft:
+        await draft.put(Page(URL, "docs", "Volumes", "en", TEXT, "h", last_ok=ago(hours=1)), [chunk], {"c": vector})
+        await draft.publish()
+    await embedder.close()
+    await store.close()
+    return settings
+
+
+def ago(**times):
+    return (datetime.now(UTC) - timedelta(**times)).isoformat()
+
+
+@asynccontextmanager
+async def service(settings, **changes):
+    async with (
+        opened(settings.model_copy(update=changes)) as assistants,
+        client_of(create_app(assistants, settings)) as client,
+    ):
+        yield client
+
+
+async def health(client):
+    began = time.monotonic()
+    response = await client.get("/health")
+    assert time.monotonic() - began < 5  # a model that hangs does so for a minute
+    TypeAdapter(HealthBody).validate_json(response.content)
+    ready, live = await client.get("/health/ready"), await client.get("/health/live")
+    return response.json() | {"statuses": (response.status_code, ready.status_code, live.status_code)}
+
+
+async def ask(client):
+    response = await client.post("/v1/chat/completions", json=ASKED)
+    assert response.status_code == 200, response.text
+    return "extractive" if response.json().get("extractive") else "written"
+
+
+async def test_a_part_fails_and_works_again_as_its_calls_do(llm, settings, monkeypatch):
+    """Without a model, answers are extractive, and the service stays ready."""
+    monkeypatch.setattr(breaking, "PAUSE", 0.0)  # each call tries the server
+    async with service(settings) as client:
+        assert await ask(client) == "written"
+        told = await health(client)
+        assert (told["status"], told["statuses"], told["parts"]["reranker"]) == ("ok", (200, 200, 200), None)
+        for kind in ("model", "embedder", "store"):
+            part = told["parts"][kind]
+            assert (part["state"], part["failures"], part["last_failure"]) == ("ok", 0, None), kind
+            assert part["last_success"]
+            assert part["latency_ms"] >= 0
+        failures = {
+            "answered 500": Reply("boom", status=500),
+            "answered 429": Reply("slow down", status=429, headers={"Retry-After": "60"}),
+            "answered 401": Reply("wrong key", status=401),
+            "did not answer within": Reply(delay=60),
+        }
+        for said, reply in failures.items():
+            llm.reply = lambda _, reply=reply: reply
+            assert await ask(client) == "extractive", said
+            told = await health(client)
+            model = told["parts"]["model"]
+            assert (told["status"], told["statuses"], model["state"]) == ("degraded", (200, 200, 200), "failing"), said
+            assert said in model["last_failure"]["error"]
+            assert model["failures"] >= 1
+            assert model["failing_since"] <= model["last_failure"]["at"]
+            llm.reply = lambda _: Reply()
+            assert await ask(client) == "written", said
+            told = await health(client)
+            assert (told["status"], told["parts"]["model"]["state"]) == ("ok", "ok"), said
+            assert said in told["parts"]["model"]["last_failure"]["error"]
+        llm.embedding_status = 500  # the search uses words only
+        await client.post(
+            "/v1/chat/completions", json=ASKED | {"messages": [{"role": "user", "content": "detach a volume"}]}
+        )
+        told = await health(client)
+        assert (told["status"], told["parts"]["embedder"]["state"]) == ("degraded", "failing")
+        assert "no embeddings today" in json.dumps(told["parts"]["embedder"])
+
+
+async def test_a_model_that_hangs_is_failing_before_any_call_ends_and_after_its_reader_left(llm, settings, monkeypatch):
+    monkeypatch.setattr(breaking, "PATIENCE", 0.2)
+    async with service(settings, llm_timeout=60.0, helper_timeout=60.0) as client:
+        assert await ask(client) == "written"
+        llm.reply = lambda _: Reply(delay=60)
+        asked = asyncio.create_task(ask(client))
+        async with asyncio.timeout(5):
+            while (told := await health(client))["status"] == "ok":
+                await asyncio.sleep(0.05)
+        model = told["parts"]["model"]
+        assert (told["status"], model["state"], model["failures"]) == ("degraded", "failing", 0)
+        assert model["waiting_s"] > 0.2
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        model = (await health(client))["parts"]["model"]
+        assert (model["state"], model["waiting_s"], model["failures"] > 0) == ("failing", None, True)
+        assert "its reader left" in model["last_failure"]["error"]
+        llm.reply = lambda _: Reply()
+        assert await ask(client) == "written"
+        assert (await health(client))["status"] == "ok"
+
+
+async def test_a_server_that_nobody_called_is_asked_for_its_models_now_and_then(llm, settings, monkeypatch):
+    """Never for an answer, which may cost money."""
+    async with service(settings, llm_url=f"http://127.0.0.1:{free_port()}/v1") as client:  # nobody listens there
+        told = await health(client)
+        assert (told["status"], told["statuses"], told["parts"]["model"]["state"]) == (
+            "degraded",
+            (200, 200, 200),
+            "failing",
+        )
+        assert "can't be reached" in told["parts"]["model"]["last_probe_failure"]["error"]
+        assert (told["parts"]["embedder"]["state"], llm.listed) == ("ok", 1)
+        await health(client)
+        assert llm.listed == 1  # not again within 30 s
+    for status, state in {404: "ok", 403: "failing", 503: "failing"}.items():
+        llm.models_status = status
+        async with service(settings, embedding_url="", embedding_model="local:static") as client:
+            parts = (await health(client))["parts"]
+            assert parts["model"]["state"] == state, status
+            assert parts["embedder"]["state"] == "unknown"  # it has no server
+    assert llm.calls == []
+    llm.models_status = 200
+    monkeypatch.setattr(watching, "IDLE", 0.0)
+    monkeypatch.setattr(probing, "INTERVAL", 0.0)
+    monkeypatch.setattr(breaking, "PAUSE", 0.0)
+    async with service(settings) as client:
+        llm.reply = lambda _: Reply(status=500)
+        for _ in range(breaking.FAILURES):
+            assert await ask(client) == "extractive"
+        told = await health(client)  # reachable, but nobody knows whether it answers
+        assert (told["status"], told["parts"]["model"]["state"], "failing" in told["details"]) == (
+            "ok",
+            "unknown",
+            False,
+        )
+        assert told["parts"]["model"]["failures"] >= breaking.FAILURES
+        assert await ask(client) == "extractive"
+        llm.models_status = 401
+        llm.reply = lambda _: Reply()
+        assert await ask(client) == "written"
+        assert (await health(client))["parts"]["model"]["state"] == "ok"  # its key is good for answers
+
+
+async def test_an_index_is_too_old_when_no_run_read_its_pages(settings):
+    """A run that finds no change publishes nothing, but its visit counts."""
+    store = open_store(settings)
+    live = await store.live()
+    live = replace(live, info=replace(live.info, built_at=ago(days=30)))
+    for hours, old in ((None, False), (2.0, False), (0.5, True)):
+        checkup = Checkup("news", hours)
+        assert await checkup.problem(live) == ""
+        assert bool(checkup.too_old) == old, hours
+    assert (
+        "last read 1.0 hours ago, and DOCS_MAX_INDEX_AGE is 0.5: run `docs-assistant ingest --index news`"
+        in checkup.too_old
+    )
+    await store.close()
+    async with service(settings, max_index_age=1e-9) as client:
+        told = await health(client)
+        assert (told["status"], told["statuses"]) == ("unavailable", (503, 503, 200))
+        assert "DOCS_MAX_INDEX_AGE" in told["details"]["index"]
+        assert "DOCS_MAX_INDEX_AGE" in (await client.get("/health/ready")).json()["problem"]

@@ -38,6 +38,7 @@ class FakeLLM:
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []  # of the calls
+        self.request_ids: list[str] = []
         self.embedded: list[list[str]] = []
         self.cancelled = 0
         self.open = 0  # chat calls under way
@@ -53,6 +54,7 @@ class FakeLLM:
         body = await request.json()
         self.calls.append(body)
         self.headers.append(request.headers)
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         reply = self.reply(body)
         self.open += 1
         try:
@@ -112,6 +114,7 @@ class FakeLLM:
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
+        self.request_ids.append(request.headers.get("x-request-id", ""))
         self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)

@@ -14,6 +14,7 @@ from starlette.types import Receive
 
 from app.api.middleware.admission import AnswerLimits
 from app.core.errors import ModelError
+from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Failure, Reasoning, Status, Text
 
@@ -66,7 +67,7 @@ class EventQueue:
         self._reader.cancel()
         for result in await asyncio.gather(self._reader, self._watcher, return_exceptions=True):
             if isinstance(result, Exception):
-                log.warning("closing an answer failed error=%r", result)
+                log.warning(LogMessage("closing an answer failed", error=repr(result)))
 
     async def take(self) -> list[Event]:
         """Wait for events and return all that have arrived; an empty list after the silence set with `wake_after`.

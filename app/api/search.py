@@ -17,6 +17,7 @@ from app.api.request_models import SearchRequest
 from app.api.service import Service
 from app.core import turn
 from app.core.errors import RequestError
+from app.core.log_message import LogMessage
 from app.core.types import Hit
 from app.pipeline.steps.cite import passages_of
 
@@ -68,7 +69,7 @@ async def search_result(
             param="query",
             code="too_long",
         )
-    log.debug("search id=%s text=%r", id, query)
+    log.debug(LogMessage("search", id=id, text=query))
     asked = turn.Request(
         (turn.Message("user", query),),
         assistant.id,

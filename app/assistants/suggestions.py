@@ -10,6 +10,7 @@ from dataclasses import replace
 from app.assistants.assistant import Assistant
 from app.citing.links import untagged
 from app.core.errors import AssistantError, NoIndex
+from app.core.log_message import LogMessage
 from app.core.prompts import Language
 from app.core.turn import Message, Request
 from app.core.types import Chunk
@@ -48,7 +49,7 @@ class Suggester:
         except NoIndex:
             return {}
         except AssistantError as error:  # the list of models matters more
-            log.warning("no suggestions assistant=%s error=%s", assistant.id, error)
+            log.warning(LogMessage("no suggestions", assistant=assistant.id, error=error))
             return {}
 
     async def _of_index(self, assistant: Assistant) -> Suggestions:

@@ -39,7 +39,7 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in said.fields.items() if said else ():
             key = f"{name}_" if name in line else name
-            line[key] = value if isinstance(value, bool | int | float) else shortened(name, str(value))
+            line[key] = value if value is None or isinstance(value, bool | int | float) else shortened(name, str(value))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)

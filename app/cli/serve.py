@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.cli import logs, tracing
 from app.cli.options import Commands
 from app.core.errors import SettingsError
+from app.core.log_message import LogMessage
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -96,9 +97,9 @@ def log_left_out(assistants: Assistants) -> None:
     """Log steps that are left out, and limits that are too low for all steps."""
     for one in assistants.by_id.values():
         if one.left_out and not one.persona:
-            log.info("steps left out, no language model: assistant=%s steps=%s", one.id, ",".join(one.left_out))
+            log.info(LogMessage("steps left out, no language model", assistant=one.id, steps=",".join(one.left_out)))
         if one.helper_call_warning and not one.persona:
-            log.warning("assistant=%s %s", one.id, one.helper_call_warning)
+            log.warning(LogMessage(one.helper_call_warning, assistant=one.id))
 
 
 async def _prove(settings: Settings) -> None:

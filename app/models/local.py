@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.log_message import LogMessage
 from app.core.memory import peak_mb
 from app.core.types import Vector
 from app.models.prefixes import recorded_name
@@ -71,10 +72,8 @@ class InThreads(Generic[L]):
             if self._model is None:
                 began = time.monotonic()
                 self._model = self._load()
-                log.debug(
-                    "model loaded model=%r seconds=%.1f memory_mb=%d",
-                    self._name, time.monotonic() - began, peak_mb(),
-                )  # fmt: skip
+                seconds = round(time.monotonic() - began, 1)
+                log.debug(LogMessage("model loaded", model=self._name, seconds=seconds, memory_mb=peak_mb()))
             return self._model
 
 

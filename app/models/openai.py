@@ -19,6 +19,7 @@ import orjson
 
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.request_id import upstream_headers
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
@@ -54,7 +55,7 @@ class Endpoint:
         """Context of a response with status 200. `wait` limits each wait for data, `total` the whole call, in seconds."""
         address = f"{self.url}/{path}"
         limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **upstream_headers()}
         spans.outgoing(headers, self.url)
         with _failures(address, total or wait or self.timeout):
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.core.errors import StoreError
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
@@ -41,7 +42,7 @@ async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:
         urls = list(dict.fromkeys(hit.chunk.url for hit in turn.hits))
         return await generation.plain_texts(urls) if generation else {}
     except StoreError as error:
-        log.warning("pages not read, passages are only chunks id=%s error=%s", turn.request.id, error)
+        log.warning(LogMessage("pages not read, passages are only chunks", id=turn.request.id, error=error))
         return {}
 
 

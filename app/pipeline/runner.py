@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from app.core import spans
 from app.core.errors import AssistantError
+from app.core.log_message import LogMessage
 from app.core.turn import Done, Event, Events, Failure, StepRecord, Text, Turn, Usage
 
 log = logging.getLogger("app.pipeline")
@@ -175,13 +176,8 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
         problem = f"{type(error).__name__}: {error}"
         span.failed(error)
         unexpected = not isinstance(error, AssistantError)
-        log.warning(
-            "optional step failed id=%s step=%s error=%s",
-            turn.request.id,
-            step.name,
-            problem,
-            exc_info=unexpected,
-        )
+        said = LogMessage("optional step failed", id=turn.request.id, step=step.name, error=problem)
+        log.warning(said, exc_info=unexpected)
     ms = (time.perf_counter() - started) * 1000
-    log.debug("step id=%s step=%s ms=%.1f", turn.request.id, step.name, ms)
+    log.debug(LogMessage("step", id=turn.request.id, step=step.name, ms=round(ms, 1)))
     return StepRecord(step.name, ms, changes, problem)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
+from app.core.log_message import LogMessage
 from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.prepare import Prepared
@@ -65,4 +66,4 @@ class Baseline:
         """Raises the error unless it is a damage of the index that is built anew."""
         if isinstance(error, StoreUnavailable) or not self.rebuilds:
             raise error
-        log.warning("a page of the old index can't be read url=%s error=%s", url, error)
+        log.warning(LogMessage("a page of the old index can't be read", url=url, error=error))

@@ -24,6 +24,7 @@ from app.api.request_models import ChatRequest
 from app.api.service import Service
 from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, Stream
 from app.core import turn
+from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Failure, Source, Text, Usage
 
@@ -67,7 +68,7 @@ class Chat:
 
     def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
         asked = from_chat(chat, info.id, max_question=self.service.settings.max_question)
-        log.debug("question id=%s text=%r", info.id, asked.question)
+        log.debug(LogMessage("question", id=info.id, text=asked.question))
         first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from app.core.log_message import LogMessage
+
 if TYPE_CHECKING:
     from app.api.middleware.protocol import BoundedProtocol
 
@@ -108,7 +110,7 @@ class Connections:
             for connection in over:
                 self._closed[phase.name.lower()] += connection.end()
         if self._closed:  # one line for all, so that an attacker can't fill the disk
-            log.info("connections closed %s", " ".join(f"{name}={n}" for name, n in sorted(self._closed.items())))
+            log.info(LogMessage("connections closed", **dict(sorted(self._closed.items()))))
             self._closed.clear()
         self._timer = None
         if any(self._by_phase.values()):

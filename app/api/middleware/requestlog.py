@@ -21,6 +21,7 @@ from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
+from app.core.request_id import REQUEST_ID
 
 log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -70,6 +71,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
+        REQUEST_ID.set(info.id)
         spans.incoming(info.id, scope.get("query_string", b""))
         if client := logged_address(scope, self._client):
             info.fields["client"] = client

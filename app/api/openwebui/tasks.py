@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 
 from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
+from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
 from app.core.settings import Settings
 from app.core.turn import Done, Events, Message, Text, Usage
@@ -153,7 +154,7 @@ async def run_task(
             record.add_call(STEP, began, usage)
         except ModelError as error:
             record.add_call(STEP, began, error=str(error))
-            log.warning("task not done by the language model task=%s error=%s", task.key, error)
+            log.warning(LogMessage("task not done by the language model", task=task.key, error=error))
     yield Text(text or task.fallback())
     yield usage
     yield Done()

@@ -31,6 +31,7 @@ from app.api.responses.objects import (
 )
 from app.api.service import Service
 from app.api.stream import CompletedAnswer
+from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Source, Status, Usage
 
@@ -51,7 +52,7 @@ class Responses:
         info.fields.update(model=body.model, stream=stream)
         asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
         asked = replace(asked, language=self.service.reader_language(request, body.language))
-        log.debug("question id=%s text=%r", info.id, asked.question)
+        log.debug(LogMessage("question", id=info.id, text=asked.question))
         assistant = self.service.assistants.get(body.model)
         record = info.answer = AnswerRecord(assistant.id, stream)
         form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from app.core.errors import RequestError, quoted
+from app.core.log_message import LogMessage
 
 log = logging.getLogger("app.api")
 
@@ -126,7 +127,7 @@ class Runs:
             )
         run = Run(f"run-{secrets.token_hex(6)}", tuple(sites), by, _now())
         self._runs.appendleft(run)
-        log.info("ingest queued run=%s by=%r sites=%d", run.id, by, len(run.sites))
+        log.info(LogMessage("ingest queued", run=run.id, by=by, sites=len(run.sites)))
         self._task = asyncio.create_task(self._follow(run, environment, options))
         return run
 
@@ -147,13 +148,13 @@ class Runs:
         except OSError as error:
             run.fail(f"The run can't be started: {error}.")
         except Exception as error:
-            log.exception("ingest broke run=%s", run.id)
+            log.exception(LogMessage("ingest broke", run=run.id))
             run.fail(f"The service lost the run: {error!r}. See its log.")
         finally:
             if self._process and self._process.returncode is None:
                 self._process.kill()
             self._process = None
-            log.info("ingest ended run=%s state=%s code=%s error=%r", run.id, run.state, run.exit_code, run.error)
+            log.info(LogMessage("ingest ended", run=run.id, state=run.state, code=run.exit_code, error=run.error))
 
     async def _run(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         # a new session: Ctrl-C in a terminal reaches only the service, which then stops the run
@@ -189,7 +190,7 @@ async def _read_lines(stream: asyncio.StreamReader, run: Run) -> None:
     async for line in stream:
         if text := line.decode(errors="replace").strip():
             run.add_line(text)
-            log.info("ingest run=%s says %r", run.id, text)
+            log.info(LogMessage("ingest says", run=run.id, text=text))
 
 
 def _now() -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.log_message import LogMessage
 from app.core.types import GenerationInfo, Recipe
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
@@ -17,6 +18,10 @@ from app.index.run_history import RunHistory, parse
 
 log = logging.getLogger("app.index")
 
+NO_PIPELINE = (
+    "no search pipeline for hybrid queries of other clients: it needs the plugin neural-search and the right to manage "
+    "search pipelines"
+)
 OLDEST = (3, 0)
 """The oldest supported version: filters inside k-NN for the engine lucene, and (1 + cosine) / 2 in scripts."""
 
@@ -164,12 +169,7 @@ class Catalog:
         except StoreUnavailable:
             raise
         except StoreError as error:  # the service itself doesn't need it
-            log.warning(
-                "no search pipeline for hybrid queries of other clients name=%s; it needs the plugin neural-search and the "
-                "right to manage search pipelines error=%s",
-                self.pipeline,
-                error,
-            )
+            log.warning(LogMessage(NO_PIPELINE, name=self.pipeline, error=error))
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from app.citing.sections import headed_first
 from app.core.errors import IndexMismatch, ModelError
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
@@ -103,7 +104,7 @@ async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
         text = f"{turn.referred} {turn.question}" if turn.referred else turn.question
         vector = (await embedder.embed_queries([text]))[0]
     except ModelError as error:  # the words find most pages
-        log.warning("question not embedded, searching by words only id=%s error=%s", turn.request.id, error)
+        log.warning(LogMessage("question not embedded, searching by words only", id=turn.request.id, error=error))
         return None
     if len(vector) != recipe.dimension:
         raise IndexMismatch(

@@ -12,6 +12,7 @@ from app.citing.link_reasons import offered_links
 from app.citing.links import markdown_link, page_title
 from app.citing.related import related_list, related_pages
 from app.core.errors import ModelError
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
@@ -100,7 +101,7 @@ class Synthesize:
         except ModelError as error:
             if not said and self.settings.on_model_failure == "error":
                 raise
-            log.warning("language model failed id=%s in_mid_answer=%s error=%s", turn.request.id, said, error)
+            log.warning(LogMessage("language model failed", id=turn.request.id, in_mid_answer=said, error=error))
             for event in [Failure(error)] if said else await self._extracted(turn, failed=True):
                 yield event
 
@@ -119,7 +120,7 @@ class Synthesize:
             if turn.citing:
                 turn.citing.removed.append(Removal("answer", wrong.text, OTHER_LANGUAGE))
         assert check is not None  # only the check raises it
-        log.info("answer in another language id=%s language=%s: asked again", turn.request.id, turn.language)
+        log.info(LogMessage("answer in another language, asked again", id=turn.request.id, language=turn.language))
         async with aclosing(self._again(model, turn, check, refused)) as events:
             async for event in events:
                 yield event
@@ -138,7 +139,7 @@ class Synthesize:
         except ModelError as error:
             if said or not refused:
                 raise
-            log.warning("language model failed on correcting id=%s error=%s", turn.request.id, error)
+            log.warning(LogMessage("language model failed on correcting", id=turn.request.id, error=error))
             if turn.citing:
                 turn.citing.removed.clear()  # all of it is of the answer that is shown now
             for event in refused:  # better than no answer
@@ -204,5 +205,5 @@ class Synthesize:
 
 def _logged(event: Event, turn: Turn) -> Event:
     if isinstance(event, Done) and event.language:
-        log.info("answer language id=%s asked=%s %s", turn.request.id, turn.language, event.language)
+        log.info(LogMessage("answer language", id=turn.request.id, asked=turn.language, outcome=event.language))
     return event

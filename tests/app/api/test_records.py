@@ -22,10 +22,10 @@ def lines(caplog, name="request"):
     return [one.fields for one in said]
 
 
-async def ask(app, question, path="chat/completions", **more):
+async def ask(app, question, path="chat/completions", headers=JSON, **more):
     body = {"input": question} if path == "responses" else {"messages": [{"role": "user", "content": question}]}
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON) as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON | headers) as client:
         return await client.post(f"/v1/{path}", json={"model": "docs-assistant"} | body | more)
 
 
@@ -59,8 +59,8 @@ async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, 
         ("Hello!", Reply(), "smalltalk"),
     )
     async with indexed(tmp_path) as service:
-        for path in ("chat/completions", "responses"):
-            for stream in (False, True):
+        for path, streams in (("chat/completions", (False, True)), ("responses", (True,))):
+            for stream in streams:
                 for question, reply, usual in cases:
                     service.llm.reply = lambda _, reply=reply: reply
                     await ask(service.app, question, path, stream=stream)
@@ -96,3 +96,33 @@ async def test_the_line_says_that_the_client_left_or_that_the_request_was_invali
         (line,) = lines(caplog)
         assert "outcome" not in line
         assert line["code"] == "too_long"
+
+
+async def test_every_response_has_the_request_id_and_servers_of_models_get_it(tmp_path):
+    """Unique for each call, because model servers fail at an id that is in use."""
+    key, id_ = "reader-key-1234567890", "gateway-7:2"
+    given = {"x-request-id": id_, "authorization": f"Bearer {key}"}
+    async with indexed(tmp_path, api_keys=key) as service:
+        service.llm.request_ids.clear()
+        for stream in (False, True):
+            response = await ask(service.app, QUESTION, stream=stream, headers=given)
+            assert (response.status_code, response.headers.get_list("x-request-id")) == (200, [id_])
+        ids = service.llm.request_ids
+        assert len(set(ids)) == len(ids) > 2
+        assert all(one.startswith(f"{id_}-") for one in ids)
+
+        refused = [
+            (404, {"model": "none"}, given),
+            (401, {}, given | {"authorization": "Bearer wrong"}),
+            (421, {}, given | {"host": "elsewhere.example.org"}),
+            (403, {}, given | {"origin": "https://elsewhere.example.org"}),
+            (415, {}, given | {"content-type": "text/plain"}),
+        ]
+        for status, body, headers in refused:
+            response = await ask(service.app, QUESTION, headers=headers, **body)
+            assert (response.status_code, response.headers.get_list("x-request-id")) == (status, [id_])
+        service.app.state.stopping = True
+        response = await ask(service.app, QUESTION, headers=given)
+        assert (response.status_code, response.headers.get_list("x-request-id")) == (503, [id_])
+        response = await ask(service.app, QUESTION, headers=given | {"x-request-id": "a b"})
+        assert response.headers["x-request-id"] != "a b"

@@ -14,6 +14,7 @@ from app.cli import logs, run, serve
 from app.cli.ingest import IngestOptions, index
 from app.cli.logs import JsonFormatter
 from app.core.errors import SettingsError, StoreUnavailable
+from app.core.log_message import LogMessage
 from app.core.settings import Settings
 from app.models import e5
 
@@ -95,14 +96,25 @@ def test_a_store_that_is_away_keeps_no_run_from_serving_and_no_index_from_its_em
 
 
 def test_log_lines_are_text_or_json(cli, capsys):
-    """One line each with level and logger; as JSON an exception stays on its line."""
+    """One line each with level and logger; as JSON an exception stays on its line, and fields are fields."""
     del cli  # it puts logging back afterwards
     log = logging.getLogger("app.api")
     logs.configure(settings())
-    log.info("request id=%s", "x1")
-    log.debug("question id=%s", "x1")
-    assert capsys.readouterr().err.endswith("INFO app.api request id=x1\n")
+    fields = {"id": "x1", "ms": 12.5, "stream": True, "text": "a\nINFO app.api id=x2", "error": "e" * 3000}
+    log.info(LogMessage("request", **fields))
+    log.debug(LogMessage("question", id="x1"))
+    log.info("said by %s", "another\nserver\x1b[2J")
+    lines = capsys.readouterr().err.splitlines()
+    shown = r"request id=x1 ms=12.5 stream=True text='a\nINFO app.api id=x2' error="
+    assert lines[0].partition(" INFO app.api ")[2].startswith(shown)
+    assert lines[1].endswith(r"INFO app.api said by another\nserver\x1b[2J")
+    assert len(lines) == 2
+    assert len(lines[0]) < 2200
     logs.configure(settings(log_json=True, log_level="debug"))
+    log.info(LogMessage("request", time="noon", **fields))
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert {name: line[name] for name in fields} == fields | {"error": "e" * 2000 + "…"}
+    assert (line["level"], line["logger"], line["message"], line["time_"]) == ("info", "app.api", "request", "noon")
     log.debug("otázka id=%s", "x2")
     try:
         raise ValueError("broken")

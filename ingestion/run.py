@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from app.core import spans
 from app.core.errors import (
     IndexDamaged,
     IndexMismatch,
@@ -87,7 +88,10 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     )
     running = request.run_until_free(time.monotonic() + wait)
     try:
-        return await (running if dry_run else with_result_kept(store, running))
+        with spans.span("ingest") as span:
+            report = await (running if dry_run else with_result_kept(store, running))
+            span.note({"docs_assistant.result": report.result, "docs_assistant.pages": len(report.pages)})
+            return report
     finally:
         request.progress.close()
 
@@ -132,7 +136,8 @@ class _Request:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
-            listed = await _listed(given, client, workers)
+            with spans.span("list"):
+                listed = await _listed(given, client, workers)
             report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, chosen, damage = await self._begun(ask=ask, until=until)
@@ -278,7 +283,8 @@ class _Run:
     async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
         """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
-        await self.processor.run(entries)
+        with spans.span("pages"):
+            await self.processor.run(entries)
         _require_pages(self.report)
         for page in gone(self.report):
             await self.processor.remove(self.draft, page.url)
@@ -310,7 +316,8 @@ class _Run:
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
-        published = self.report.published = await self.draft.publish()
+        with spans.span("publish"):
+            published = self.report.published = await self.draft.publish()
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 

@@ -126,16 +126,16 @@ class FakeLLM:
 
 
 @asynccontextmanager
-async def fake_llm() -> AsyncIterator[FakeLLM]:
-    """A running server; its `url` ends in /v1."""
-    llm = FakeLLM()
+async def fake_llm(llm: FakeLLM | None = None, port: int = 0) -> AsyncIterator[FakeLLM]:
+    """A running server; its `url` ends in /v1. The one that is given starts again, on its old port."""
+    llm = llm or FakeLLM()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", llm.chat)
     app.router.add_post("/v1/embeddings", llm.embeddings)
     app.router.add_get("/v1/models", llm.models)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     llm.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     try:
         yield llm

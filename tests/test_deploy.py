@@ -132,6 +132,15 @@ def objects() -> dict[str, Any]:
     return {(found := yaml.safe_load(file.read_text(encoding="utf-8")))["kind"]: found for file in MANIFESTS}
 
 
+def test_nothing_is_restarted_for_what_a_restart_does_not_mend(objects: dict[str, Any]):
+    """Restarts depend on the process alone, requests on the index; `/health` itself is for people."""
+    (service,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    probes = {kind: service[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
+    assert probes == {"startup": "/health/live", "liveness": "/health/live", "readiness": "/health/ready"}
+    check = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").partition("\nHEALTHCHECK")[2].partition("\n\n")[0]
+    assert "'/health/live'" in check
+
+
 def test_a_collection_has_a_job_of_its_own(objects: dict[str, Any]):
     """The line in kustomization.yaml makes it of the other: another name, command and time, all else is the same."""
     told = (DEPLOY / "k8s/kustomization.yaml").read_text(encoding="utf-8")

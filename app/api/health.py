@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,13 +13,10 @@ from starlette.responses import Response
 from app.api.answer_models import HealthBody, IndexState, PartBody, ReadyBody
 from app.api.bodies import JsonResponse
 from app.api.service import Service
+from app.assistants.health import PartState, seconds_since
 from app.core.types import GenerationInfo
 from app.index import directory_of
-from app.index.checkup import seconds_since
 from app.index.vector_cache import unfinished
-
-if TYPE_CHECKING:
-    from app.assistants.health import PartState
 
 
 @dataclass(frozen=True)

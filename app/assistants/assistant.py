@@ -133,7 +133,7 @@ class Assistants:
     indices: Mapping[str, NamedIndex] = field(default_factory=dict)
     llm_timeout: float = 60.0
     breakers: tuple[Breaker, ...] = ()
-    max_index_age: float | None = None
+    max_index_age: float = 0.0
     checks: dict[str, IndexCheck] = field(default_factory=dict)
 
     def get(self, name: str) -> Assistant:

@@ -16,6 +16,7 @@ from app.core.probe import IDLE, Probe
 from app.core.types import GenerationInfo
 from app.index import Generation, Store
 from app.index.checkup import Checkup, damage_message
+from app.index.run_history import runs_of
 from app.models import Embedder
 from app.models.protocols import for_index
 
@@ -48,20 +49,21 @@ class IndexState:
 
 
 class IndexCheck:
-    """Tells the state of an index that is used with this embedder; `max_age` is in hours."""
+    """Tells the state of an index that is used with this embedder; `max_age` is in hours, 0 for no limit."""
 
-    def __init__(self, name: str, store: Store, embedder: Embedder, max_age: float | None) -> None:
+    def __init__(self, name: str, store: Store, embedder: Embedder, max_age: float) -> None:
         self._name = name
         self._store = store
         self._embedder = embedder
-        self._checkup = Checkup(name, max_age)
-        self._opening: asyncio.Task[Generation] | None = None
+        self._max_age = max_age
+        self._checkup = Checkup(name)
+        self._opening: asyncio.Task[tuple[Generation, str]] | None = None
 
     async def state(self) -> IndexState:
         """The current state; waits for a store only briefly."""
         name, embedder = self._name, self._embedder
         try:
-            live = await self._live()
+            live, too_old = await self._opened()
         except NoIndex as error:
             return IndexState(embedder.name, problem=empty_index_message(name, error))
         except IndexDamaged as error:
@@ -69,17 +71,39 @@ class IndexCheck:
         except AssistantError as error:
             return IndexState(embedder.name, store_problem=str(error))
         damage = await self._checkup.problem(live)
-        problem = embedder_mismatch(live.info, embedder) or self._checkup.too_old
+        problem = embedder_mismatch(live.info, embedder) or too_old
         return IndexState(for_index(embedder, live.info.recipe.embedder).name, live.info, damage, problem)
 
-    async def _live(self) -> Generation:
+    async def _opened(self) -> tuple[Generation, str]:
         if self._opening is None or self._opening.done():
-            self._opening = asyncio.create_task(self._store.live())
+            self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait({self._opening}, timeout=STORE_WAIT)
         if not self._opening.done():
             raise StoreUnavailable(f"The store did not answer within {STORE_WAIT:g} s.")
         return self._opening.result()
+
+    async def _open(self) -> tuple[Generation, str]:
+        """The live generation, and a message if it is too old."""
+        live = await self._store.live()
+        try:
+            return live, await self._age_problem(live.info.built_at)
+        except IndexDamaged as error:  # of the history of runs: the pages can be read
+            return live, str(error)
+
+    async def _age_problem(self, built_at: str) -> str:
+        limit = self._max_age * 3600
+        if not limit or (age := seconds_since(built_at) or 0.0) <= limit:
+            return ""
+        ended = (await runs_of(self._store)).ended  # a run that finds no change publishes nothing
+        age = min(age, time.time() - max(ended.get("published", 0.0), ended.get("partial", 0.0)))
+        if age <= limit:
+            return ""
+        option = f" --index {self._name}" if self._name else ""
+        return (
+            f"The last run that read the sites was {age / 3600:.1f} hours ago, and DOCS_MAX_INDEX_AGE is {self._max_age:g}:"
+            f" run `docs-assistant ingest{option}`, and see why the last runs failed."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +156,16 @@ class Health:
         if not self.ok:
             return "unavailable"
         return "degraded" if any(part and part.state == "failing" for part in self.parts.values()) else "ok"
+
+
+def seconds_since(at: str) -> float | None:
+    """Seconds since this ISO 8601 time, in UTC if it names no zone; None if it isn't one."""
+    try:
+        then = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max(0.0, (datetime.now(UTC) - then).total_seconds())
 
 
 def empty_index_message(index: str, error: NoIndex) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from typing import Any
 
@@ -46,10 +47,17 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(settings: Settings) -> None:
-    """Configure the root logger from the settings."""
+    """Configure the root logger from the settings.
+
+    Of other libraries, only errors are logged: what they warn of is an error or a log line of ours, or for developers. With
+    `debug`, their warnings are logged too.
+    """
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # otherwise it prints a warning when a run is started
+    logging.captureWarnings(capture=True)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_json else TextFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    others = logging.WARNING if settings.log_level == "debug" else logging.ERROR
+    logging.basicConfig(level=others, handlers=[handler], force=True)
     for name in ("app", "ingestion", "eval", "uvicorn"):
         logging.getLogger(name).setLevel(settings.log_level.upper())
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -42,7 +42,8 @@ class OnCall(Protocol):
 
         `name` is that of the breaker, `operation` the called method. `seconds` is the duration; of a stream, the time to
         its first text if there was one. `error` is None after a success, which may have come from a cache. Not observed
-        are calls that an open breaker refused, and those that were cancelled before they returned anything.
+        are calls that an open breaker refused, and those that were cancelled before they returned anything, unless the
+        server seems to hang.
         """
         ...
 

@@ -86,14 +86,8 @@ class AnswerRecord:
     @property
     def usage(self) -> Usage:
         """The tokens of all calls."""
-        return sum((call.usage for call in self.calls.ended), Usage())
-
-    def tokens(self) -> dict[str, Usage]:
-        """The tokens by step."""
-        found: dict[str, Usage] = {}
-        for call in self.calls.ended:
-            found[call.step] = found.get(call.step, Usage()) + call.usage
-        return found
+        usages = [call.usage for call in self.calls.ended]
+        return Usage(sum(one.prompt_tokens for one in usages), sum(one.completion_tokens for one in usages))
 
     def add_call(self, step: str, began: float, usage: Usage = Usage(), error: str = "") -> None:  # noqa: B008  # frozen
         """Record a call to a language model that began at this time and has ended now."""

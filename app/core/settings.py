@@ -194,7 +194,9 @@ class Server(BaseModel):
     )
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
     max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
-    max_index_age: float | None = Field(None, gt=0, description="Hours after which an index is too old to be ready.")
+    max_index_age: float = Field(
+        0.0, ge=0, description="Hours without a run after which the index is too old. 0: never."
+    )
     max_question: int = Field(20_000, ge=100, description="Maximum length of a question in characters.")
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from app.core.errors import ModelRateLimited
+from app.core.log_message import LogMessage
+from app.core.request_id import REQUEST_ID
+
+log = logging.getLogger("app.pipeline")
 
 Result = TypeVar("Result")
 
@@ -22,5 +27,6 @@ async def retry_once(call: Callable[[], Awaitable[Result]]) -> Result:
         wait = DEFAULT_WAIT if error.retry_after is None else error.retry_after
         if wait > LONGEST_WAIT:
             raise
+        log.info(LogMessage("asking again", id=REQUEST_ID.get(), reason=error, in_s=wait))
         await asyncio.sleep(wait)
     return await call()

@@ -103,9 +103,9 @@ class Metrics:
 
     def answer(self, record: AnswerRecord) -> None:
         """Count an answer, or a task, that has ended."""
-        for step, usage in record.tokens().items():
-            self._tokens["prompt", step].inc(usage.prompt_tokens)
-            self._tokens["completion", step].inc(usage.completion_tokens)
+        for call in record.calls.ended:
+            self._tokens["prompt", call.step].inc(call.usage.prompt_tokens)
+            self._tokens["completion", call.step].inc(call.usage.completion_tokens)
         self._steps(record)
         if record.outcome and not record.task:
             self._outcome(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +16,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 import stamina
+from stamina.instrumentation import RetryDetails
 
+from app.core.log_message import LogMessage
+from app.core.masking import masked
 from app.core.settings import Settings
 from ingestion.crawl.body import ACCEPT_ENCODING, read_body
 from ingestion.crawl.exchange import Fetched, PageRequest, linked_markdown, refuses_ai_input
@@ -35,11 +39,24 @@ MAX_REDIRECTS = 10
 SILENT_PAGES = 5
 
 
+log = logging.getLogger("ingestion")
+
+
 class _TryAgainError(Exception):
     def __init__(self, reason: str, status: int = 0, wait: float | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.wait = wait
+        self.url = ""
+
+
+def _log_retry(details: RetryDetails) -> None:
+    if isinstance(error := details.caused_by, _TryAgainError):
+        seconds, tries = round(details.wait_for, 1), f"{details.retry_num + 1} of {ATTEMPTS}"
+        log.info(LogMessage("asking again", url=masked(error.url), reason=error, in_s=seconds, attempt=tries))
+
+
+stamina.instrumentation.set_on_retry_hooks([_log_retry])  # instead of a line without the address
 
 
 @dataclass
@@ -178,6 +195,7 @@ class Fetcher:
         def again(error: Exception) -> bool | float:
             if not isinstance(error, _TryAgainError):
                 return False
+            error.url = url
             return True if error.wait is None else min(error.wait, LONGEST_WAIT)
 
         try:

@@ -4,8 +4,7 @@ import asyncio
 import json
 import time
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
@@ -19,7 +18,7 @@ from app.core import probe as probing
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Recipe
 from app.index import open_store
-from app.index.checkup import Checkup
+from app.index.run_history import add_run
 from app.models import open_embedder
 from tests.app.api.scripted import client_of
 from tests.end_to_end.program import free_port
@@ -40,15 +39,11 @@ async def settings(llm, tmp_path):
     chunk = Chunk("c", "docs", URL, 0, TEXT, "en", "Volumes")
     (vector,) = await embedder.embed_passages([chunk.embedded_text])
     async with await store.draft(Recipe(embedder.name, llm.dimension, "s", "a")) as draft:
-        await draft.put(Page(URL, "docs", "Volumes", "en", TEXT, "h", last_ok=ago(hours=1)), [chunk], {"c": vector})
+        await draft.put(Page(URL, "docs", "Volumes", "en", TEXT, "h"), [chunk], {"c": vector})
         await draft.publish()
     await embedder.close()
     await store.close()
     return settings
-
-
-def ago(**times):
-    return (datetime.now(UTC) - timedelta(**times)).isoformat()
 
 
 @asynccontextmanager
@@ -181,21 +176,20 @@ async def test_a_server_that_nobody_called_is_asked_for_its_models_now_and_then(
 
 
 async def test_an_index_is_too_old_when_no_run_read_its_pages(settings):
-    """A run that finds no change publishes nothing, but its visit counts."""
-    store = open_store(settings)
-    live = await store.live()
-    live = replace(live, info=replace(live.info, built_at=ago(days=30)))
-    for hours, old in ((None, False), (2.0, False), (0.5, True)):
-        checkup = Checkup("news", hours)
-        assert await checkup.problem(live) == ""
-        assert bool(checkup.too_old) == old, hours
-    assert (
-        "last read 1.0 hours ago, and DOCS_MAX_INDEX_AGE is 0.5: run `docs-assistant ingest --index news`"
-        in checkup.too_old
-    )
-    await store.close()
-    async with service(settings, max_index_age=1e-9) as client:
+    """A run that finds no change publishes nothing, but it is a run."""
+    pointer = Path(settings.store) / "index.json"
+    built_at = json.loads(pointer.read_text())["generations"][0]["info"]["built_at"]
+    pointer.write_text(pointer.read_text().replace(built_at, "2026-01-02T03:04:05+00:00"))
+    async with service(settings, max_index_age=24.0) as client:
         told = await health(client)
         assert (told["status"], told["statuses"]) == ("unavailable", (503, 503, 200))
-        assert "DOCS_MAX_INDEX_AGE" in told["details"]["index"]
-        assert "DOCS_MAX_INDEX_AGE" in (await client.get("/health/ready")).json()["problem"]
+        problem = (await client.get("/health/ready")).json()["problem"]
+        assert told["details"]["index"] == problem
+        assert "hours ago, and DOCS_MAX_INDEX_AGE is 24: run `docs-assistant ingest`" in problem
+        store = open_store(settings)
+        for result, status in {"failed": 503, "unpublished": 503, "partial": 200, "published": 200}.items():
+            await add_run(store, result, 1.0)
+            assert (await client.get("/health/ready")).status_code == status, result
+        await store.close()
+    async with service(settings) as client:
+        assert (await health(client))["status"] == "ok"

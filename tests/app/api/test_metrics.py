@@ -1,8 +1,12 @@
 """GET /metrics: what happened is in the figures, over the real routes, with a real index and a scripted model server."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.api.indexed import indexed
@@ -139,3 +143,15 @@ async def test_who_may_read_them_and_in_which_form(tmp_path):
             response = await get(service.app, accept=accept)
             assert response.headers["content-type"].startswith(kind)
             assert response.text.endswith("# EOF\n") == (kind != "text/plain; version=0.0.4")
+
+
+@pytest.mark.slow
+async def test_promtool_finds_no_fault(tmp_path):
+    tool = shutil.which("promtool") or str(Path(sys.executable).with_name("promtool"))
+    if not Path(tool).exists():
+        pytest.skip("needs promtool of Prometheus")
+    async with indexed(tmp_path) as service:
+        await ask(service.app, QUESTION)
+        text = (await get(service.app)).content
+    checked = subprocess.run([tool, "check", "metrics"], check=False, input=text, capture_output=True)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")

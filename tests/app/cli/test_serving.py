@@ -12,7 +12,6 @@ import pytest
 
 from app.cli import logs, run, serve
 from app.cli.ingest import IngestOptions, index
-from app.cli.logs import JsonFormatter
 from app.core.errors import SettingsError, StoreUnavailable
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
@@ -126,12 +125,14 @@ def test_log_lines_are_text_or_json(cli, capsys):
     assert "ValueError: broken" in lines[1]["exception"]
 
 
-def test_other_libraries_log_warnings_only(cli, capsys):
+def test_other_libraries_log_errors_only_and_warnings_at_debug(cli, capsys):
     """Our level isn't theirs."""
     del cli
-    logs.configure(settings(log_level="debug"))
-    logging.getLogger("somebody").info("chatter")
-    logging.getLogger("somebody").warning("trouble")
-    assert "chatter" not in (err := capsys.readouterr().err)
-    assert "trouble" in err
-    assert isinstance(JsonFormatter(), logging.Formatter)
+    for level in ("info", "debug"):
+        logs.configure(settings(log_level=level))
+        for called in ("info", "warning", "error"):
+            getattr(logging.getLogger("somebody"), called)(f"an {called}")
+        err = capsys.readouterr().err
+        assert "an info" not in err
+        assert "an error" in err
+        assert ("an warning" in err) == (level == "debug")

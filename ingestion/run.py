@@ -88,10 +88,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     )
     running = request.run_until_free(time.monotonic() + wait)
     try:
-        with spans.span("ingest") as span:
-            report = await (running if dry_run else with_result_kept(store, running))
-            span.note({"docs_assistant.result": report.result, "docs_assistant.pages": len(report.pages)})
-            return report
+        return await (running if dry_run else with_result_kept(store, running))
     finally:
         request.progress.close()
 

@@ -2,15 +2,18 @@
 
 python -m bench.embedders [EMBEDDER ...] [--set NAME=QUESTIONS,SITEMAP[,SITEMAP]] [--opensearch URL] [--shares 0.2,0.5]
 
-EMBEDDER is a value of DOCS_EMBEDDING, or `server`: an OpenAI-compatible server with the weights of multilingual-e5-small. The
-first set is this product's own documentation; others need their site, served. Without a language model. With --shares, a row
-for each weight of the vector search instead of the one in force. Every passage is embedded once for both stores.
+EMBEDDER is a value of DOCS_EMBEDDING, `onnx` (e5-small-v2, English, 8 bits, which `make install-dev` brings, read by
+fastembed), or `server`: an OpenAI-compatible server with the weights of multilingual-e5-small. The first set is this
+product's own documentation; others need their site, served. Without a language model. With --shares, a row for each
+weight of the vector search instead of the one in force. Every passage is embedded once for both stores.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -41,7 +44,8 @@ from eval.questions.own_docs import SITE, own_set
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 
-EMBEDDERS = ("local:static", "local:multilingual-e5-small", "server")
+EMBEDDERS = ("local:static", "local:multilingual-e5-small", "onnx", "server")
+ONNX = Path(os.environ.get("DOCS_TEST_ONNX", Path(sys.prefix, "onnx")))  # where make install-dev unpacks it
 COLUMNS = ("embedder", "store", "set", "weight", "cs", "en", "all", "cross", "ms a question", "ms a passage", "MB")
 OWN = "own docs"
 INDEX = "bench-embedders"
@@ -49,11 +53,14 @@ INDEX = "bench-embedders"
 
 @dataclass
 class Remembering:
-    """An embedder that embeds each passage once, and counts the seconds that it took."""
+    """An embedder that embeds each passage once, and counts the seconds that it took: one call at a time, so that calls
+    that wait for each other aren't counted twice.
+    """
 
     embedder: Embedder
     known: dict[str, Vector] = field(default_factory=dict)
     seconds: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def name(self) -> str:
@@ -70,10 +77,11 @@ class Remembering:
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        began = time.perf_counter()
-        self.known.update(zip(new, await self.embedder.embed_passages(new), strict=True) if new else ())
-        self.seconds += time.perf_counter() - began
+        async with self.turn:
+            new = [text for text in dict.fromkeys(texts) if text not in self.known]
+            began = time.perf_counter()
+            self.known.update(zip(new, await self.embedder.embed_passages(new), strict=True) if new else ())
+            self.seconds += time.perf_counter() - began
         return [self.known[text] for text in texts]
 
     async def close(self) -> None:
@@ -114,6 +122,10 @@ class QuestionSet:
 @contextmanager
 def settings_of(embedder: str) -> Iterator[tuple[Mapping[str, Any], int]]:
     """Context of the settings of an embedder and, if it is a server, its process id."""
+    if embedder == "onnx":
+        with tempfile.TemporaryDirectory() as folder:
+            yield {"embedding_model": f"local:{onnx_model(Path(folder))}"}, 0
+        return
     if embedder != "server":
         yield {"embedding_model": embedder}, 0
         return
@@ -130,6 +142,18 @@ def settings_of(embedder: str) -> Iterator[tuple[Mapping[str, Any], int]]:
             )
         finally:
             process.terminate()
+
+
+def onnx_model(folder: Path) -> Path:
+    """The files of the model in the layout of an export."""
+    name = "e5-small-v2-q"
+    directory = folder / name
+    directory.mkdir()
+    (directory / "model_quantized.onnx").symlink_to(ONNX / f"{name}.onnx")
+    (directory / "tokenizer.json").symlink_to(ONNX / f"{name}-tokenizer.json")
+    settings = {"model_max_length": 512, "pad_token": "[PAD]"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return directory
 
 
 def resident_mb(process: int | str) -> float:
@@ -192,7 +216,7 @@ def _mrr(values: Sequence[float]) -> str:
 async def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("embedder", nargs="*", help="a value of DOCS_EMBEDDING, or server")
+    parser.add_argument("embedder", nargs="*", help="a value of DOCS_EMBEDDING, onnx, or server")
     parser.add_argument("--set", action="append", default=[], type=QuestionSet.parse, help="one more question set")
     parser.add_argument("--opensearch", default="", metavar="URL", help="measure this server too")
     parser.add_argument("--shares", default="", help="weights of the vector search, with commas between them")

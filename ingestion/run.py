@@ -54,8 +54,7 @@ from ingestion.split.summaries import summaries_name
 from ingestion.translation_sets.assign import assign_translation_sets
 from ingestion.workers import Workers
 
-RETRY_INTERVAL = 5.0
-"""Seconds between two tries to become the one that writes."""
+RETRY_INTERVAL = 5.0  # seconds between two tries to become the one that writes
 
 
 async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
@@ -125,7 +124,7 @@ class _Request:
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
-        open_splitter(settings)  # a mistake in the settings is told before anything is read
+        open_splitter(settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         sources = tuple(source.without_password() for source in given)
         report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.dry_run)
@@ -133,8 +132,7 @@ class _Request:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
-            with spans.span("list"):
-                listed = await _listed(given, client, workers)
+            listed = await _listed(given, client, workers)
             report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
             report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
             begun, chosen, damage = await self._begun(ask=ask, until=until)
@@ -280,8 +278,7 @@ class _Run:
     async def over(self, entries: Sequence[Entry], gone: Callable[[Report], list[PageReport]], *, force: bool) -> None:
         """Read the entries, remove the pages that `gone` returns, and publish. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
-        with spans.span("pages"):
-            await self.processor.run(entries)
+        await self.processor.run(entries)
         _require_pages(self.report)
         for page in gone(self.report):
             await self.processor.remove(self.draft, page.url)
@@ -315,8 +312,7 @@ class _Run:
         self.progress.stage("Publishing", 0)
         with spans.span("publish"):
             published = self.report.published = await self.draft.publish()
-        before = self.baseline.live
-        self.report.changed = before is None or published.id != before.info.id
+        self.report.changed = self.baseline.live is None or published.id != self.baseline.live.info.id
 
 
 def _require_pages(report: Report) -> None:

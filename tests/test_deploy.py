@@ -34,6 +34,41 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+# ---- what people paste --------------------------------------------------------------------------
+
+ROOT = DEPLOY.parent
+NO_TRAILING_COMMENTS = {".service", ".timer", ".cron", ".example", ".env"}  # there it becomes part of the value
+SHELL_BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def test_what_is_pasted_works_as_it_stands():
+    """No comment behind a value or a command, no lone assignment that a program would not see, no space behind a backslash."""
+    found, files = [], sorted(file for file in DEPLOY.rglob("*") if file.is_file())
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            value = (
+                re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS and re.search(r"\s#", line)
+            )
+            command = (
+                re.match(r"#\s{3,}\S.*?\S\s{2,}\S", line) and file.suffix != ".sh"
+            )  # set off, with words behind it
+            if value or command:
+                found.append((file.name, line))
+    blocks = [
+        (file.name, line)
+        for file in [*ROOT.glob("docs/[a-z][a-z]/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+        for block in SHELL_BLOCK.findall(file.read_text(encoding="utf-8"))
+        for line in block.splitlines()
+    ]
+    assert len(blocks) > 100
+    # zsh, the shell of macOS, takes # for a word in what is typed; an assignment alone isn't exported
+    wrong = re.compile(r"(?:^|\s)#|\\\s+$|^[A-Z_]+=(?:'[^']*'|\"[^\"]*\"|\S*)$")
+    assert found + [(name, line) for name, line in blocks if wrong.search(line)] == []
+    shell = "\n".join(f"{line}" for _, line in blocks)
+    checked = subprocess.run(["bash", "-n"], input=shell, capture_output=True, text=True, timeout=60, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
 # ---- systemd -----------------------------------------------------------------------------------
 
 

@@ -302,7 +302,7 @@ def test_requests_in_curl_lines_are_valid():
     """The API accepts the bodies that the curl lines send."""
     read_bodies = 0
     for file in PAGES:
-        for block in blocks(read(file), "sh"):
+        for block in (block for block in blocks(read(file), "sh") if "/v1/" in block):
             for body in re.findall(r"-d '(.*?)'", block, re.DOTALL):
                 read_bodies += 1
                 if "/v1/search" in block:

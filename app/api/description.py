@@ -218,7 +218,8 @@ def add_to(app: FastAPI, keys: ApiKeys) -> None:
 
     async def description(request: Request) -> Response:
         keys.check(request)
-        return JsonResponse(app.openapi())
+        # without it, Swagger UI sends its requests to the root of the host
+        return JsonResponse({**app.openapi(), "servers": [{"url": f"{request.scope.get('root_path', '')}/"}]})
 
     async def page(request: Request) -> Response:
         keys.check(request)

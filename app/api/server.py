@@ -20,6 +20,7 @@ from app.api.health import HealthCheck
 from app.api.mcp import Mcp
 from app.api.metrics import MetricsPage, RequestMetrics
 from app.api.middleware.admission import Admission, AnswerLimits
+from app.api.middleware.forwarded import ForwardedHeaders
 from app.api.middleware.keys import ApiKeys, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts, RequestCheck
 from app.api.middleware.requestlog import RequestLog, Watch, error_response
@@ -131,6 +132,8 @@ def _add_layers(app: FastAPI, service: Service, watch: Watch) -> None:
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
+    if settings.trusted_proxies:
+        app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
 
 
 def _add_api(app: FastAPI, service: Service) -> None:

@@ -28,7 +28,7 @@ SECURITY = (
     "img-src 'self' data:; base-uri 'self'; form-action 'none'"
 )
 NOT_BUILT = "The documentation isn't built yet: `make docs` builds it. Until then its pages are Markdown:\n\n"
-_PAGE = re.compile(r"([a-z]{2,3})/([\w-]*)(\.md|\.html)?", re.ASCII)
+_PAGE = re.compile(r"([a-z]{2,3})/([\w-]*)(\.md|\.html|(?<=[\w-])/)?", re.ASCII)
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 
@@ -91,11 +91,12 @@ class Site:
         )
 
     def _page(self, request: Request, source: Path, suffix: str, *, named: str) -> Response:
-        if suffix == ".html" or (named == HOME and not suffix):
+        if suffix in {".html", "/"} or (named == HOME and not suffix):
             query = (
                 f"?{request.url.query}" if request.url.query else ""
             )  # contains the words that the search highlights
-            return RedirectResponse(("./" if named == HOME else named) + query, 308)
+            folder = "../" if suffix == "/" else "./"
+            return RedirectResponse(f"{folder}{'' if named == HOME else named}{query}", 308)
         html = self._built / source.parent.name / f"{source.stem}.html"
         markdown = prefers_markdown(request.headers.get("accept", "")) or not html.is_file()
         if suffix or markdown:

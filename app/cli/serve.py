@@ -77,8 +77,7 @@ def serve(arguments: argparse.Namespace) -> int:
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
         ws="none",
         backlog=BACKLOG,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
+        proxy_headers=False,  # app.api.middleware.forwarded reads them
         log_config=None,
         access_log=False,
         server_header=False,

@@ -120,6 +120,8 @@ def with_answer_language(turn: Turn, configured: Container[str]) -> Turn:
 
     A refined question in another language is dropped, because models answer in the language they are asked in.
     """
+    if not turn.unsure and turn.refined_language in {"", turn.language}:
+        return turn
     language = turn.language
     if turn.unsure and turn.hits:
         # the words alone: fused scores prefer the guessed language

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from app.core.prompts import Language
@@ -62,10 +62,8 @@ class AnswerLanguage:
     """Distinguishes texts of one language from all others, including languages that aren't configured."""
 
     def __init__(self, code: str, languages: Mapping[str, Language]) -> None:
-        own = languages[code].words
-        others = frozenset[str]().union(*(known.words for other, known in languages.items() if other != code))
-        # words that languages share decide nothing
-        self._own, self._foreign = own - others, others - own
+        others = tuple(known.words for other, known in languages.items() if other != code)
+        self._own, self._foreign = _distinct(languages[code].words, others)
         self._letters = languages[code].letters
         self._code = code
         # without its own profile, others would match its texts
@@ -136,9 +134,18 @@ class AnswerLanguage:
                 own += 1
             elif folded in self._foreign:
                 foreign += 1
-            elif strange := sum(not (letter.isascii() or letter in self._letters) for letter in word.lower()):
+            elif not word.isascii() and (
+                strange := sum(not (letter.isascii() or letter in self._letters) for letter in word.lower())
+            ):
                 foreign += 1 + strange // LONGEST_WORD
         return _Count(len(words), own, foreign)
+
+
+@lru_cache(maxsize=64)
+def _distinct(own: frozenset[str], others: tuple[frozenset[str], ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of one language alone, and those of the others alone: words that languages share decide nothing."""
+    foreign = frozenset[str]().union(*others)
+    return own - foreign, foreign - own
 
 
 def _windows(prose: str) -> Iterator[str]:

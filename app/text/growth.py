@@ -95,7 +95,7 @@ class _Growth:
     passages: list[_Reading] = field(default_factory=list)
 
     def begun(self, hit: Hit, page: PlainText | None) -> _Seed | None:
-        """The hit in the passage of its page, or in one of its own; None where there is no room for it."""
+        """The hit in the passage of its page, or in one of its own; None if there is no room for it."""
         place = page.places.get(hit.chunk.id) if page and not hit.chunk.translated_from else None
         page = page if place else None
         known = next((one for one in self.passages if page and one.page is page), None)

@@ -31,7 +31,7 @@ class SiteRules:
     without_ids: frozenset[int] = frozenset()
 
     def anchors(self, headings: Sequence[Heading]) -> list[str]:
-        """An anchor for each heading, empty where it isn't certain."""
+        """An anchor for each heading, empty if it isn't certain."""
         made = self.slugs(headings)
         first = made[self.rules[0]] if self.rules else [""] * len(headings)
         agreed = [len({slugs[at] for slugs in made.values()}) == 1 for at in range(len(headings))]

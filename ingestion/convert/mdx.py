@@ -54,7 +54,7 @@ def _dedent(text: str) -> str:
 
 def _clean(prose: str) -> str:
     return re.sub(
-        r"\n[ \t]*+(?:\n[ \t]*+)+\n",
+        r"\n(?:[ \t]*+\n){2,}+",
         "\n\n",
         _drop_tags(_BLANK.sub(" ", without(_drop_modules(prose), _COMMENT, _COMMENT_END))),
     )

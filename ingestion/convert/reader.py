@@ -85,7 +85,7 @@ class DocumentReader:
         return self._anchors.setdefault(mode, Anchors(mode, self._html, self.workers))
 
     async def _html(self, url: str) -> Document | None:
-        """The HTML form of a page whose Markdown was read; None where it has none."""
+        """The HTML form of a page whose Markdown was read; None if it has none."""
         try:
             fetched = await self.fetcher.get(PageRequest(url, accept=ACCEPT_HTML))
             made = await self.workers.run(document, fetched, self._words)

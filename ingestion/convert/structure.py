@@ -45,7 +45,7 @@ _BLOCKS.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading without its markup; `anchor` is empty where the text has none."""
+    """A heading without its markup; `anchor` is empty if the text has none."""
 
     level: int
     text: str

@@ -17,7 +17,7 @@ PAGE_TYPES = frozenset(
     {"text/html", "application/xhtml+xml", "text/x-markdown", "text/plain", "", *FILE_TYPES.values()}
 )
 
-_LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+_LINK = re.compile(r"<([^<>]*)>((?:\s*+;\s*+[\w*-]++(?:\s*+=\s*+(?:\"[^\"]*+\"|[^\s;,\"]++))?+)*+)")
 _PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 
 
@@ -63,7 +63,7 @@ class PageRequest:
 
 
 def linked_markdown(header: str) -> str:
-    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty where there is none."""
+    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty if there is none."""
     for target, written in _LINK.findall(header):
         parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
         if (

@@ -65,7 +65,7 @@ class Questioner:
 
 
 def open_questioner(settings: Settings, *, dry: bool = False) -> Questioner | None:
-    """What writes questions; None where DOCS_QUESTIONS is off. Raises `SettingsError` without a language model."""
+    """What writes questions; None if DOCS_QUESTIONS is off. Raises `SettingsError` without a language model."""
     if not settings.questions:
         return None
     writer = open_page_writer(settings, "DOCS_QUESTIONS", PROMPT, _values(settings), dry=dry)

@@ -35,7 +35,7 @@ class Summariser:
 
 
 def open_summariser(settings: Settings, pages: Iterable[Page], *, dry: bool = False) -> Summariser | None:
-    """What summarises, with the summaries that these pages have; None where DOCS_SUMMARIES is off.
+    """What summarises, with the summaries that these pages have; None if DOCS_SUMMARIES is off.
 
     Raises `SettingsError` where it is on without a language model.
     """

@@ -134,7 +134,7 @@ class Translator:
 
 
 def open_translator(settings: Settings, *, dry: bool = False) -> Translator | None:
-    """What translates, or None where DOCS_TRANSLATE is empty. Raises `SettingsError` when something is missing for it."""
+    """What translates, or None if DOCS_TRANSLATE is empty. Raises `SettingsError` when something is missing for it."""
     if not settings.translate:
         return None
     if unknown := [code for code in settings.translate if code not in settings.languages]:
@@ -151,7 +151,7 @@ def open_translator(settings: Settings, *, dry: bool = False) -> Translator | No
 
 
 def _title(markdown: str) -> str:
-    """The text of the first h1 without its anchor; empty where there is none."""
+    """The text of the first h1 without its anchor; empty if there is none."""
     found = _H1.search(markdown)
     return _ANCHOR.sub("", found[1].rstrip(" \t")).rstrip(" \t") if found else ""
 

@@ -128,7 +128,7 @@ def _within(spot: Spot, hosts: Mapping[str, Sequence[tuple[str, Page]]]) -> list
 
 
 def _pattern(spot: Spot, read: Sequence[tuple[Reading, Page]], within: Sequence[tuple[str, Page]]) -> Pattern | None:
-    """What the tokens at this spot tell; None where they don't tell two languages.
+    """What the tokens at this spot tell; None if they don't tell two languages.
 
     Pages without a token are in the language that no token tells: usually the one that the site was written in.
     """

@@ -38,11 +38,21 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request. Raises `Overloaded` without reading the body."""
-        if self._gate.full and scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ANSWER_PATHS:
+        if (
+            self._gate.full
+            and scope["type"] == "http"
+            and scope["method"] == "POST"
+            and _route_path(scope) in ANSWER_PATHS
+        ):
             # a refusal shortens the queue, so that clients without a key could push out those who wait
             self._check_key(Request(scope))
             raise self._gate.refusal()
         await self._app(scope, receive, send)
+
+
+def _route_path(scope: Scope) -> str:
+    """The path without the prefix of a proxy."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
 class Deadline:

@@ -59,7 +59,7 @@ def _at(chunk: Chunk, theirs: Sequence[str], ours: Sequence[str]) -> str:
 
 
 def _alike(wanted: frozenset[str], ours: Mapping[str, frozenset[str]]) -> str:
-    """The chunk with most of the wanted marks, rare ones weighing most; empty where none has one."""
+    """The chunk with most of the wanted marks, rare ones weighing most; empty if none has one."""
     having = Counter(mark for found in ours.values() for mark in found & wanted)
     weights = {id_: sum(math.log1p(len(ours) / having[mark]) for mark in found & wanted) for id_, found in ours.items()}
     best = max(weights, key=lambda id_: weights[id_], default="")

@@ -112,7 +112,9 @@ async def test_other_ways_in_lead_to_the_page_and_nothing_outside_is_served(buil
             ("/docs/", "cs-CZ,cs;q=0.9,en;q=0.8", "cs/"),
             ("/docs/", "cs;q=0", "en/"),
             ("/docs/en/index", "", "./"),
-            ("/docs/en/start.html?h=word", "", "start?h=word"),
+            ("/docs/en/start.html?h=word", "", "./start?h=word"),
+            ("/docs/en/start/", "", "../start"),
+            ("/docs/en/index/", "", "../"),
         ):
             response = await site.get(path, headers={"accept-language": accepted})
             assert response.status_code in (307, 308), path

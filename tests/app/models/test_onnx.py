@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from app.core.settings import Settings
 from app.models import open_embedder, open_reranker
 from app.models.guarded import GuardedReranker
 from app.pipeline.steps.optional.rerank import Rerank
+from bench.embedders import ONNX, onnx_model
 
 pytest.importorskip("fastembed", reason="needs the extra local")
 OVERLAP = Path(__file__).with_name("overlap.onnx")
@@ -40,8 +40,6 @@ WORDS = [
     "a",
     "disk",
 ]
-REAL = Path(os.environ.get("DOCS_TEST_ONNX", Path(sys.prefix) / "onnx"))
-"""Where `make install-dev` unpacks the model."""
 
 
 def cosine(a, b) -> float:
@@ -72,16 +70,9 @@ def cross_encoder(tmp_path: Path) -> Path:
 @pytest.fixture
 def real_model(tmp_path: Path) -> Path:
     """e5-small-v2, English, 8 bits."""
-    name = "e5-small-v2-q"
-    if not (REAL / f"{name}.onnx").is_file():
-        pytest.skip(f"needs the model of make install-dev in {REAL}")
-    directory = tmp_path / name
-    directory.mkdir()
-    (directory / "model_quantized.onnx").symlink_to(REAL / f"{name}.onnx")
-    (directory / "tokenizer.json").symlink_to(REAL / f"{name}-tokenizer.json")
-    settings = {"model_max_length": 512, "pad_token": "[PAD]"}
-    (directory / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
-    return directory
+    if not ONNX.is_dir():
+        pytest.skip(f"needs the model of make install-dev in {ONNX}")
+    return onnx_model(tmp_path)
 
 
 async def test_a_directory_with_an_onnx_model_embeds_with_the_prefixes_of_its_family(real_model: Path):

@@ -1,0 +1,30 @@
+"""What a proxy says of a request is believed only of proxies in DOCS_TRUSTED_PROXIES."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from app.api.server import create_app
+from app.core.settings import Settings
+from tests.app.api.scripted import JSON, Scripted, ScriptedAssistants
+
+SAID = {"x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "https", "x-forwarded-prefix": "/assistant/"}
+
+
+@pytest.mark.parametrize(
+    ("peer", "root"), [("10.0.0.1", "https://localhost/assistant"), ("10.9.9.9", "http://localhost")]
+)
+async def test_the_prefix_of_a_trusted_proxy_is_in_every_address_and_others_are_not_believed(peer: str, root: str):
+    """Sitemap, missing page, files and API description lead to where the client finds them."""
+    settings = Settings.load(None, trusted_proxies="10.0.0.1")
+    transport = httpx.ASGITransport(create_app(ScriptedAssistants((Scripted(),)), settings), client=(peer, 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON | SAID) as client:
+        assert f"<loc>{root}/docs/en/start</loc>" in (await client.get("/docs/sitemap.xml")).text
+        path = root.partition("localhost")[2]
+        assert (await client.get("/openapi.json")).json()["servers"] == [{"url": f"{path}/"}]
+        assert (await client.get("/api-docs/files/swagger-ui.css")).status_code == 200
+        assert (await client.get("/v1/models")).status_code == 200
+        for nonsense in ("//evil.example", "/a/../b", '/"><script>', "assistant", "/" + "a/" * 20):
+            text = (await client.get("/docs/sitemap.xml", headers={"x-forwarded-prefix": nonsense})).text
+            assert "localhost/docs/en/start</loc>" in text, nonsense

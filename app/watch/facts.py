@@ -71,7 +71,8 @@ class Facts(Collector):
         for name, state in states.items():
             facts = self._indexes[name]
             facts.ok = state.ok
-            await _read(facts, state.info, stores[name])
+            if not state.store_problem:
+                await _read(facts, state.info, stores[name])
 
     def collect(self) -> Families:
         """The metrics."""

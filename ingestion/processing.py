@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core import spans
 from app.core.types import Page
 from app.index.protocols import Draft
 from ingestion.convert.prepare import Prepared
@@ -48,13 +49,14 @@ class PageProcessor:
                     await self.writer.write(merged)
             await self.writer.flush()
 
+        # more than can fetch at once, because some convert meanwhile
+        count = self.reader.settings.crawl_parallel * hosts + 2 * processes()
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(write())
-                # more than can fetch at once, because some convert meanwhile
-                count = self.reader.settings.crawl_parallel * hosts + 2 * processes()
-                await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
-                await queue.put(None)
+            with spans.span("pages"):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(write())
+                    await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
+                    await queue.put(None)
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from errors
 

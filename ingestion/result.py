@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+from app.core import spans
 from app.core.errors import NotPublished, StoreBusy, StoreError
 from app.core.log_message import LogMessage
 from app.index.protocols import Store
@@ -21,8 +22,10 @@ async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report]) -> Re
     began = time.monotonic()
     result: RunResult = "failed"
     try:
-        report = await run
-        result = report.result
+        with spans.span("ingest") as span:
+            report = await run
+            result = report.result
+            span.note({"docs_assistant.result": result, "docs_assistant.pages": len(report.pages)})
     except (NotPublished, StoreBusy):
         result = "unpublished"
         raise

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from app.core import spans
 from app.core.errors import (
     IndexDamaged,
     IndexMismatch,
@@ -56,8 +57,7 @@ from ingestion.split.summaries import summaries_name
 from ingestion.translation_sets.assign import assign_translation_sets
 from ingestion.workers import Workers
 
-RETRY_INTERVAL = 5.0
-"""Seconds between two tries to become the one that writes."""
+RETRY_INTERVAL = 5.0  # seconds between two tries to become the one that writes
 
 
 async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
@@ -314,7 +314,8 @@ class _Run:
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
-        published = self.report.published = await self.draft.publish(records, supersede=supersede)
+        with spans.span("publish"):
+            published = self.report.published = await self.draft.publish(records, supersede=supersede)
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
 

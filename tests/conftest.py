@@ -18,7 +18,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings of the person who runs the tests don't count; the address of a test OpenSearch does."""
     for name in list(os.environ):
-        if name.startswith("DOCS_") and not name.startswith("DOCS_TEST_"):
+        if name.startswith(("DOCS_", "OTEL_")) and not name.startswith("DOCS_TEST_"):
             monkeypatch.delenv(name)
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +37,7 @@ class FakeLLM:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.headers: list[Mapping[str, str]] = []  # of the calls
         self.request_ids: list[str] = []
         self.embedded: list[list[str]] = []
         self.cancelled = 0
@@ -63,6 +64,7 @@ class FakeLLM:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.calls.append(body)
+        self.headers.append(request.headers)
         self.request_ids.append(request.headers.get("x-request-id", ""))
         reply = self.reply(body)
         self.open += 1

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -31,6 +32,7 @@ from app.api.runs.route import Ingest
 from app.api.search import Search
 from app.api.service import Service
 from app.api.site import Site, find_docs
+from app.core import spans
 from app.core.errors import AssistantError
 from app.core.settings import Settings
 from app.watch.facts import Facts
@@ -38,6 +40,8 @@ from app.watch.metrics import Metrics
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
+
+PROBED = ("/health", "/metrics")
 
 
 def create_app(
@@ -72,6 +76,7 @@ def create_app(
         openapi_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        telemetry=_telemetry(),
     )
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     failures = FailedAttempts()
@@ -89,6 +94,19 @@ def create_app(
     app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
     _add_layers(app, service, RequestMetrics(metrics, app.routes))
     return app
+
+
+def _telemetry() -> TelemetryConfig:
+    """A span for each request, if there is a tracer; not for what machines call every few seconds."""
+    return {
+        "tracing": spans.provider() is not None,
+        "tracer_provider": spans.provider(),
+        "metrics": False,
+        "logs": False,
+        "operation_spans": False,
+        "auto_configure": False,
+        "exclude": lambda scope: scope["path"].startswith(PROBED),
+    }
 
 
 async def method_refused(request: Request, error: Exception) -> Response:

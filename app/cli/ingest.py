@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from app.cli import logs
+from app.cli import logs, tracing
 from app.cli.options import Commands, add_index_option, settings_of
 from app.cli.output import print_error
 from app.cli.sites import again, indexed
@@ -76,7 +76,8 @@ def ingest(arguments: argparse.Namespace) -> int:
     given = vars(arguments)
     options = IngestOptions(**{one.name: given[one.name] for one in fields(IngestOptions) if one.name in given})
     try:
-        with redirect_stdout(sys.stderr):  # a reader may print, and the output is the report
+        # a reader may print, and the output is the report
+        with redirect_stdout(sys.stderr), tracing.tracing():
             report = asyncio.run(index(settings, sites, options))
     except NotPublished as error:
         print_error(error)

@@ -15,7 +15,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from app.cli import logs
+from app.cli import logs, tracing
 from app.cli.options import Commands
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage
@@ -70,6 +70,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
+    tracing.start()
     assistants = build(settings)
     log_left_out(assistants)
     app = create_app(assistants, settings, ingest_command=INGEST)

@@ -10,6 +10,8 @@ from contextlib import suppress
 import uvicorn
 from fastapi import FastAPI
 
+from app.cli import tracing
+
 DRAIN_TIMEOUT = 10.0
 """Seconds that answers in progress have to finish; then they are cancelled and end with an error."""
 
@@ -48,3 +50,4 @@ class Server(uvicorn.Server):
                 while self.server_state.tasks and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event for it
                     await asyncio.sleep(0.1)
         await super().shutdown(sockets)
+        await asyncio.to_thread(tracing.stop)  # here: uvicorn ends the program with the signal that it received

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from app.core import spans
 from app.core.errors import AssistantError, NoIndex
 from app.core.probe import Probe
 
@@ -102,6 +103,7 @@ class Breaker:
         self.failures = failures
         self.record = Record()
         self.observers: list[OnCall] = []
+        self.facts: spans.Facts = {}  # for the spans of calls
         self.waiting: dict[Call, float] = {}
         self.probe = probe
         self.clock = clock
@@ -173,7 +175,7 @@ class Breaker:
 class Call:
     """The context manager of one call. On exit, it counts a failure or a success, records it and tells the observers."""
 
-    __slots__ = ("_began", "_breaker", "_operation", "_proves", "_seconds", "_tries")
+    __slots__ = ("_began", "_breaker", "_operation", "_proves", "_seconds", "_tries", "span")
 
     def __init__(self, breaker: Breaker, operation: str, proves: bool) -> None:
         self._breaker = breaker
@@ -182,6 +184,7 @@ class Call:
         self._tries = False
         self._began = 0.0
         self._seconds: float | None = None
+        self.span = spans.OFF
 
     def heard(self) -> None:
         """Report that the server doesn't hang: it sent something, such as reasoning."""
@@ -198,11 +201,14 @@ class Call:
     def __enter__(self) -> Self:
         self._tries = self._breaker.enter()
         self._began = self._breaker.waiting[self] = self._breaker.clock()
+        self.span = spans.call(self._breaker.part, self._breaker.name, self._operation, self._breaker.facts)
+        self.span.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.span.__exit__(kind, error, trace)
         breaker = self._breaker
         if self._tries:
             breaker.ended_trying()

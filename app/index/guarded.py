@@ -20,6 +20,7 @@ class GuardedStore:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
+        self._breaker.facts = getattr(store, "facts", {"db.system.name": type(store).__name__})
         self._texts, self._chunks = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk)
         self.breakers = (self._breaker,)
 

@@ -12,6 +12,7 @@ from app.core.gate import away, busy, leave
 from app.core.probe import Probe
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
+from app.models.chat_span import Chat
 from app.models.local import LocalEmbedder
 from app.models.onnx import OnnxReranker
 from app.models.protocols import CallOptions, Embedder, Model
@@ -22,9 +23,14 @@ THINKING_FACTOR = 3
 """Time that a model may reason before its answer, in timeouts of the stream."""
 
 
-def breaker(part: Part, name: str, probe: Probe | None = None) -> Breaker:
-    """A circuit breaker for calls to a model."""
-    return Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
+def breaker(part: Part, name: str, model: object = None, probe: Probe | None = None) -> Breaker:
+    """A circuit breaker for calls to a model, whose name and `provider` the spans of calls have."""
+    made = Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
+    made.facts = {
+        "gen_ai.provider.name": getattr(model, "provider", "local"),
+        "gen_ai.request.model": getattr(model, "name", name),
+    }
+    return made
 
 
 def probe_of(model: object) -> Probe | None:
@@ -78,14 +84,17 @@ class GuardedModel:
         self.name = model.name
         self._model = model
         probe = probe_of(model)
-        self._calls = breaker("model", f"{model.name} (short calls)", probe)
-        self._streams = breaker("model", model.name, probe)
+        self._calls = breaker("model", f"{model.name} (short calls)", model, probe)
+        self._streams = breaker("model", model.name, model, probe)
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._calls.call("complete"), away():
-            return await self._model.complete(messages, options)
+        with self._calls.call("complete") as call, away():
+            chat = Chat(call.span, messages, options)
+            completion = await self._model.complete(messages, options)
+            chat.ended(completion)
+            return completion
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
@@ -97,7 +106,9 @@ class GuardedModel:
         timer, said = None, False
         with self._streams.call("stream") as call:
             try:
-                async with asyncio.timeout(None) as limit, aclosing(self._model.stream(messages, options)) as events:
+                chat = Chat(call.span, messages, options, stream=True)
+                stream = call.span.within(self._model.stream(messages, options), chat.see)
+                async with asyncio.timeout(None) as limit, aclosing(stream) as events:
                     timer = StallTimer(limit, options.timeout) if options.timeout else None
                     async for event in events:
                         if not said:
@@ -132,7 +143,7 @@ class GuardedEmbedder:
         self.name = embedder.name
         self._embedder = embedder
         self._timeout = timeout
-        self._breaker = breaker("embedder", embedder.name, probe_of(embedder))
+        self._breaker = breaker("embedder", embedder.name, embedder, probe_of(embedder))
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
         self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
@@ -169,7 +180,7 @@ class GuardedReranker(Reranker):
     def __init__(self, reranker: Reranker | OnnxReranker) -> None:
         self.name = reranker.name
         self._reranker = reranker
-        self._breaker = breaker("reranker", reranker.name, probe_of(reranker))
+        self._breaker = breaker("reranker", reranker.name, reranker, probe_of(reranker))
         self._place = busy if isinstance(reranker, OnnxReranker) else away
         self.breakers = (self._breaker,)
 

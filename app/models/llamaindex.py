@@ -50,6 +50,8 @@ def open_embedding(path: str, arguments: Mapping[str, Any]) -> LlamaIndexEmbedde
 class LlamaIndexModel:
     """A LlamaIndex LLM. Classes without asynchronous code of their own, such as models in this process, run in threads."""
 
+    provider = "llama_index"
+
     def __init__(self, llm: Any) -> None:
         self._llm = llm
         self._blocks = unwrap(type(llm).astream_chat).__qualname__.startswith("CustomLLM.")
@@ -129,6 +131,8 @@ def _usage(response: Any) -> Usage:
 
 class LlamaIndexEmbedder:
     """A LlamaIndex embedding class."""
+
+    provider = "llama_index"
 
     def __init__(self, embedding: Any) -> None:
         self._embedding = embedding

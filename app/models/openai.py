@@ -19,6 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
+from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.request_id import upstream_headers
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -64,6 +65,7 @@ class Endpoint:
         address = f"{self.url}/{path}"
         limits = aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=wait or self.timeout)
         headers = {"Content-Type": "application/json", **upstream_headers()}
+        spans.outgoing(headers, self.url)
         with _failures(address, total or wait or self.timeout):
             async with await self._send(address, data=orjson.dumps(body), headers=headers, timeout=limits) as response:
                 if response.status != 200:
@@ -137,6 +139,8 @@ async def _status_error(address: str, response: aiohttp.ClientResponse) -> Model
 
 class OpenAIModel:
     """A chat model at `<url>/chat/completions`."""
+
+    provider = "openai"
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -235,6 +239,8 @@ async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIte
 
 class OpenAIEmbedder:
     """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model."""
+
+    provider = "openai"
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class Reranker:
         self.name = name
         self._endpoint = endpoint
         self.probe = endpoint.probe
-        self._form = form
+        self._form = self.provider = form
 
     async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
         """The model's score for each passage, in the order of the passages. Raises `ModelError`."""

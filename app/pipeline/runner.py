@@ -10,9 +10,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Protocol
 
+from app.core import spans
 from app.core.errors import AssistantError
 from app.core.log_message import LogMessage
-from app.core.turn import Done, Events, StepRecord, Text, Turn, Usage
+from app.core.turn import Done, Event, Events, Failure, StepRecord, Text, Turn, Usage
 
 log = logging.getLogger("app.pipeline")
 
@@ -103,11 +104,12 @@ async def answer(turn: Turn) -> Events:
         return
     assert turn.events is not None  # make_plan validates this
     helpers = sum((call.usage for call in turn.calls.ended), Usage())
-    async with aclosing(turn.events) as events:
-        async for event in events:
-            if isinstance(event, Done) and helpers != Usage():
-                yield helpers
-            yield event
+    with spans.span("answer", {"docs_assistant.language": turn.language}, current=False) as span:
+        async with aclosing(span.within(turn.events, _note_event)) as events:
+            async for event in events:
+                if isinstance(event, Done) and helpers != Usage():
+                    yield helpers
+                yield event
 
 
 async def _together(group: Sequence[Step], turn: Turn) -> list[StepRecord]:
@@ -127,6 +129,37 @@ def _first(errors: BaseExceptionGroup[AssistantError]) -> BaseException:
 
 
 async def _timed(step: Step, turn: Turn) -> StepRecord:
+    with spans.span(step.name) as span:
+        record = await _recorded(step, turn, span)
+        if span:
+            span.note(_facts(record.changes, turn))
+        return record
+
+
+def _facts(changes: Changes, turn: Turn) -> spans.Facts:
+    """What a span says of the changes of a step; no texts."""
+    hits = changes.get("hits", turn.hits)
+    return {
+        "docs_assistant.generation": turn.generation and turn.generation.info.id,
+        "docs_assistant.language": changes.get("language"),
+        "docs_assistant.hits": len(hits) if "hits" in changes else None,
+        "docs_assistant.passages": len(changes["passages"]) if "passages" in changes else None,
+        "docs_assistant.evidence": changes.get("evidence"),
+        "docs_assistant.evidence_needed": changes.get("evidence_needed"),
+        "docs_assistant.refused": not hits if "evidence" in changes else None,
+    }
+
+
+def _note_event(span: spans.NoSpan, event: Event) -> None:
+    if isinstance(event, Text):
+        span.first("docs_assistant.time_to_first_text")
+    elif isinstance(event, Done):
+        span.note({"docs_assistant.extractive": event.extractive, "docs_assistant.refused": event.refused})
+    elif isinstance(event, Failure):
+        span.failed(event.error)
+
+
+async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
     started = time.perf_counter()
     changes: Changes = {}
     problem = ""
@@ -141,6 +174,7 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
         if isinstance(raised, Fallback):
             changes, error = raised.changes, raised.__cause__ or raised
         problem = f"{type(error).__name__}: {error}"
+        span.failed(error)
         unexpected = not isinstance(error, AssistantError)
         said = LogMessage("optional step failed", id=turn.request.id, step=step.name, error=problem)
         log.warning(said, exc_info=unexpected)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from app.core import spans
 from app.core.errors import ReaderError
 from ingestion.crawl.directory import list_files
 from ingestion.crawl.documents import list_documents
@@ -26,7 +27,8 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
         if not source.directory and not source.reader:
             fetcher.allow([source.url], source.hosts)
             fetcher.set_pace(source.url, source.parallel, source.delay)
-    read = [await _one(source, fetcher, workers) for source in sources]
+    with spans.span("list"):
+        read = [await _one(source, fetcher, workers) for source in sources]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}
     # another source may list what this one skips

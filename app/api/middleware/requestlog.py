@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
+from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
@@ -71,6 +72,7 @@ class RequestLog:
             return
         info = scope[_KEY] = RequestInfo(_request_id(scope))
         REQUEST_ID.set(info.id)
+        spans.incoming(info.id, scope.get("query_string", b""))
         if client := logged_address(scope, self._client):
             info.fields["client"] = client
         began = time.perf_counter()

@@ -33,6 +33,7 @@ class EmbeddedStore:
     def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0, clusters: Clusters = ANY) -> None:
         load_lancedb()
         self._directory = Path(path)
+        self.facts = {"db.system.name": "lancedb", "db.collection.name": self._directory.name}
         self._keep = keep
         self._grace = grace
         self._tables = Tables(self._directory, clusters)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.core.errors import IndexDamaged, NoIndex, SettingsError, StoreError
+from app.core.spans import server_of
 from app.core.types import GenerationInfo, Recipe
 from app.index.opensearch.catalog import Catalog, Published, State, pages_of
 from app.index.opensearch.connection import Connection
@@ -49,6 +50,7 @@ class OpenSearchStore:
             raise SettingsError(
                 f"DOCS_STORE names the index {index!r}: use lower-case letters, digits and - _ . only, at most 200."
             )
+        self.facts = {"db.system.name": "opensearch", "db.collection.name": index, **server_of(url)}
         self._connection = Connection(url, ca=ca, timeout=timeout, auth=auth)
         self._catalog = Catalog(self._connection, index)
         self._keep = keep

@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, HTTPException
 
-from app.pipeline.steps.optional.rerank import PROBE
+from app.pipeline.steps.optional.rerank import SCORE_TEST
 from eval.cache import fingerprint
 from eval.files import json_lines
 
@@ -34,7 +34,9 @@ def create_app(scores: dict[str, float], missing: Path | None) -> FastAPI:
     """`/rerank` on these scores by key."""
     app = FastAPI(openapi_url=None)
     told: set[str] = set()
-    scores |= {fingerprint(PROBE[0], passage): score for passage, score in zip(PROBE[1], (0.99, 0.01), strict=True)}
+    scores |= {
+        fingerprint(SCORE_TEST[0], passage): score for passage, score in zip(SCORE_TEST[1], (0.99, 0.01), strict=True)
+    }
 
     @app.post("/rerank")
     def rerank(body: dict[str, Any]) -> dict[str, Any]:

@@ -121,10 +121,17 @@ def _service_variables(variables: Mapping[str, str]) -> set[str]:
     The address `DOCS_PORT=tcp://10.0.0.7:80` is no port that somebody chose.
     """
     services = [
-        name for name, value in variables.items() if re.match(r"(?:tcp|udp|sctp)://", value) and name.endswith("_PORT")
+        name.removesuffix("PORT")
+        for name, value in variables.items()
+        if name.endswith("_PORT") and re.match(r"(?:tcp|udp|sctp)://", value)
     ]
-    belongs = "|".join(rf"{name.removesuffix('_PORT')}_(?:PORT|SERVICE_(?:HOST|PORT))(?:_\w+)?" for name in services)
-    return {name for name in variables if services and re.fullmatch(belongs, name)}
+    return {
+        name
+        for name in variables
+        for service in services
+        if name.startswith(service)
+        and re.fullmatch(r"(?:PORT|SERVICE_(?:HOST|PORT))(?:_\w+)?", name.removeprefix(service))
+    }
 
 
 def _env_file(path: Path, names: Names, problems: list[str]) -> Iterator[Found]:

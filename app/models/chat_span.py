@@ -29,7 +29,7 @@ class Chat:
             {
                 "gen_ai.request.stream": stream or None,
                 "gen_ai.request.max_tokens": options.max_tokens,
-                "gen_ai.request.temperature": options.temperature,
+                "gen_ai.request.temperature": None if options.temperature is None else float(options.temperature),
                 "gen_ai.request.seed": options.seed,
                 "gen_ai.request.stop_sequences": options.stop or None,
             }

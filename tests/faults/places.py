@@ -56,8 +56,8 @@ class Directory:
         self._away = folder / "away"
 
     def writes(self) -> Mapping[str, Any]:
-        """Size and time of each file."""
-        found = {path: path.stat() for path in self.folder.rglob("*") if path.is_file()}
+        """Size and time of each file, without the results of runs, which every run writes."""
+        found = {path: path.stat() for path in self.folder.rglob("*") if path.is_file() and path.name != "runs.json"}
         return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
 
     def break_down(self) -> None:
@@ -94,10 +94,14 @@ class Server:
         self._http = httpx.Client(base_url=url, timeout=60)
 
     def writes(self) -> Mapping[str, Any]:
-        """Operations so far in each index, the catalog with the writer's lock among them."""
+        """Operations so far in each index but the catalog, which has the results of runs and the writer's lock."""
         params = {"level": "shards", "filter_path": "indices.*.shards.*.seq_no.max_seq_no"}
         found = self._http.get(f"/{self.name}-*/_stats", params=params).json().get("indices", {})
-        counted = {index: value["shards"]["0"][0]["seq_no"]["max_seq_no"] for index, value in found.items()}
+        counted = {
+            index: value["shards"]["0"][0]["seq_no"]["max_seq_no"]
+            for index, value in found.items()
+            if not index.endswith("-meta")
+        }
         return counted | {"alias": self._http.get(f"/_alias/{self.name}").text}
 
     def break_down(self) -> None:

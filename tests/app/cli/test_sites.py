@@ -143,14 +143,16 @@ def test_a_source_is_read_again_as_it_was_configured(cli, index: Index, run, sit
     assert f"{tmp_path}/pages (1 page)" in said
 
 
-def test_no_secret_is_kept_in_the_index(index: Index, run, site: LocalSite):
-    """A source whose password isn't known any more keeps its pages, and a line says what to do."""
+def test_no_secret_is_kept_in_the_index(cli, index: Index, run, site: LocalSite):
+    """A source whose password isn't known any more keeps its pages, also with `--only`, and a line says what to do."""
     address = site.url.replace("://", "://reader:sesame@") + "/sitemap.xml"
     _, info = run(address)
     assert "sesame" not in repr(info)
     said, published = run()
     assert published is None
     assert f"Not read again: {site.url}/sitemap.xml (3 pages), because its password isn't kept in the index." in said
+    only = cli("ingest", "--only")
+    assert (only.code, "--only needs the sites that stay" in only.err, urls(cli)) == (1, True, GAUGES)
     assert run(address)[1].sources == info.sources
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -206,6 +208,20 @@ class GenerationInfo:
     pages: int
     chunks: int
     sources: tuple[SourceRecord, ...] = ()
+
+    @property
+    def built(self) -> float | None:
+        """`built_at` in Unix seconds; None if it can't be parsed."""
+        try:
+            then = datetime.fromisoformat(self.built_at)
+        except ValueError:
+            return None
+        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since it was built; None if that can't be parsed."""
+        return None if (built := self.built) is None else max(0.0, time.time() - built)
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> GenerationInfo:

@@ -9,10 +9,12 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import get_ident
 
 import pytest
 
 from app.core.errors import IndexDamaged, SettingsError, StoreError, StoreUnavailable
+from app.index.embedded import generation as generation_module
 from app.index.embedded.store import EmbeddedStore
 from tests.app.index.embedded.pages import RECIPE, pointer, publish, tables, texts_of
 
@@ -136,3 +138,14 @@ async def test_live_reads_the_pointer_only_when_it_has_changed(store, monkeypatc
     first = await store.live()
     monkeypatch.setattr("app.index.embedded.pointer.read", lambda _: pytest.fail("read again"))
     assert await store.live() is first
+
+
+async def test_the_records_of_all_pages_are_read_beside_the_event_loop(store, monkeypatch):
+    """A scrape of metrics asks for them while questions are answered."""
+    await publish(store, {1: ("alpha",), 2: ("beta",)})
+    threads = []
+    read = generation_module.to_page
+    monkeypatch.setattr(generation_module, "to_page", lambda record: threads.append(get_ident()) or read(record))
+    assert len(await (await store.live()).pages()) == 2
+    assert threads
+    assert get_ident() not in threads

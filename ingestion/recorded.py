@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
-from app.core.errors import SettingsError
+from app.core.errors import SettingsError, StoreError, StoreUnavailable
 from app.core.masking import masked
 from app.core.settings import Settings
 from app.core.source_record import SourceRecord
 from app.core.types import GenerationInfo, Page
+from app.index.protocols import Store
 from ingestion.entry import Listing
 from ingestion.sources import OwnDocumentation, Source, check_reader
 
@@ -30,6 +31,20 @@ def recorded(info: GenerationInfo, pages: Iterable[Page]) -> tuple[SourceRecord,
     An index of an earlier release records none, so they are derived, without settings that they may have had.
     """
     return info.sources or _derived(pages)
+
+
+async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
+    """The sources of a live index whose pages can't be read; empty if its list of generations is damaged, too.
+
+    Raises `StoreUnavailable`.
+    """
+    try:
+        kept = await store.generations()
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return ()
+    return kept[0].sources if kept else ()
 
 
 def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:

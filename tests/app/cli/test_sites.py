@@ -171,6 +171,21 @@ def test_an_index_of_an_earlier_release_is_read_again_as_far_as_it_says(index: I
     )
 
 
+def test_a_site_that_a_damaged_index_lost_is_read_by_the_next_run(
+    cli, run, site: LocalSite, other: LocalSite, index: Index
+):
+    """A run of another site builds the index anew, and doesn't forget which sites it had."""
+    if "://" in index.address:
+        pytest.skip("damage to files")
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    run(gauges, valves)
+    for file in (file for table in Path(index.address).glob("pages*") for file in table.rglob("*.lance")):
+        file.write_bytes(b"torn")
+    assert cli("ingest", gauges).code == 0
+    assert run()[0] == f"Reading again what is indexed: {gauges} (3 pages), {valves} (0 pages)"
+    assert urls(cli) == GAUGES | VALVES
+
+
 def test_into_a_damaged_index_goes_no_other_site(cli, run, site: LocalSite, tmp_path: Path, index: Index):
     """What is recorded is read again and the index built anew; where that is lost too, the message names the command."""
     if "://" in index.address:

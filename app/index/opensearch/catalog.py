@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.log_message import LogMessage
-from app.core.types import GenerationInfo
+from app.core.types import GenerationInfo, stored_entry
 from app.index.checkup import unreadable
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
@@ -139,7 +139,9 @@ class Catalog:
 
     async def write(self, state: State) -> None:
         """Write the document. Requires the writer's lock."""
-        await self._connection.call("PUT", f"/{self.meta}/_doc/state", asdict(state))
+        values = asdict(state)
+        values |= {name: [stored_entry(entry) for entry in values[name]] for name in ("kept", "fading")}
+        await self._connection.call("PUT", f"/{self.meta}/_doc/state", values)
 
     async def point(self, to: Published) -> None:
         """Make this generation live, in one atomic step."""
@@ -241,7 +243,7 @@ def _to_state(source: Mapping[str, Any]) -> State:
 
 def _to_published(source: Mapping[str, Any]) -> Published:
     return Published(
-        info=GenerationInfo.stored(source["info"]),
+        info=GenerationInfo.stored(source),
         chunks=source["chunks"],
         layout=source["layout"],
     )

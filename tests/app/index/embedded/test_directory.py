@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -99,6 +100,14 @@ async def test_the_index_of_a_later_version_is_named_and_no_rebuild_takes_its_pl
                 await call
             assert not isinstance(raised.value, IndexDamaged)
         assert file.read_text() == content
+
+
+async def test_a_release_that_knows_no_sources_can_read_the_list_of_generations(store, tmp_path):
+    """To it, an info with one more field is a damaged index, which it builds anew from its own sites alone."""
+    await publish(store, {1: ("common one",)})
+    (entry,) = json.loads((tmp_path / "index" / "index.json").read_text())["generations"]
+    assert set(entry["info"]) == {"id", "recipe", "built_at", "languages", "pages", "chunks"}
+    assert set(entry["info"]["recipe"]) == {"embedder", "dimension", "splitter", "analyzer", "summaries", "questions"}
 
 
 async def test_lost_tables_are_said(store, tmp_path):

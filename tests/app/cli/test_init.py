@@ -89,7 +89,8 @@ def test_an_answer_that_does_not_work_is_asked_for_again_or_taken_when_the_perso
 def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.MonkeyPatch):
     """--yes asks nothing; what doesn't work is an error that writes nothing, unless --force is given."""
     sitemap = f"{site.url}/sitemap.xml".replace("//", "//reader:secret@")
-    assert "init asks questions, and nobody answers" in cli("init").err
+    for answers in ("", lines(f"{site.url}/missing.xml")):  # the second ends at a question for yes or no
+        assert "init asks questions, and nobody answers" in cli("init", stdin=answers).err
     done = cli("init", "--yes", "--site", f"{site.url}/missing.xml")
     assert (done.code, "answered 404" in done.err, list(Path().iterdir())) == (1, True, [])
     done = cli("init", "--yes", "--site", sitemap, "--store", "here", "--access", "keys")

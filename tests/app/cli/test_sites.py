@@ -15,6 +15,8 @@ from app.cli.sites import plan
 from app.core.errors import IndexDamaged, RunRefused, SitemapError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
+from ingestion.entry import Listing
+from ingestion.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source
 from tests.app.cli.stored_index import Index, page_with
 from tests.ingestion.local_site import LocalSite, local_site
@@ -218,3 +220,28 @@ def test_the_documentation_is_a_demo_by_its_class_alone(run, site: LocalSite):
     site.sitemap("/gauge-0", at="/docs/sitemap.xml")
     run(f"{site.url}/docs/sitemap.xml")
     assert run(f"{site.url}/sitemap.xml")[0].startswith("Staying in the index")
+
+
+def test_arguments_of_readers_are_recorded_where_they_are_read_again_and_no_secret_is():
+    """On a server, where others see the index and no reader is started from it, none is."""
+
+    def recorded(store: str, **arguments: str) -> tuple[str, bool]:
+        source = Source(url="https://docs.example.org/", reader="readers:Files", reader_args=arguments)
+        listed = Listing((), (), frozenset(), frozenset(), roots={source: frozenset({source.url})})
+        (record,) = records_of([source], listed, Settings.load(None, store=store))
+        return str(record.options.get("reader_args", "")), bool(record.unreadable)
+
+    assert recorded("data/", path="pages") == ('{"path": "pages"}', False)
+    for name in (
+        "api_key",
+        "password",
+        "passphrase",
+        "pwd",
+        "github_pat",
+        "bearer",
+        "cookie",
+        "sas_url",
+        "Authorization",
+    ):
+        assert recorded("data/", **{name: "sesame"}) == ("", True), name
+    assert recorded("opensearch://localhost:9200/docs", path="pages") == ("", False)

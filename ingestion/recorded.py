@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
-from app.core.errors import SettingsError
-from app.core.masking import masked
+from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.core.masking import masked, names_secret
 from app.core.settings import Settings
 from app.core.source_record import SourceRecord
 from app.core.types import GenerationInfo, Page
+from app.index import directory_of
+from app.index.protocols import Store
 from ingestion.entry import Listing
 from ingestion.sources import OwnDocumentation, Source, check_reader
 
-_SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 UNRECORDED = "the index is of an earlier release, which didn't keep its settings"
 
 
@@ -30,6 +30,20 @@ def recorded(info: GenerationInfo, pages: Iterable[Page]) -> tuple[SourceRecord,
     An index of an earlier release records none, so they are derived, without settings that they may have had.
     """
     return info.sources or _derived(pages)
+
+
+async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
+    """The sources of a live index whose pages can't be read; empty if its list of generations is damaged, too.
+
+    Raises `StoreUnavailable`.
+    """
+    try:
+        kept = await store.generations()
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return ()
+    return kept[0].sources if kept else ()
 
 
 def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:
@@ -51,9 +65,11 @@ def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
 def _record(source: Source, roots: frozenset[str], settings: Settings) -> SourceRecord:
     clean = source.without_password()
     unreadable = "" if clean == source else "its password isn't kept in the index"
-    if _SECRET.search(arguments := source.reader_args + source.load_args) or masked(arguments) != arguments:
-        clean = clean.model_copy(update={"reader_args": "{}", "load_args": "{}"})
+    secret = names_secret(arguments := source.reader_args + source.load_args) or masked(arguments) != arguments
+    if secret:
         unreadable = "an argument of its reader is a secret, which isn't kept in the index"
+    if secret or directory_of(settings) is None:  # others read an index on a server, and no reader is started from it
+        clean = clean.model_copy(update={"reader_args": "{}", "load_args": "{}"})
     options = clean.model_dump(mode="json", exclude_defaults=True)
     options["collection"] = source.within(settings).collection
     return SourceRecord(options, tuple(sorted(roots)), unreadable, isinstance(source, OwnDocumentation))

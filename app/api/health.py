@@ -13,7 +13,7 @@ from starlette.responses import Response
 from app.api.answer_models import HealthBody, IndexState, PartBody, ReadyBody
 from app.api.bodies import JsonResponse
 from app.api.service import Service
-from app.assistants.health import PartState, seconds_since
+from app.assistants.health import PartState
 from app.core.types import GenerationInfo
 from app.index import directory_of
 from app.index.vector_cache import unfinished
@@ -67,7 +67,7 @@ def _index(info: GenerationInfo) -> IndexState:
     return {
         "generation": info.id,
         "built_at": info.built_at,
-        "age_seconds": None if (age := seconds_since(info.built_at)) is None else int(age),
+        "age_seconds": None if (age := info.age) is None else int(age),
         "pages": info.pages,
         "chunks": info.chunks,
         "languages": info.languages,

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
+from app.api.middleware.forwarded import route_path
 from app.api.middleware.requestlog import RequestInfo
 from app.api.service import Service
 from app.core.errors import Overloaded, RequestError
@@ -49,7 +50,7 @@ class RequestMetrics:
 
     def __call__(self, scope: Scope, info: RequestInfo, seconds: float) -> None:
         """Count this request."""
-        path = scope["path"]  # middleware may have refused it before a route was chosen
+        path = route_path(scope)  # middleware may have refused it before a route was chosen
         label = path if path in self._paths else route_label(scope.get("route"))
         self._metrics.request(label, scope["method"], info.status, seconds)
         if info.answer:

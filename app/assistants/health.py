@@ -87,13 +87,13 @@ class IndexCheck:
         """The live generation, and a message if it is too old."""
         live = await self._store.live()
         try:
-            return live, await self._age_problem(live.info.built_at)
+            return live, await self._age_problem(live.info)
         except IndexDamaged as error:  # of the history of runs: the pages can be read
             return live, str(error)
 
-    async def _age_problem(self, built_at: str) -> str:
+    async def _age_problem(self, info: GenerationInfo) -> str:
         limit = self._max_age * 3600
-        if not limit or (age := seconds_since(built_at) or 0.0) <= limit:
+        if not limit or (age := info.age or 0.0) <= limit:
             return ""
         ended = (await runs_of(self._store)).ended  # a run that finds no change publishes nothing
         age = min(age, time.time() - max(ended.get("published", 0.0), ended.get("partial", 0.0)))
@@ -156,16 +156,6 @@ class Health:
         if not self.ok:
             return "unavailable"
         return "degraded" if any(part and part.state == "failing" for part in self.parts.values()) else "ok"
-
-
-def seconds_since(at: str) -> float | None:
-    """Seconds since this ISO 8601 time, in UTC if it names no zone; None if it isn't one."""
-    try:
-        then = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0.0, (datetime.now(UTC) - then).total_seconds())
 
 
 def empty_index_message(index: str, error: NoIndex) -> str:

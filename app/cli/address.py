@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from app.core.errors import AssistantError
-from app.core.settings import Settings
+from app.core.settings import Settings, is_loopback
 from app.index import Store
 from app.models import Embedder
 
-LOOPBACK = ("127.", "::1", "localhost")
 ALL = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
 HOUR = 3600
 
@@ -23,7 +20,7 @@ def base_url(settings: Settings) -> str:
 def serving_line(settings: Settings, index: str) -> str:
     """Address, who may use it, and the state of the index."""
     keys = f"{n} API key{'s' if n > 1 else ''}" if (n := len(settings.api_keys)) else "no key needed"
-    if settings.host.startswith(LOOPBACK):
+    if is_loopback(settings.host):
         place = "this machine only"
     else:
         place = "every network of this machine" if settings.host in ALL else f"reachable at {settings.host}"
@@ -40,6 +37,6 @@ async def index_state(store: Store, embedder: Embedder | None = None) -> str:
         return f"index: {error}"
     if embedder and (problem := embedder_mismatch(info, embedder)):
         return f"index: {problem}"
-    hours = (datetime.now(UTC) - datetime.fromisoformat(info.built_at)).total_seconds() / HOUR
+    hours = (info.age or 0.0) / HOUR
     age = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else f"{hours * 60:.0f} min"
     return f"index: {info.pages} pages, built {age} ago"

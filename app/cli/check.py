@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.cli.options import Commands
@@ -157,11 +156,10 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
     except AssistantError as error:
         return None, str(error)
     info = generation.info
-    age = datetime.now(UTC) - datetime.fromisoformat(info.built_at)
     return {
         "generation": info.id,
         "built_at": info.built_at,
-        "age_hours": round(age.total_seconds() / 3600, 1),
+        "age_hours": None if info.age is None else round(info.age / 3600, 1),
         "pages": info.pages,
         "chunks": info.chunks,
         "pages_by_language": dict(Counter(page.language for page in pages).most_common()),

@@ -68,7 +68,10 @@ def ingest(arguments: argparse.Namespace) -> int:
 
     settings = settings_of(arguments)
     logs.configure(settings)
-    sites: Sequence[str | Source] = arguments.site or configured(settings) or _indexed(settings)
+    named = arguments.site or configured(settings)
+    if arguments.only and not named:  # of the recorded sites, some may not be read again
+        raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
+    sites: Sequence[str | Source] = named or _indexed(settings)
     if arguments.collection:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():

@@ -15,15 +15,25 @@ TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 class TextFormatter(logging.Formatter):
-    """Formats each record as one line, and a traceback below it."""
+    """Formats each record as one line, and a traceback below it, indented.
+
+    What isn't printable is escaped, so that no message of another server makes up lines.
+    """
 
     def __init__(self) -> None:
         super().__init__(TEXT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name in logging.Formatter
-        """The line; what isn't printable in it is escaped, so that no message of another server makes up lines."""
-        line = super().formatMessage(record)
-        return line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        """The line."""
+        return _escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # the name in logging.Formatter
+        """The traceback."""
+        return "\n".join(f"  {_escaped(line)}" for line in super().formatException(ei).splitlines())
+
+
+def _escaped(line: str) -> str:
+    return line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
 
 
 class JsonFormatter(logging.Formatter):

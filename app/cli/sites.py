@@ -13,7 +13,6 @@ from app.core.errors import IndexDamaged, NoIndex, StoreError, StoreUnavailable
 if TYPE_CHECKING:
     from app.core.settings import Settings
     from app.core.source_record import SourceRecord
-    from app.index import Store
     from ingestion.sources import Source
 
 LOCAL = "an index on a server may not say which files and readers of this machine to read"
@@ -50,7 +49,7 @@ class Indexed:
 
 async def indexed(settings: Settings) -> Indexed:
     """What the index of these settings holds; nothing if there is none. Raises `StoreUnavailable`."""
-    from ingestion.recorded import recorded
+    from ingestion.recorded import recorded, recorded_of_damaged
 
     async with opened_store(settings) as store:
         try:
@@ -61,19 +60,8 @@ async def indexed(settings: Settings) -> Indexed:
         except StoreUnavailable:
             raise
         except StoreError as error:
-            return await _of_damaged(store, error)
+            return Indexed(await recorded_of_damaged(store), damage=str(error))
     return Indexed(recorded(live.info, pages), Counter((page.collection, page.source) for page in pages))
-
-
-async def _of_damaged(store: Store, damage: StoreError) -> Indexed:
-    """What is known of a live index whose tables can't be read."""
-    try:
-        kept = await store.generations()
-    except StoreUnavailable:
-        raise
-    except StoreError as error:
-        kept, damage = (), error
-    return Indexed(kept[0].sources if kept else (), damage=str(damage))
 
 
 def again(found: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[str]]:

@@ -70,8 +70,11 @@ def _write_env(new: Path, values: Mapping[str, Any], secret: Mapping[str, str]) 
 
 
 def _replace(new: Path, file: Path) -> None:
+    """Replace the file, which stays as private as it was. `new` is in a directory that only its owner can open."""
     if file.exists():
-        kept = file.with_name(f"{file.name}.bak")
+        new.chmod(new.stat().st_mode & file.stat().st_mode)
+        kept = new.with_name(f"{file.name}.bak")
         shutil.copyfile(file, kept)
         kept.chmod(PRIVATE)
+        kept.replace(file.with_name(kept.name))
     new.replace(file)

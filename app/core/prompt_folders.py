@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
 
 from app.core.errors import PromptError
 from app.core.nearest import did_you_mean
+from app.core.prompt_files import shipped_languages
 
 TABLES = ("language.toml", "dates.toml")
 PERSONAS = "persona"
@@ -26,7 +26,7 @@ def check_folder(
     root = Path(folder)
     if not root.is_dir():
         raise PromptError(f"DOCS_PROMPTS is {folder!r}, but there is no such directory.")
-    known = [*languages, *_shipped()]
+    known = [*languages, *shipped_languages()]
     wanted = {*(f"{name}.md" for name in names), *TABLES, PERSONAS}
     problems = list(_in_root(root, known, wanted))
     for code in dict.fromkeys(known):
@@ -41,16 +41,12 @@ def check_folder(
 
 def check_languages(languages: Sequence[str], folder: str) -> None:
     """Raise `PromptError` that names the languages without a folder of prompts."""
-    shipped = _shipped()
+    shipped = shipped_languages()
     if lacking := [code for code in languages if code not in shipped and not (folder and Path(folder, code).is_dir())]:
         raise PromptError(
             f"DOCS_LANGUAGES has {', '.join(lacking)}, but there are no prompts for it: the package has {', '.join(shipped)}."
             " A new language needs a folder with the same files as prompts/en in the directory of DOCS_PROMPTS."
         )
-
-
-def _shipped() -> list[str]:
-    return sorted(one.name for one in files("prompts").iterdir() if one.joinpath(TABLES[0]).is_file())
 
 
 def _in_root(root: Path, languages: Sequence[str], wanted: Collection[str]) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -207,12 +209,37 @@ class GenerationInfo:
     chunks: int
     sources: tuple[SourceRecord, ...] = ()
 
+    @property
+    def built(self) -> float | None:
+        """`built_at` in Unix seconds; None if it can't be parsed."""
+        try:
+            then = datetime.fromisoformat(self.built_at)
+        except ValueError:
+            return None
+        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since it was built; None if that can't be parsed."""
+        return None if (built := self.built) is None else max(0.0, time.time() - built)
+
     @classmethod
-    def stored(cls, values: Mapping[str, Any]) -> GenerationInfo:
-        """The info that `dataclasses.asdict` turned into these values. Raises `TypeError` or `LookupError` for others."""
-        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in values.get("sources", ()))
+    def stored(cls, entry: Mapping[str, Any]) -> GenerationInfo:
+        """The info in this value of `stored_entry`. Raises `TypeError` or `LookupError` for other values."""
+        values = entry["info"]
+        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in entry.get("sources", ()))
         recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
         return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
+
+
+def stored_entry(values: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of a store's list of generations, from the `dataclasses.asdict` of an object with an `info`.
+
+    The sources are beside the info: to a release that knows none, an info with one more field is a damaged index, and its next run
+    would build the index anew from its own sites alone.
+    """
+    info = dict(values["info"])
+    return {**values, "sources": info.pop("sources"), "info": info}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -103,7 +102,7 @@ class Facts(Collector):
             index = name or CONFIGURED
             ok.add_metric((index,), facts.ok)
             if facts.info:
-                built.add_metric((index,), _timestamp(facts.info.built_at))
+                built.add_metric((index,), math.nan if (at := facts.info.built) is None else at)
                 chunks.add_metric((index,), facts.info.chunks)
             for language, count in facts.pages.items():
                 pages.add_metric((index, language), count)
@@ -140,12 +139,3 @@ async def _read(facts: IndexFacts, info: GenerationInfo | None, store: Store) ->
             facts.info = info
     except AssistantError:  # the breaker logs it, and the state is that of the next look
         facts.ok = False
-
-
-def _timestamp(built_at: str) -> float:
-    """This ISO 8601 time in Unix seconds; not a number if it can't be parsed."""
-    try:
-        then = datetime.fromisoformat(built_at)
-    except ValueError:
-        return math.nan
-    return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from app.core.errors import ReaderError, SettingsError
-from app.core.masking import masked
+from app.core.masking import masked, names_secret
 from app.core.plugins import made
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry, Given, Listing, Skipped
@@ -31,7 +31,6 @@ PUBLISHED = ("published", "published_at", "published_date", "date", "created_at"
 VERSIONS = ("version",)
 """Keys of the metadata, as the readers of LlamaHub name these facts, the surest first."""
 
-_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _LONGEST_MESSAGE = 500
 T = TypeVar("T")
@@ -100,7 +99,7 @@ def _named(source: Source, error: BaseException) -> ReaderError:
     """The reader's error as ours, in one line, without the secrets among its arguments."""
     told = " ".join(masked(str(error)).split())
     for name, value in {**source.reader_arguments, **source.load_arguments}.items():
-        if _SECRET.search(name) and isinstance(value, str) and value:
+        if names_secret(name) and isinstance(value, str) and value:
             told = told.replace(value, "…")
     told = told[:_LONGEST_MESSAGE]
     if not isinstance(error, SettingsError):

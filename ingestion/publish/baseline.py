@@ -12,7 +12,7 @@ from app.core.source_record import SourceRecord
 from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.prepare import Prepared
-from ingestion.recorded import recorded
+from ingestion.recorded import recorded, recorded_of_damaged
 
 log = logging.getLogger(__name__)
 
@@ -22,20 +22,21 @@ class Baseline:
     """The pages that the index has before a run, by public address.
 
     `rebuilds` is True when the draft can't share the live generation, so that every page must be written again.
+    `sources` are those of the live generation, also if its pages can't be read.
     """
 
     states: Mapping[str, Page]
     rebuilds: bool
     live: Generation | None
+    sources: tuple[SourceRecord, ...] = ()
 
     @classmethod
     async def read(cls, draft: Draft, store: Store) -> Baseline:
         """The pages of the draft, or of the live generation where the draft starts empty."""
         try:
             live = await store.live()
-            if not draft.rebuilds:
-                return cls(await draft.page_states(), rebuilds=False, live=live)
-            return cls({page.url: page for page in await live.pages()}, rebuilds=True, live=live)
+            states = {page.url: page for page in await live.pages()} if draft.rebuilds else await draft.page_states()
+            return cls(states, draft.rebuilds, live, recorded(live.info, states.values()))
         except NoIndex:
             return cls({}, rebuilds=True, live=None)
         except StoreUnavailable:
@@ -44,12 +45,7 @@ class Baseline:
             if not draft.rebuilds:
                 raise
             log.warning("the old index can't be read, its pages are unknown: %s", error)
-            return cls({}, rebuilds=True, live=None)
-
-    @property
-    def sources(self) -> tuple[SourceRecord, ...]:
-        """What the live generation was made from."""
-        return recorded(self.live.info, self.states.values()) if self.live else ()
+            return cls({}, rebuilds=True, live=None, sources=await recorded_of_damaged(store))
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown from the live generation; None when it is missing or can't be read."""

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.middleware.forwarded import route_path
 from app.core.errors import AnswerTimeout
 from app.core.gate import Gate
 from app.core.settings import Settings
@@ -42,17 +43,12 @@ class Admission:
             self._gate.full
             and scope["type"] == "http"
             and scope["method"] == "POST"
-            and _route_path(scope) in ANSWER_PATHS
+            and route_path(scope) in ANSWER_PATHS
         ):
             # a refusal shortens the queue, so that clients without a key could push out those who wait
             self._check_key(Request(scope))
             raise self._gate.refusal()
         await self._app(scope, receive, send)
-
-
-def _route_path(scope: Scope) -> str:
-    """The path without the prefix of a proxy."""
-    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
 class Deadline:

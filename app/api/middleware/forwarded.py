@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.types import Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 _PREFIX = re.compile(r"(/(?!\.)[\w.~-]+){1,8}", re.ASCII)
@@ -22,3 +23,8 @@ class ForwardedHeaders(ProxyHeadersMiddleware):
             if _PREFIX.fullmatch(prefix):
                 scope |= {"root_path": prefix, "path": prefix + scope["path"]}
         await super().__call__(scope, receive, send)
+
+
+def route_path(scope: Scope) -> str:
+    """The path without the prefix of a proxy, as routes have it."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))

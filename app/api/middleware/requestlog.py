@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
+from app.api.middleware.forwarded import route_path
 from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.log_message import LogMessage
@@ -131,7 +132,7 @@ def _request_id(scope: Scope) -> str:
 
 
 def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:
-    level = logging.DEBUG if scope["path"] in PROBES and info.status < 400 else logging.INFO
+    level = logging.DEBUG if route_path(scope) in PROBES and info.status < 400 else logging.INFO
     if not log.isEnabledFor(level):
         return
     answer = info.answer.fields() if info.answer else {}

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
-from app.core.types import GenerationInfo
+from app.core.types import GenerationInfo, stored_entry
 from app.index.checkup import unreadable
 from app.index.run_history import RunHistory, parse
 
@@ -156,7 +156,9 @@ def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:
 
 def write(directory: Path, pointer: Pointer) -> None:
     """Replace the pointer atomically, even in a crash."""
-    _replace(directory / FILE, {"format": FORMAT, **asdict(pointer)})
+    values = asdict(pointer)
+    entries = [stored_entry(entry) for entry in values["generations"]]
+    _replace(directory / FILE, {"format": FORMAT, **values, "generations": entries})
 
 
 def read_runs(directory: Path) -> RunHistory:
@@ -255,7 +257,7 @@ def _pointer(values: dict[str, Any]) -> Pointer:
 
 def _entry(values: dict[str, Any]) -> Published:
     return Published(
-        info=GenerationInfo.stored(values["info"]),
+        info=GenerationInfo.stored(values),
         chunks=TableVersion(**values["chunks"]),
         texts=TableVersion(**values["texts"]),
         pages=TableVersion(**values["pages"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.log_message import LogMessage
-from app.core.types import GenerationInfo
+from app.core.types import GenerationInfo, stored_entry
 from app.index.checkup import unreadable
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline
@@ -66,12 +66,15 @@ class State:
         return replace(self, last_id=self.last_id + 1)
 
     def upto(self, generation: int) -> State:
-        """A copy without later generations: aborted drafts, and generations that were rolled back."""
-        return replace(
-            self,
-            kept=tuple(p for p in self.kept if p.info.id <= generation),
-            fading=tuple(p for p in self.fading if p.info.id <= generation),
-        )
+        """A copy without later generations: aborted drafts, and generations that were rolled back.
+
+        This one is kept, also if a draft that was killed before it moved the pointer has listed it as fading.
+        """
+        kept = tuple(p for p in self.kept if p.info.id <= generation)
+        fading = {p.info.id: p for p in self.fading if p.info.id <= generation}
+        if live := fading.pop(generation, None):
+            kept = (live, *kept)
+        return replace(self, kept=kept, fading=tuple(fading.values()))
 
     def with_generation(self, newest: Published, keep: int, *, supersede: bool = False) -> State:
         """A copy with a newer generation; the oldest kept one may become `fading`, with `supersede` the live one."""
@@ -136,7 +139,9 @@ class Catalog:
 
     async def write(self, state: State) -> None:
         """Write the document. Requires the writer's lock."""
-        await self._connection.call("PUT", f"/{self.meta}/_doc/state", asdict(state))
+        values = asdict(state)
+        values |= {name: [stored_entry(entry) for entry in values[name]] for name in ("kept", "fading")}
+        await self._connection.call("PUT", f"/{self.meta}/_doc/state", values)
 
     async def point(self, to: Published) -> None:
         """Make this generation live, in one atomic step."""
@@ -152,18 +157,7 @@ class Catalog:
 
         Also create the search pipeline for hybrid queries of other clients; `vector_weight` (0..1) is that of vectors.
         """
-        server = await self._connection.call("GET", "/")
-        version = str(server.get("version", {}).get("number", "unknown"))
-        if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
-            raise StoreError(
-                f"The server at {self._connection.url} is {server.get('version', {}).get('distribution', 'no OpenSearch')}"
-                f" {version}; OpenSearch {OLDEST[0]}.{OLDEST[1]} or newer is needed."
-            )
-        if await self.pointer() is None and await self._connection.call("GET", f"/{self.name}", allow=(404,)):
-            raise StoreError(
-                f"{self.name} at {self._connection.url} is an index of something else: ours is an alias. "
-                "Choose another index name in DOCS_STORE."
-            )
+        await self._check_place()
         await self._prepare_meta()
         try:
             await self._prepare_pipeline(search_pipeline(vector_weight))
@@ -182,8 +176,24 @@ class Catalog:
         await self._prepare_meta()
         await self._connection.call("PUT", f"/{self.meta}/_doc/runs", runs.as_json())
 
+    async def _check_place(self) -> None:
+        """Raises `StoreError` if the server is too old or something else, or has an index of something else under this name."""
+        server = await self._connection.call("GET", "/")
+        version = str(server.get("version", {}).get("number", "unknown"))
+        if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
+            raise StoreError(
+                f"The server at {self._connection.url} is {server.get('version', {}).get('distribution', 'no OpenSearch')}"
+                f" {version}; OpenSearch {OLDEST[0]}.{OLDEST[1]} or newer is needed."
+            )
+        if await self.pointer() is None and await self._connection.call("GET", f"/{self.name}", allow=(404,)):
+            raise StoreError(
+                f"{self.name} at {self._connection.url} is an index of something else: ours is an alias. "
+                "Choose another index name in DOCS_STORE."
+            )
+
     async def _prepare_meta(self) -> None:
         if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
+            await self._check_place()  # nothing is written to a server that a run refused
             await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
 
     async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
@@ -233,7 +243,7 @@ def _to_state(source: Mapping[str, Any]) -> State:
 
 def _to_published(source: Mapping[str, Any]) -> Published:
     return Published(
-        info=GenerationInfo.stored(source["info"]),
+        info=GenerationInfo.stored(source),
         chunks=source["chunks"],
         layout=source["layout"],
     )

@@ -28,3 +28,17 @@ async def test_the_prefix_of_a_trusted_proxy_is_in_every_address_and_others_are_
         for nonsense in ("//evil.example", "/a/../b", '/"><script>', "assistant", "/" + "a/" * 20):
             text = (await client.get("/docs/sitemap.xml", headers={"x-forwarded-prefix": nonsense})).text
             assert "localhost/docs/en/start</loc>" in text, nonsense
+
+
+async def test_the_prefix_hides_no_route_from_log_and_metrics(caplog: pytest.LogCaptureFixture):
+    """A probe is no log line, and a request that middleware refuses counts for its route."""
+    caplog.set_level("INFO", "app.api")
+    settings = Settings.load(None, trusted_proxies="10.0.0.1")
+    transport = httpx.ASGITransport(create_app(ScriptedAssistants((Scripted(),)), settings), client=("10.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=SAID) as client:
+        assert (await client.get("/health/live")).status_code == 200
+        assert (await client.post("/v1/search", content="x", headers={"content-type": "text/plain"})).status_code == 415
+        assert (
+            'requests_total{method="POST",route="/v1/search",status="415"} 1.0' in (await client.get("/metrics")).text
+        )
+    assert [record.msg.fields["path"] for record in caplog.records] == ["/assistant/v1/search"]

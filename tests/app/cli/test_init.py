@@ -90,7 +90,8 @@ def test_an_answer_that_does_not_work_is_asked_for_again_or_taken_when_the_perso
 def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.MonkeyPatch):
     """--yes asks nothing; what doesn't work is an error that writes nothing, unless --force is given."""
     sitemap = f"{site.url}/sitemap.xml".replace("//", "//reader:secret@")
-    assert "init asks questions, and nobody answers" in cli("init").err
+    for answers in ("", lines(f"{site.url}/missing.xml")):  # the second ends at a question for yes or no
+        assert "init asks questions, and nobody answers" in cli("init", stdin=answers).err
     done = cli("init", "--yes", "--site", f"{site.url}/missing.xml")
     assert (done.code, "answered 404" in done.err, list(Path().iterdir())) == (1, True, [])
     done = cli("init", "--yes", "--site", sitemap, "--store", "here", "--access", "keys")
@@ -102,6 +103,7 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
         file.write("[rerank]\ncandidates = 7\n")
     before, keys = Path(FILE).read_text("utf-8"), Settings.load().api_keys
     monkeypatch.setenv("DOCS_PORT", "8123")
+    Path(FILE).chmod(0o640)  # it may have a key
     done = cli("init", "--yes", "--force", "--site", f"{site.url}/missing.xml", "--language", "en")
     assert done.code == 0
     assert "Careful: DOCS_PORT is set in the environment" in done.out
@@ -109,7 +111,8 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
     assert (settings.store, settings.rerank_candidates, settings.api_keys) == ("here", 7, keys)
     assert settings.sites == (f"{site.url}/missing.xml",)
     assert Path(f"{FILE}.bak").read_text("utf-8") == before
-    assert stat.S_IMODE(Path(".env.bak").stat().st_mode) == 0o600
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path().iterdir() if path.is_file()}
+    assert modes == {FILE: 0o640, ".env": 0o600, ".env.bak": 0o600, f"{FILE}.bak": 0o600}
 
 
 def test_files_stay_unless_the_person_agrees(cli):

@@ -128,6 +128,13 @@ def test_log_lines_are_text_or_json(cli, capsys):
     assert lines[1].endswith(r"INFO app.api said by another\nserver\x1b[2J")
     assert len(lines) == 2
     assert len(lines[0]) < 2200
+    try:
+        raise ValueError("broken\n2026-01-01 INFO app.api request id=x2\x1b[2J")
+    except ValueError:
+        log.exception("failed")
+    _, *traceback = capsys.readouterr().err.splitlines()
+    assert traceback[-1] == r"  2026-01-01 INFO app.api request id=x2\x1b[2J"
+    assert all(line.startswith("  ") for line in traceback), "a line of its own is a message"
     logs.configure(settings(log_json=True, log_level="debug"))
     log.info(LogMessage("request", time="noon", **fields))
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())

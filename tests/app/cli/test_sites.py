@@ -15,6 +15,8 @@ from app.cli.sites import plan
 from app.core.errors import IndexDamaged, RunRefused, SitemapError
 from app.core.settings import Settings
 from app.core.types import GenerationInfo
+from ingestion.entry import Listing
+from ingestion.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source
 from tests.app.cli.stored_index import Index, page_with
 from tests.ingestion.local_site import LocalSite, local_site
@@ -143,14 +145,16 @@ def test_a_source_is_read_again_as_it_was_configured(cli, index: Index, run, sit
     assert f"{tmp_path}/pages (1 page)" in said
 
 
-def test_no_secret_is_kept_in_the_index(index: Index, run, site: LocalSite):
-    """A source whose password isn't known any more keeps its pages, and a line says what to do."""
+def test_no_secret_is_kept_in_the_index(cli, index: Index, run, site: LocalSite):
+    """A source whose password isn't known any more keeps its pages, also with `--only`, and a line says what to do."""
     address = site.url.replace("://", "://reader:sesame@") + "/sitemap.xml"
     _, info = run(address)
     assert "sesame" not in repr(info)
     said, published = run()
     assert published is None
     assert f"Not read again: {site.url}/sitemap.xml (3 pages), because its password isn't kept in the index." in said
+    only = cli("ingest", "--only")
+    assert (only.code, "--only needs the sites that stay" in only.err, urls(cli)) == (1, True, GAUGES)
     assert run(address)[1].sources == info.sources
 
 
@@ -167,6 +171,21 @@ def test_an_index_of_an_earlier_release_is_read_again_as_far_as_it_says(index: I
     assert lines[1].startswith(
         "Not read again: https://other.example.org/sitemap.xml (1 page), because the index is of an"
     )
+
+
+def test_a_site_that_a_damaged_index_lost_is_read_by_the_next_run(
+    cli, run, site: LocalSite, other: LocalSite, index: Index
+):
+    """A run of another site builds the index anew, and doesn't forget which sites it had."""
+    if "://" in index.address:
+        pytest.skip("damage to files")
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    run(gauges, valves)
+    for file in (file for table in Path(index.address).glob("pages*") for file in table.rglob("*.lance")):
+        file.write_bytes(b"torn")
+    assert cli("ingest", gauges).code == 0
+    assert run()[0] == f"Reading again what is indexed: {gauges} (3 pages), {valves} (0 pages)"
+    assert urls(cli) == GAUGES | VALVES
 
 
 def test_into_a_damaged_index_goes_no_other_site(cli, run, site: LocalSite, tmp_path: Path, index: Index):
@@ -201,3 +220,28 @@ def test_the_documentation_is_a_demo_by_its_class_alone(run, site: LocalSite):
     site.sitemap("/gauge-0", at="/docs/sitemap.xml")
     run(f"{site.url}/docs/sitemap.xml")
     assert run(f"{site.url}/sitemap.xml")[0].startswith("Staying in the index")
+
+
+def test_arguments_of_readers_are_recorded_where_they_are_read_again_and_no_secret_is():
+    """On a server, where others see the index and no reader is started from it, none is."""
+
+    def recorded(store: str, **arguments: str) -> tuple[str, bool]:
+        source = Source(url="https://docs.example.org/", reader="readers:Files", reader_args=arguments)
+        listed = Listing((), (), frozenset(), frozenset(), roots={source: frozenset({source.url})})
+        (record,) = records_of([source], listed, Settings.load(None, store=store))
+        return str(record.options.get("reader_args", "")), bool(record.unreadable)
+
+    assert recorded("data/", path="pages") == ('{"path": "pages"}', False)
+    for name in (
+        "api_key",
+        "password",
+        "passphrase",
+        "pwd",
+        "github_pat",
+        "bearer",
+        "cookie",
+        "sas_url",
+        "Authorization",
+    ):
+        assert recorded("data/", **{name: "sesame"}) == ("", True), name
+    assert recorded("opensearch://localhost:9200/docs", path="pages") == ("", False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,10 +10,12 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import get_ident
 
 import pytest
 
 from app.core.errors import IndexDamaged, SettingsError, StoreError, StoreUnavailable
+from app.index.embedded import generation as generation_module
 from app.index.embedded.store import EmbeddedStore
 from tests.app.index.embedded.pages import RECIPE, pointer, publish, tables, texts_of
 
@@ -99,6 +102,14 @@ async def test_the_index_of_a_later_version_is_named_and_no_rebuild_takes_its_pl
         assert file.read_text() == content
 
 
+async def test_a_release_that_knows_no_sources_can_read_the_list_of_generations(store, tmp_path):
+    """To it, an info with one more field is a damaged index, which it builds anew from its own sites alone."""
+    await publish(store, {1: ("common one",)})
+    (entry,) = json.loads((tmp_path / "index" / "index.json").read_text())["generations"]
+    assert set(entry["info"]) == {"id", "recipe", "built_at", "languages", "pages", "chunks"}
+    assert set(entry["info"]["recipe"]) == {"embedder", "dimension", "splitter", "analyzer", "summaries", "questions"}
+
+
 async def test_lost_tables_are_said(store, tmp_path):
     await publish(store, {1: ("common one",)})
     shutil.rmtree(next((tmp_path / "index").glob("chunks_*")))
@@ -136,3 +147,14 @@ async def test_live_reads_the_pointer_only_when_it_has_changed(store, monkeypatc
     first = await store.live()
     monkeypatch.setattr("app.index.embedded.pointer.read", lambda _: pytest.fail("read again"))
     assert await store.live() is first
+
+
+async def test_the_records_of_all_pages_are_read_beside_the_event_loop(store, monkeypatch):
+    """A scrape of metrics asks for them while questions are answered."""
+    await publish(store, {1: ("alpha",), 2: ("beta",)})
+    threads = []
+    read = generation_module.to_page
+    monkeypatch.setattr(generation_module, "to_page", lambda record: threads.append(get_ident()) or read(record))
+    assert len(await (await store.live()).pages()) == 2
+    assert threads
+    assert get_ident() not in threads

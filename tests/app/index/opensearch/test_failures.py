@@ -10,14 +10,16 @@ import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
-from app.core.types import LexicalText, Query
+from app.core.types import GenerationInfo, LexicalText, Query
 from app.index.opensearch.connection import Connection, to_json
 from app.index.opensearch.store import OpenSearchStore
+from app.index.run_history import add_run
 from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
 
 
@@ -178,6 +180,34 @@ class TestRealFailures:
             await store.draft(RECIPE)
         with pytest.raises(NoIndex):
             await store.live()
+        with pytest.raises(StoreError, match="index of something else"):
+            await add_run(store, "failed", 1.0)
+        assert list((await http.get(f"/{name_of(store)}*")).json()) == [name_of(store)], "nothing is written beside it"
+
+    @pytest.mark.parametrize("supersede", [False, True])
+    async def test_a_run_killed_before_the_pointer_moved_costs_no_generation(
+        self, store, open_store, supersede, monkeypatch
+    ):
+        """With and without `supersede`, the next run leaves the same generation to go back to as without the kill."""
+        first, second = [await publish(store, text) for text in ("one", "two")]
+
+        async def rebuild(store: OpenSearchStore) -> GenerationInfo:
+            async with await store.draft(replace(RECIPE, splitter="other")) as draft:
+                await put(draft, "/0", "three")
+                return await draft.publish(supersede=supersede)
+
+        async def killed(_: object) -> None:
+            raise StoreUnavailable("killed")
+
+        monkeypatch.setattr(store._catalog, "point", killed)
+        with pytest.raises(StoreUnavailable):
+            await rebuild(store)
+        other = open_store()
+        assert (await other.generations())[0] == (await other.live()).info == second
+        third = await rebuild(other)
+        assert await other.generations() == (third, first if supersede else second)
+        assert await other.rollback() == (first if supersede else second)
+        assert await found(other, "one two three") == ["one" if supersede else "two"]
 
     async def test_a_row_that_is_refused_stops_the_run(self, store):
         """A part of a batch that fails is an error, not a hole in the index."""

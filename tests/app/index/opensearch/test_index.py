@@ -131,6 +131,12 @@ class TestIndex:
             assert {c.id for c in near.vector} == {c.id for c in exact.vector}
             assert len(near.vector) == 80
 
+    async def test_a_release_that_knows_no_sources_can_read_the_list_of_generations(self, store, http):
+        """To it, an info with one more field is a damaged index, which it builds anew from its own sites alone."""
+        await publish(store, "text")
+        (entry,) = (await http.get(f"/{name_of(store)}-meta/_doc/state")).json()["_source"]["kept"]
+        assert set(entry["info"]) == {"id", "recipe", "built_at", "languages", "pages", "chunks"}
+
     async def test_an_index_of_an_earlier_release_gets_translation_sets(self, open_store, monkeypatch):
         """Its pages lack the field, and its mapping refuses it until the next write."""
         with monkeypatch.context() as earlier:

@@ -97,7 +97,7 @@ def _wanted(shipped: Mapping[str, str], names: Sequence[str], languages: Sequenc
     of_languages = [name for name in shipped if not languages or name.split("/")[0] in languages]
     for name in names:
         if not any(_fits(one, name) for one in of_languages):
-            raise PromptError(f"There is no prompt {name!r}. There is: {', '.join(_titles(of_languages))}.")
+            raise PromptError(f"There is no prompt {name!r}. Available: {', '.join(_titles(of_languages))}.")
     return [one for one in of_languages if not names or any(_fits(one, name) for name in names)]
 
 

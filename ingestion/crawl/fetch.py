@@ -234,7 +234,9 @@ class Fetcher:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
             if any(sign in str(error) for sign in NO_TLS):
-                raise PageError("the server speaks no TLS on this port: write http:// in place of https://") from error
+                raise PageError(
+                    "the server doesn't speak TLS on this port: write http:// instead of https://"
+                ) from error
             raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error

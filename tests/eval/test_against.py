@@ -62,6 +62,7 @@ class Model:
         return Reply("Brevity." if SHORT in system else f"{self.evidence[question]} [1]")
 
 
+@pytest.mark.slow
 async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys):
     """Both sides answer the same questions; a real drop ends with 1; unchanged sides are never asked again."""
     path, evidence = questions

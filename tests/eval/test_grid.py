@@ -208,6 +208,7 @@ async def test_a_grid_is_measured_over_our_own_docs(tmp_path, index, capsys):
     assert all(row["measures"]["rr"]["estimate"]["mean"] == 0 for row in kept[0]["against_first"])
 
 
+@pytest.mark.slow
 async def test_prompts_and_models_are_axes_and_what_was_answered_is_kept(tmp_path, index, capsys):
     """Each prompts directory with each model is a contestant; the same command again asks nobody."""
     shutil.copytree(ROOT / "prompts", tmp_path / "other", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
@@ -230,6 +231,7 @@ async def test_prompts_and_models_are_axes_and_what_was_answered_is_kept(tmp_pat
     assert "llm_model=b" in (tmp_path / "out/grid.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 async def test_steps_are_compared_by_whole_answers(tmp_path, index, capsys) -> None:
     """Without a model, over our documentation; the file of assistants that was measured can be used as it is."""
     steps = ["as it is", "without relevance", "with period", "with hyde"]

@@ -59,8 +59,9 @@ class Directory(Index):
         self.directory = directory
 
     def written(self) -> object:
-        # the lock is an empty file that every writer opens
-        files = (file for file in sorted(self.directory.rglob("*")) if file.is_file() and file.name != "write.lock")
+        # the lock is an empty file that every writer opens; the results of runs are no part of the index
+        others = {"write.lock", "runs.json"}
+        files = (file for file in sorted(self.directory.rglob("*")) if file.is_file() and file.name not in others)
         return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
 
 

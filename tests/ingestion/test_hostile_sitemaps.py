@@ -122,7 +122,7 @@ CASES = [
         ["/a"],
         {
             "{site}/sitemap.xml": "sitemap listed twice",
-            "{site}/dead.xml": "The sitemap {site}/dead.xml can't be read: answered 404. Nothing was changed.",
+            "{site}/dead.xml": "The sitemap {site}/dead.xml can't be read: answered 404. Nothing was changed; check its address.",
             "https://evil.example/s.xml": "sitemap on a host that isn't one of the given sites",
         },
         parts={"/1.txt": "/a\n"},

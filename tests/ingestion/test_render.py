@@ -152,6 +152,7 @@ async def test_without_the_extra_the_report_names_it(index: Index, monkeypatch: 
     assert report.counts["new"] == 1
 
 
+@pytest.mark.slow
 class TestBrowser:
     """With the extra and a Chromium."""
 

@@ -12,7 +12,11 @@ from app.cli import _parser
 from app.core.errors import SettingsError
 
 SECRETS = {
+    "DOCS_LLM_URL": "http://127.0.0.1:1/v1",
+    "DOCS_LLM_MODEL": "m",
     "DOCS_LLM_KEY": "secret-llm",
+    "DOCS_EMBEDDING_URL": "http://127.0.0.1:1/v1",
+    "DOCS_EMBEDDING_MODEL": "e",
     "DOCS_EMBEDDING_KEY": "secret-embedding",
     "DOCS_API_KEYS": "secret-one secret-two",
     "DOCS_ADMIN_KEYS": "secret-three",
@@ -48,6 +52,7 @@ def test_every_command_explains_itself(cli):
         "rollback",
         "check",
         "eval",
+        "prompts",
         "new",
     }
     for path in commands:

@@ -42,7 +42,7 @@ def _host(text: str) -> str:
 
 def _markdown(text: str) -> str:
     if text not in ("auto", "off", "accept") and not re.fullmatch(r"suffix:\.\w+", text):
-        raise ValueError("is none of auto, off, accept, suffix:.md, suffix:.mdx")
+        raise ValueError("is not one of auto, off, accept, suffix:.md, suffix:.mdx")
     return text
 
 
@@ -57,7 +57,7 @@ def _translations(text: str) -> str:
         r"\?[\w.-]+=\{lang\}", text
     ):
         raise ValueError(
-            "is none of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
+            "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
             "?name={lang} (a parameter)"
         )
     return text
@@ -133,7 +133,7 @@ class Source(BaseModel):
                 f"url {self.url!r} isn't a web address: give one like https://docs.example.org/sitemap.xml"
             )
         if self.languages and self.language and self.language not in self.languages:
-            raise ValueError(f"language {self.language!r} is none of languages ({', '.join(self.languages)})")
+            raise ValueError(f"language {self.language!r} is not one of languages ({', '.join(self.languages)})")
         if self.ending and not self.directory:
             raise ValueError("ending is for a directory only")
         if self.directory and self.reader:

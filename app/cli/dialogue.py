@@ -48,14 +48,7 @@ class Dialogue:
         if not self.asks:
             return default
         question = f"{self.texts[name]} [{self.texts.get(shown, shown) or default}] "
-        try:
-            typed = getpass.getpass(question) if secret and sys.stdin.isatty() else input(question)
-        except EOFError as error:
-            print()
-            raise SettingsError(
-                "init asks questions, and nobody answers. In a script: docs-assistant init --yes with --site, --store, --model-url … (see --help)."
-            ) from error
-        return typed.strip() or default
+        return _typed(question, secret=secret) or default
 
     def confirmed(self, name: str, /, **values: object) -> bool:
         """True if the answer is yes, or begins like it; without questions, if `force` is set."""
@@ -63,7 +56,7 @@ class Dialogue:
             return self.force
         question = self.texts[name].format_map(values)
         yes, no = self.texts["yes"], self.texts["no"]
-        typed = input(f"{question} {yes}/{no} [{no}] ").strip().casefold()
+        typed = _typed(f"{question} {yes}/{no} [{no}] ").casefold()
         return bool(typed) and yes.startswith(typed)
 
     def settle(self, ask: Callable[[], T], attempt: Callable[[T], T]) -> T:
@@ -79,6 +72,16 @@ class Dialogue:
                 print_error(error)
                 if not unusable and self.confirmed("insist"):
                     return answer
+
+
+def _typed(question: str, *, secret: bool = False) -> str:
+    try:
+        return (getpass.getpass(question) if secret and sys.stdin.isatty() else input(question)).strip()
+    except EOFError as error:
+        print()
+        raise SettingsError(
+            "init asks questions, and nobody answers. In a script: docs-assistant init --yes with --site, --store, --model-url … (see --help)."
+        ) from error
 
 
 def texts_of(language: str) -> Mapping[str, str]:

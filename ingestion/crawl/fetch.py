@@ -33,6 +33,7 @@ from ingestion.urls import host, origin
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
+ADVICE = {401: ", so its address must contain user and password"}
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
@@ -253,7 +254,7 @@ class Fetcher:
         if status in RETRIED:
             raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
         if status != 200:
-            raise PageError(f"answered {status}", status)
+            raise PageError(f"answered {status}{ADVICE.get(status, '')}", status)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if wanted.types is not None and media_type not in wanted.types:
             raise PageSkipped(f"is {media_type}, not text")

@@ -101,7 +101,7 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
             f'[[source]]\nurl = "{SITEMAP}"\nexlude = "x"',
             r"unknown key exlude\. Did you mean exclude\? Known are url, ",
         ),
-        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is none of auto, off"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is not one of auto, off"),
         (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': it must be auto, github, mkdocs or none"),
         (
             f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["',

@@ -109,7 +109,7 @@ SITES = (
     Mistake("a sitemap that isn't there", "ingest {site}/sitmap.xml", "/sitmap.xml can't be read: answered 404. Nothing was changed; check its address."),
     Mistake("a page instead of a sitemap", "ingest {site}/home", "/home is an HTML page, not a sitemap."),
     Mistake("an empty sitemap", "ingest {site}/empty.xml", "lists no page. Nothing was changed; check the site's build."),
-    Mistake("a site that wants a password", "ingest http://{search}/", "/sitemap.xml (answered 401): give the sitemap's address"),
+    Mistake("a site that wants a password", "ingest http://{search}/", "(answered 401, so its address must contain user and password): give the sitemap's address"),
     Mistake("robots.txt forbids all pages", "ingest {shy}/sitemap.xml", "No page could be read: robots.txt forbids it (3)."),
     Mistake("pages on another host", "ingest {site}/internal.xml", "isn't one of the given sites (DOCS_CRAWL_ALLOW adds hosts)"),
     Mistake("pages on an internal address", "ingest sites.toml", "which is not a public address: add the host or its network to DOCS_CRAWL_ALLOW",

@@ -116,8 +116,10 @@ def test_files_stay_unless_the_person_agrees(cli):
     Path(FILE).write_text("[index]\n", encoding="utf-8")
     done = cli("init", "--language", "en", stdin="\n")
     assert (done.code, Path(FILE).read_text("utf-8"), [*Path().iterdir()]) == (1, "[index]\n", [Path(FILE)])
-    assert "docs-assistant.toml: already there." in done.out
+    assert "Already here: docs-assistant.toml." in done.out
     assert "Nothing was changed." in done.out
+    unanswered = cli("init", "--language", "en")
+    assert (unanswered.code, "nobody answers" in unanswered.err, "Traceback" in unanswered.err) == (1, True, False)
 
 
 @pytest.mark.slow

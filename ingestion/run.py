@@ -171,7 +171,7 @@ class _Request:
                 await run.publish(records, supersede=self.how.supersede)
             finally:
                 _complete(report, processor, client)
-                report.warnings += [f"the index was damaged and is built anew: {damage}"] if damage else []
+                report.warnings += [f"the index was damaged and is built again: {damage}"] if damage else []
                 report.seconds = time.monotonic() - began
         return report
 
@@ -325,9 +325,7 @@ def _require_pages(report: Report) -> None:
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
     described = "; ".join([*report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
-    raise NotPublished(
-        f"None of the {len(report.pages)} pages could be read: {described}. The index is as it was.", report=report
-    )
+    raise NotPublished(f"No page could be read: {described}. The index is as it was.", report=report)
 
 
 def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:

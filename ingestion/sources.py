@@ -30,25 +30,25 @@ def _selector(text: str) -> str:
         try:
             CSSSelector(text)
         except SelectorError as error:
-            raise ValueError(f"is no CSS selector ({error})") from error
+            raise ValueError(f"isn't a CSS selector ({error})") from error
     return text
 
 
 def _host(text: str) -> str:
     if not re.fullmatch(r"[\w*.:\[\]-]+", text):
-        raise ValueError("is no host: write docs.example.org or *.example.org, without scheme and path")
+        raise ValueError("isn't a host: write docs.example.org or *.example.org, without scheme and path")
     return text.lower()
 
 
 def _markdown(text: str) -> str:
     if text not in ("auto", "off", "accept") and not re.fullmatch(r"suffix:\.\w+", text):
-        raise ValueError("is none of auto, off, accept, suffix:.md, suffix:.mdx")
+        raise ValueError("is not one of auto, off, accept, suffix:.md, suffix:.mdx")
     return text
 
 
 def _language(text: str) -> str:
     if text and not re.fullmatch(r"[a-z]{2,3}", text):
-        raise ValueError("is no language code such as en or cs")
+        raise ValueError("isn't a language code such as en or cs")
     return text
 
 
@@ -57,7 +57,7 @@ def _translations(text: str) -> str:
         r"\?[\w.-]+=\{lang\}", text
     ):
         raise ValueError(
-            "is none of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
+            "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
             "?name={lang} (a parameter)"
         )
     return text
@@ -72,14 +72,14 @@ def _arguments(value: object) -> str:
     if isinstance(value, str):
         value = json.loads(value) if value.startswith("{") else value  # pydantic names what is no JSON
     if not isinstance(value, dict):
-        raise ValueError("is no table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
+        raise ValueError("isn't a table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
     return json.dumps(value, default=str, sort_keys=True)
 
 
 def _link(text: str) -> str:
     written = re.sub(r"\{[^{}]+\}", "", text)
     if text and (written == text or not re.match(r"https?://[^/{}]+/[^{}]*+$", written)):
-        raise ValueError("is no web address with a name of the metadata, as https://docs.example.org/{file_name}")
+        raise ValueError("isn't a web address with a name of the metadata, as https://docs.example.org/{file_name}")
     return text
 
 
@@ -129,9 +129,11 @@ class Source(BaseModel):
     def _complete(self) -> Self:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ValueError(f"url {self.url!r} is no web address: give one like https://docs.example.org/sitemap.xml")
+            raise ValueError(
+                f"url {self.url!r} isn't a web address: give one like https://docs.example.org/sitemap.xml"
+            )
         if self.languages and self.language and self.language not in self.languages:
-            raise ValueError(f"language {self.language!r} is none of languages ({', '.join(self.languages)})")
+            raise ValueError(f"language {self.language!r} is not one of languages ({', '.join(self.languages)})")
         if self.ending and not self.directory:
             raise ValueError("ending is for a directory only")
         if self.directory and self.reader:
@@ -240,7 +242,7 @@ def load_sources(file: Path) -> tuple[Source, ...]:
     except OSError as error:
         raise SettingsError(f"The sources file {file} can't be read: {error.strerror}. Check its name.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The sources file {file} is no TOML: {error}.") from error
+        raise SettingsError(f"The sources file {file} isn't valid TOML: {error}.") from error
     tables = content.pop("source", None)
     if unknown := next((key for key in content if key not in FOR_ALL), ""):
         near = did_you_mean(unknown, (*FOR_ALL, "[[source]]"))
@@ -300,5 +302,5 @@ def _plain(address: str) -> Source:
         return Source(url=address)
     except ValidationError as error:
         raise SettingsError(
-            f"{masked(address)!r} is no web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
+            f"{masked(address)!r} isn't a web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
         ) from error

@@ -129,7 +129,7 @@ class Mcp:
         """The result of a tool as text for the model and as structured data."""
         assistant = self._service.assistants.get("")
         if name not in TOOLS:
-            raise RequestError(f"There is no tool {quoted(name)}. There is: {', '.join(TOOLS)}.")
+            raise RequestError(f"There is no tool {quoted(name)}. Available: {', '.join(TOOLS)}.")
         given = validated(TOOLS[name], arguments, "The arguments")
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)

@@ -155,7 +155,7 @@ def _lookup(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         there = ", ".join(known) or "none"
         raise SettingsError(
-            f"it uses the {kind} {name!r}, but there is no such [[{kind}]].{did_you_mean(name, known)} There is: {there}."
+            f"it uses the {kind} {name!r}, but there is no such [[{kind}]].{did_you_mean(name, known)} Available: {there}."
         )
     return known[name]
 

@@ -106,7 +106,7 @@ class Assistant:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
         if request.persona and request.persona not in self.personas:
             raise RequestError(
-                f"There is no persona {quoted(request.persona)} here. There is: {', '.join(sorted(self.personas)) or 'none'}.",
+                f"There is no persona {quoted(request.persona)} here. Available: {', '.join(sorted(self.personas)) or 'none'}.",
                 param="persona",
             )
         filters = request.filters.within(self.collections).narrowed(self.limits)
@@ -149,7 +149,7 @@ class Assistants:
         if name not in self.by_id:
             known = ", ".join(self.by_id)
             raise RequestError(
-                f"There is no model {quoted(name)} here. There is: {known}. {self._persona_hint(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. Available: {known}. {self._persona_hint(base)}".rstrip(),
                 param="model",
                 code="model_not_found",
             )

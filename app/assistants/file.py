@@ -182,7 +182,7 @@ def index_settings(settings: Settings, id_: str) -> Settings:
     with naming_file(settings):
         if id_ not in tables:
             raise SettingsError(
-                f"there is no [[index]] {id_!r}.{did_you_mean(id_, tables)} There is: {', '.join(tables) or 'none'}."
+                f"there is no [[index]] {id_!r}.{did_you_mean(id_, tables)} Available: {', '.join(tables) or 'none'}."
             )
         return settings_of_index(tables[id_].written(), settings)
 
@@ -201,7 +201,7 @@ def read_assistants(settings: Settings) -> AssistantsFile:
     except UnicodeDecodeError as error:
         raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: it isn't written in UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{name} is no valid TOML: {error}") from error
+        raise SettingsError(f"{name} isn't valid TOML: {error}") from error
     try:
         return AssistantsFile.model_validate(document)
     except ValidationError as error:

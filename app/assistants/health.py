@@ -169,7 +169,7 @@ def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     return (
         ""
         if built == for_index(embedder, built).name
-        else f"built with the embedder {built}: index anew, or set that one"
+        else f"built with the embedder {built}: index the sites again, or set that embedder"
     )
 
 

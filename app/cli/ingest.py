@@ -97,7 +97,7 @@ def _indexed(settings: Settings) -> Sequence[Source]:
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     if not sources:
         raise SettingsError(
-            "No site to index: name its sitemap, as docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
+            "No site to index: name a sitemap, for example docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
         )
     return sources
 

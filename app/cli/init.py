@@ -97,7 +97,7 @@ def _may_change(dialogue: Dialogue) -> bool:
     if dialogue.asks:
         return False
     raise SettingsError(
-        f"{there} is there already. Add --force to change it: other settings in it stay, and the old file is kept as .bak."
+        f"{there} already exists. Add --force to change it: its other settings stay, and the old file is kept as .bak."
     )
 
 

@@ -162,7 +162,7 @@ class Interview:
 
         def attempt(text: str) -> str:
             if not text.isdecimal() or not 0 < int(text) < PORTS:
-                raise UnusableAnswer(f"{text!r} is no port: write a number from 1 to 65535.")
+                raise UnusableAnswer(f"{text!r} isn't a port: write a number from 1 to 65535.")
             if text != str(current.port) or not self._is_written("port"):  # else our own service may have it
                 trials.check_port(host, int(text))
                 dialogue.say("found_port", port=text)

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # argparse has no public name for it
             listed = f" The commands are {', '.join(there)}."
             self.error(f"there is no command {value!r}.{did_you_mean(value, there) or listed}")
-        raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(there)}.{did_you_mean(value, there)}")
+        raise argparse.ArgumentError(action, f"{value!r} is not one of {', '.join(there)}.{did_you_mean(value, there)}")
 
 
 def _number(make: Callable[[str], T], what: str) -> Callable[[str], T]:

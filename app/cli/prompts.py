@@ -27,10 +27,16 @@ def add_command(commands: Commands) -> None:
         help="write shipped prompts into a directory",
         description="Writes shipped prompts into a directory for DOCS_PROMPTS: all of them, or those that you name.",
     )
-    export.add_argument("folder", metavar="DIR", help="directory, made if it doesn't exist")
-    export.add_argument("names", metavar="NAME", nargs="*", help="such as synthesize, en/style.md or 'persona/*'")
+    export.add_argument("folder", metavar="DIR", help="directory, created if it doesn't exist")
     export.add_argument(
-        "--language", action="append", default=[], choices=shipped_languages(), help="only this one; may be repeated"
+        "names", metavar="NAME", nargs="*", help="a prompt, such as synthesize, en/style.md or 'persona/*'"
+    )
+    export.add_argument(
+        "--language",
+        action="append",
+        default=[],
+        choices=shipped_languages(),
+        help="only this language; can be repeated",
     )
     export.add_argument("--force", action="store_true", help="replace files that differ from the shipped ones")
     export.set_defaults(handler=export_prompts)
@@ -97,7 +103,7 @@ def _wanted(shipped: Mapping[str, str], names: Sequence[str], languages: Sequenc
     of_languages = [name for name in shipped if not languages or name.split("/")[0] in languages]
     for name in names:
         if not any(_fits(one, name) for one in of_languages):
-            raise PromptError(f"There is no prompt {name!r}. There is: {', '.join(_titles(of_languages))}.")
+            raise PromptError(f"There is no prompt {name!r}. Available: {', '.join(_titles(of_languages))}.")
     return [one for one in of_languages if not names or any(_fits(one, name) for name in names)]
 
 

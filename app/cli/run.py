@@ -41,7 +41,7 @@ def add_command(commands: Commands) -> None:
         "run",
         help="start the service, index a site, and print the next steps",
         description="Starts the service, indexes the sites and keeps serving. Other sites in the index stay there. Without a site, "
-        "what is indexed is read again; into an empty index goes this product's own documentation.",
+        "what is indexed is read again; an empty index gets this product's own documentation.",
     )
     parser.add_argument(
         "site",

@@ -139,7 +139,7 @@ def bind(host: str, port: int) -> socket.socket:
             ) from error
         if isinstance(error, PermissionError):
             raise SettingsError(
-                f"Port {port} is for root only, as all below 1024. Choose another (DOCS_PORT=8000), and put a reverse proxy before it."
+                f"Only root may use port {port}, like all ports below 1024. Choose another (DOCS_PORT=8000), and put a reverse proxy in front."
             ) from error
         raise SettingsError(
             f"Can't listen on {host}:{port}: {error.strerror or error}. DOCS_HOST must be an address of this machine, such as 127.0.0.1."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from app.core.source_record import SourceRecord
     from ingestion.sources import Source
 
-LOCAL = "an index on a server may not say which files and readers of this machine to read"
+LOCAL = "an index on a server may not choose files and readers of this machine"
 BACK = "`docs-assistant rollback` brings them back."
 NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought back."
 
@@ -74,7 +74,7 @@ def again(found: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[
 
     if found.damage and not found.records:
         raise IndexDamaged(
-            f"{found.damage} It isn't known which sites it held. Name them, and it is built anew: "
+            f"{found.damage} The sites that it held are unknown. Name them to build it again: "
             "docs-assistant ingest https://docs.example.org/sitemap.xml"
         )
     is_shared = directory_of(settings) is None
@@ -87,7 +87,7 @@ def again(found: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[
         else:
             read.append(one)
     if read:
-        lines.insert(0, f"Reading again what is indexed: {found.listed(read)}")
+        lines.insert(0, f"Reading the indexed sites again: {found.listed(read)}")
     return sources_of(read), lines
 
 
@@ -109,18 +109,20 @@ async def plan(
     others = found.beside(sources, settings)
     demo = [one for one in others.records if one.demo]
     lines = (
-        [f"Leaving the index: {found.listed(demo)}, our own documentation, which was for a first try."] if demo else []
+        [f"Removing from the index: {found.listed(demo)}, our own documentation, which was there for a first try."]
+        if demo
+        else []
     )
     others = replace(others, records=tuple(one for one in others.records if not one.demo))
     if not others.records:
         return sources, lines
     if replaces:
         back = NO_BACK if settings.generations == 1 else BACK
-        return sources, [*lines, f"Leaving the index (--replace): {others.listed(others.records)}. {back}"]
+        return sources, [*lines, f"Removing from the index (--replace): {others.listed(others.records)}. {back}"]
     if found.damage:
         rest, more = again(others, settings)
         return (*rest, *sources), [*lines, *more]
     return sources, [
         *lines,
-        f"Staying in the index: {others.listed(others.records)}. To have only what you name, say --replace (make run REPLACE=1).",
+        f"Staying in the index: {others.listed(others.records)}. To keep only the sites that you name, use --replace (make run REPLACE=1).",
     ]

@@ -77,7 +77,7 @@ def _check_writable(directory: Path) -> None:
 def model_names(url: str, key: str) -> tuple[str, list[str]]:
     """The address of the API, to which /v1 is added where that is missing, and the names of its models."""
     if not url.startswith(("http://", "https://")):
-        raise UnusableAnswer(f"{url!r} is no web address: write it as http://localhost:11434/v1.")
+        raise UnusableAnswer(f"{url!r} isn't a web address: write it as http://localhost:11434/v1.")
     longer = f"{url.rstrip('/')}/v1"
     candidates = [url.rstrip("/")] if urlsplit(url).path.rstrip("/").endswith("/v1") else [url.rstrip("/"), longer]
     failure: ModelError | None = None
@@ -99,7 +99,7 @@ def _listed(url: str, key: str) -> list[str]:
         response = httpx.get(address, headers=headers, timeout=SECONDS, follow_redirects=True)
     except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
         raise ModelUnavailable(
-            f"{address} can't be reached: {error or type(error).__name__}. Is the server started, and is that its address?"
+            f"{address} can't be reached: {error or type(error).__name__}. Is the server running, and is this its address?"
         ) from error
     if response.status_code in (401, 403):
         raise KeyRefused(f"{address} refuses the {'key' if key else 'call without a key'} ({response.status_code}).")

@@ -171,7 +171,7 @@ class Server(BaseModel):
     host: Filled = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
-    trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For and -Proto are trusted.")
+    trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For, -Proto and -Prefix are trusted.")
     api_keys: Keys = Field((), description="Keys that clients must send. Unset: only this machine may ask.")
     open: bool = Field(default=False, description="Let other machines ask without a key, too.")
     admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")

@@ -149,7 +149,7 @@ def _lines(path: Path, problems: list[str]) -> dict[str, Original]:
     for found in parse_stream(io.StringIO(_text(path, problems))):
         where, name = f"{path.name}, line {found.original.line}", found.key
         if found.error:
-            problems.append(f"{where} is no setting: write NAME=value.")
+            problems.append(f"{where} isn't a setting: write NAME=value.")
         elif name and found.value is None:
             problems.append(f"{where}: {name} has no value: write {name}=value.")
         elif name and name in lines:
@@ -171,7 +171,7 @@ def _settings_file(path: Path, names: Names, problems: list[str]) -> Iterator[Fo
     try:
         content = tomllib.loads(_text(path, problems))
     except tomllib.TOMLDecodeError as error:
-        problems.append(f"{path.name} is no valid TOML: {error}.")
+        problems.append(f"{path.name} isn't valid TOML: {error}.")
         return
     known = names.in_file()
     for key, value in _by_key(content):

@@ -67,7 +67,7 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
     try:
         port = parts.port or 9200
     except ValueError as error:
-        raise SettingsError(f"DOCS_STORE={masked(parts.geturl())}: the port is no number from 1 to 65535.") from error
+        raise SettingsError(f"DOCS_STORE={masked(parts.geturl())}: the port isn't a number from 1 to 65535.") from error
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return OpenSearchStore(
         f"{scheme}://{host}:{port}",

@@ -85,10 +85,10 @@ def unreadable(what: str, error: Exception) -> StoreError:
             f"{what} was written by a later version of this program ({error}): "
             "use that version, restore a backup, or choose another index in DOCS_STORE."
         )
-    return IndexDamaged(f"{what} is damaged ({error!r}): restore it from a backup, or index anew.")
+    return IndexDamaged(f"{what} is damaged ({error!r}): restore it from a backup, or index the sites again.")
 
 
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
     option = f" --index {index}" if index else ""
-    return f"{error} `docs-assistant ingest --rebuild{option}` builds it anew."
+    return f"{error} `docs-assistant ingest --rebuild{option}` builds it again."

@@ -46,7 +46,7 @@ def parse(values: Any, place: str) -> RunHistory:
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(
-            f"{place} is no history of runs ({error!r}). Delete it: only figures depend on it."
+            f"{place} isn't a history of runs ({error!r}). Delete it: only figures depend on it."
         ) from error
 
 

@@ -118,7 +118,7 @@ def _failures(address: str, seconds: float) -> Iterator[None]:
     except TimeoutError as error:
         raise ModelTimeout(f"{address} did not answer within {seconds:g} s.") from error
     except (aiohttp.ClientConnectionError, OSError) as error:
-        raise ModelUnavailable(f"{address} can't be reached: {_reason(error)}. Is the server started?") from error
+        raise ModelUnavailable(f"{address} can't be reached: {_reason(error)}. Is the server running?") from error
     except aiohttp.ClientError as error:
         raise ModelUnavailable(f"{address} broke off its answer: {error or type(error).__name__}.") from error
 

@@ -115,7 +115,7 @@ class Postprocessor:
         if scores == [hit.score for hit in hits]:
             return tuple(hits)
         if not all(map(math.isfinite, scores)):
-            raise ModelError(f"{self.name} gives scores that are no numbers.")
+            raise ModelError(f"{self.name} gives scores that aren't numbers.")
         if self._scores == "relative":  # the score of a reranker before it stays: it is evidence
             fused = scores if _all_within(scores) else sorted((hit.fused for hit in hits), reverse=True)
             return tuple(replace(hit, fused=one) for hit, one in zip(hits, fused, strict=True))

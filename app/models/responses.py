@@ -168,7 +168,7 @@ def _in_order(rows: Any, count: int) -> list[dict[str, Any]]:
 def _score(row: dict[str, Any]) -> float:
     score = row["relevance_score"] if "relevance_score" in row else row["score"]
     if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise ValueError(f"the score {score!r} is no number")
+        raise ValueError(f"the score {score!r} isn't a number")
     return float(score)
 
 

@@ -106,7 +106,7 @@ def _check_declaration(found: type, what: str) -> None:
     lacking = [name for name in DECLARED if not hasattr(found, name)]
     lacking += [] if iscoroutinefunction(found.__call__) else ["async def __call__(self, turn)"]
     if lacking:
-        raise SettingsError(f"{what} is no step and no postprocessor of LlamaIndex: it lacks {', '.join(lacking)}.")
+        raise SettingsError(f"{what} is neither a step nor a LlamaIndex postprocessor: it lacks {', '.join(lacking)}.")
     if named := [name for name in ("name", *DECLARED) if name in signature(found).parameters]:
         raise SettingsError(f"{what}: write {', '.join(named)} without a type, else it is an argument.")
     for name, kind in DECLARED.items():

@@ -35,9 +35,9 @@ class HttpBackend:
         try:
             host = httpx.URL(self._url).host
         except httpx.InvalidURL as error:
-            raise SettingsError(f"{masked(url)} is no address of a service: {error}.") from error
+            raise SettingsError(f"{masked(url)} isn't the address of a service: {error}.") from error
         if not host:
-            raise SettingsError(f"{masked(url)} is no address of a service: write it as http://localhost:8000.")
+            raise SettingsError(f"{masked(url)} isn't the address of a service: write it as http://localhost:8000.")
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client: httpx.AsyncClient | None = None
 

@@ -58,7 +58,7 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
     try:
         document = tomllib.loads(read_text(Path(path)))
     except tomllib.TOMLDecodeError as error:
-        raise EvaluationError(f"{path} is no valid TOML: {error}") from error
+        raise EvaluationError(f"{path} isn't valid TOML: {error}") from error
     common, axes = document.pop("settings", {}), document.pop("axes", {})
     tables = isinstance(common, dict) and isinstance(axes, dict)
     if document or not axes or not tables or not all(isinstance(values, list) and values for values in axes.values()):

@@ -100,7 +100,7 @@ def chosen_assistant(file: AssistantsFile, id_: str) -> AssistantTable:
     entry = next((one for one in file.assistants if not id_ or one.id == id_), None)
     if entry is None:
         raise EvaluationError(
-            f"There is no assistant {id_!r}. There is: {', '.join(one.id for one in file.assistants)}."
+            f"There is no assistant {id_!r}. Available: {', '.join(one.id for one in file.assistants)}."
         )
     return entry
 

@@ -106,7 +106,7 @@ def _parse(source: SourceText) -> lxml.html.HtmlElement:
             text, parser=lxml.html.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True)
         )
     except (ParserError, LxmlError, ValueError) as error:
-        raise ConversionError(f"{source.url} is no readable HTML: {error}") from error
+        raise ConversionError(f"{source.url} isn't readable HTML: {error}") from error
     return page
 
 

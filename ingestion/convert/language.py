@@ -78,7 +78,7 @@ def page_language(markdown: str, url: str, declared: Mapping[str, str], language
 
 def not_configured(code: str, configured: Sequence[str]) -> str:
     """A note about a language that isn't configured; empty for the others."""
-    return "" if code in configured else f"{code} is none of the configured languages ({', '.join(configured)})"
+    return "" if code in configured else f"{code} isn't one of the configured languages ({', '.join(configured)})"
 
 
 def prose(markdown: str) -> str:

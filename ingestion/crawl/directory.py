@@ -57,7 +57,7 @@ def list_files(source: Source, languages: Iterable[str]) -> Listing:
             Entry(_file_url(source, path), source.url, source, alternates=counterparts[path], file=file, public=address)
         )
     if not entries:
-        raise SitemapError(f"None of the files in {root} is to be read: {skipped[0].url}: {skipped[0].reason}")
+        raise SitemapError(f"None of the files in {root} can be indexed: {skipped[0].url}: {skipped[0].reason}")
     return Listing(tuple(entries), tuple(skipped), frozenset({source.url}), frozenset({source.url}))
 
 

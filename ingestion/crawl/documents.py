@@ -144,7 +144,7 @@ def _address(document: Any, source: Source) -> tuple[str, str]:
 
 
 def _web_address(value: str) -> str:
-    """The address without login and fragment; empty if it is no web address."""
+    """The address without login and fragment; empty if it isn't a web address."""
     try:
         parts = urlsplit(value.strip())
     except ValueError:

@@ -33,6 +33,7 @@ from ingestion.urls import host, origin
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
+ADVICE = {401: ", so its address must contain user and password"}
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
@@ -234,7 +235,9 @@ class Fetcher:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
             if any(sign in str(error) for sign in NO_TLS):
-                raise PageError("the server speaks no TLS on this port: write http:// in place of https://") from error
+                raise PageError(
+                    "the server doesn't speak TLS on this port: write http:// instead of https://"
+                ) from error
             raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
@@ -251,7 +254,7 @@ class Fetcher:
         if status in RETRIED:
             raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
         if status != 200:
-            raise PageError(f"answered {status}", status)
+            raise PageError(f"answered {status}{ADVICE.get(status, '')}", status)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if wanted.types is not None and media_type not in wanted.types:
             raise PageSkipped(f"is {media_type}, not text")

@@ -139,7 +139,7 @@ async def _start(program: str) -> tuple[Any, Any]:
         ) from error
     path = program or next((found for name in PROGRAMS if (found := shutil.which(name))), "")
     if program and not shutil.which(program):
-        raise SettingsError(f"DOCS_BROWSER={program} is no program that can be run.")
+        raise SettingsError(f"DOCS_BROWSER={program} isn't a program that can be run.")
     if not path:
         raise RenderError(
             "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_BROWSER."

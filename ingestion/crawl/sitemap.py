@@ -55,7 +55,7 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Lis
         if reading.listed == before and root not in reading.incomplete:
             raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
     if not reading.entries:
-        raise SitemapError(f"None of the pages that {url} lists is to be read: {_first_reason(reading)}")
+        raise SitemapError(f"None of the pages that {url} lists can be indexed: {_first_reason(reading)}")
     sources = frozenset(roots)
     return Listing(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
 

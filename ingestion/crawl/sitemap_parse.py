@@ -73,7 +73,7 @@ def _unzipped(body: bytes) -> bytes:
         try:
             body = unpacking.decompress(body, MAX_BYTES + 1)
         except zlib.error as error:
-            raise NotASitemap(f"is no readable gzip ({error})") from error
+            raise NotASitemap(f"isn't readable gzip ({error})") from error
         if len(body) > MAX_BYTES:
             raise NotASitemap(f"is larger than {MAX_BYTES // 2**20} MB unpacked")
     return body
@@ -92,7 +92,7 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
     try:
         root = etree.fromstring(text, parser)
     except (etree.LxmlError, ValueError) as error:
-        raise NotASitemap(f"is no readable XML ({error})") from error
+        raise NotASitemap(f"isn't readable XML ({error})") from error
     kind = _name(root) if root is not None else ""
     if kind == "sitemapindex":
         found = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
@@ -132,7 +132,7 @@ def _plain(text: bytes, url: str) -> ParsedSitemap:
 
 
 def _wrong(found: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((written or "(empty)", "is no web address") for good, written in found if not good)
+    return tuple((written or "(empty)", "isn't a web address") for good, written in found if not good)
 
 
 def _address(written: str, url: str) -> tuple[str, str]:

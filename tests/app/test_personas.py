@@ -75,7 +75,7 @@ async def test_a_tone_is_called_by_its_name_but_not_listed(tmp_path: Path) -> No
     assert (kids.id, kids.persona, kids.plan) == ("docs:kids", "kids", assistants.get("docs").plan)
     assert [one.id for one in assistants.listed()] == ["docs"]
     for name in ("docs:pirate", "docs:", "blog:kids"):
-        with pytest.raises(RequestError, match="There is: docs"):
+        with pytest.raises(RequestError, match="Available: docs"):
             assistants.get(name)
     with pytest.raises(RequestError, match="docs:name, are: beginner, elderly"):
         assistants.get("docs:pirate")

@@ -50,11 +50,11 @@ def test_what_she_starts_next_never_costs_her_a_site(newcomer: Program, indexed:
     with local_site() as first, local_site() as second:
         hers, others = gauges(first), valves(second)
         with service(indexed, "run", hers, port=port) as running:
-            assert f"Leaving the index: {newcomer.url}/docs/sitemap.xml" in running.err
+            assert f"Removing from the index: {newcomer.url}/docs/sitemap.xml" in running.err
             assert answered(running, GAUGE, "/gauge-3")
             assert pages(running) == 8
         with service(indexed, "run", port=port) as running:
-            assert f"Reading again what is indexed: {hers} (8 pages)" in running.err
+            assert f"Reading the indexed sites again: {hers} (8 pages)" in running.err
             assert "8 unchanged" in running.err
             assert answered(running, GAUGE, "/gauge-3")
             assert "/docs/" not in ask(running.url, QUESTIONS["en"]).text
@@ -66,7 +66,10 @@ def test_what_she_starts_next_never_costs_her_a_site(newcomer: Program, indexed:
             assert pages(running) == 8
             assert "No language model is set" not in running.out
         with service(indexed, "run", others, port=port) as running:
-            assert f"Staying in the index: {hers} (8 pages). To have only what you name, say --replace" in running.err
+            assert (
+                f"Staying in the index: {hers} (8 pages). To keep only the sites that you name, use --replace"
+                in running.err
+            )
             assert answered(running, GAUGE, "/gauge-3")
             assert answered(running, VALVE, "/valve-3")
         first.page("/gauge-8", "Gauge 8", "Gauge number 8 is new.")
@@ -75,7 +78,7 @@ def test_what_she_starts_next_never_costs_her_a_site(newcomer: Program, indexed:
             assert f"{hers} (8 pages), {others} (5 pages)" in running.err
             assert pages(running) == 14
         with service(indexed, "run", others, "--replace", port=port) as running:
-            assert f"Leaving the index (--replace): {hers} (9 pages). `docs-assistant rollback`" in running.err
+            assert f"Removing from the index (--replace): {hers} (9 pages). `docs-assistant rollback`" in running.err
             assert pages(running) == 5
             done = finished(indexed, "rollback")
             assert (done.returncode, f"Its sites: {hers}, {others}" in done.stdout) == (0, True), done
@@ -95,7 +98,7 @@ def test_neither_an_outage_nor_a_killed_run_nor_the_guard_costs_a_page(indexed: 
         for answer in slow.answers.values():
             answer.delay = 0.5  # type: ignore[union-attr]
         with program(indexed, "run", others, "--replace", "--port", str(port)) as running:
-            running.wait_for("Leaving the index (--replace)")
+            running.wait_for("Removing from the index (--replace)")
             running.wait_for("Pages: ")
             running.end(signal.SIGKILL, group=True)
         assert [one.url for one in read(indexed / "data").live.info.sources] == [hers]

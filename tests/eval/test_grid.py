@@ -66,7 +66,7 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
         ("axes = 3", "is needed"),
         ("[axes]\nchunk_size = 600", "is needed"),
         ("[axes]\nchunk = [600]", "no such setting"),
-        ("[axes", "no valid TOML"),
+        ("[axes", "isn't valid TOML"),
         ("[settings]\ntop_k = 5", "is needed"),
         (f"[axes]\ntop_k = {list(range(1, 21))}\nper_page = {list(range(1, 21))}", "400 combinations"),
     ):
@@ -88,7 +88,7 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
             ([grid, *judge], "judge answers in 'llm_model=judge', so it can't judge"),
             ([steps], "the axis `steps` takes as it is, without refine"),
             ([first], "'with hyde' needs a language model"),
-            (["--steps", "--assistant", "nobody"], "no assistant 'nobody'. There is: docs-assistant"),
+            (["--steps", "--assistant", "nobody"], "no assistant 'nobody'. Available: docs-assistant"),
             ([grid, "--k", "50"], "can't hold 50 pages"),
         ):
             assert await command(own_index, "grid", path, *words) == 2

@@ -130,7 +130,7 @@ def test_a_collection_that_no_source_has_is_an_error(shelf: Shelf) -> None:
 async def test_a_collection_has_languages_of_its_own(shelf: Shelf, site: LocalSite) -> None:
     """What a page may be written in is the source's; pages in a language that no collection reads are flagged."""
     site.page("/h1", "Úložiště", CZECH)
-    configured = "none of the configured languages"
+    configured = "isn't one of the configured languages"
     for languages, flagged in (('["en", "cs"]', False), ('["en"]', True)):
         shelf.file.write_text(
             f'collection = "handbook"\nlanguages = {languages}\nlanguage = "en"\n[[source]]\nurl = "{site.url}/h.xml"\n',

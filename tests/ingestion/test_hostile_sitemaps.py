@@ -75,7 +75,7 @@ CASES = [
         "external entity",
         DTD.format('e SYSTEM "file:///etc/passwd"') + urlset("&e;", "{site}/a", head=""),
         ["/a"],
-        {"{e}": "is no web address"},
+        {"{e}": "isn't a web address"},
     ),
     Case(
         "parameter entity from a server",
@@ -85,7 +85,7 @@ CASES = [
     Case(
         "billion laughs",
         f'<!DOCTYPE urlset [<!ENTITY l0 "lol">{LAUGHS}]>' + urlset("{site}/&l9;", head=""),
-        error=r"None of the pages .*/\{l9\}: is no web address",
+        error=r"None of the pages .*/\{l9\}: isn't a web address",
     ),
     Case("whitespace around loc", urlset("\n\t {site}/a \n"), ["/a"]),
     Case(
@@ -94,10 +94,10 @@ CASES = [
         ["/a"],
         {
             "https://evil.example/x": "on a host that isn't one of the given sites",
-            "file:///etc/passwd": "is no web address",
-            "javascript:alert(1)": "is no web address",
-            "http://[::1": "is no web address",
-            "(empty)": "is no web address",
+            "file:///etc/passwd": "isn't a web address",
+            "javascript:alert(1)": "isn't a web address",
+            "http://[::1": "isn't a web address",
+            "(empty)": "isn't a web address",
         },
     ),
     Case("soft 404", "<!DOCTYPE html><html><body>Not found", error="an HTML page, not a sitemap"),

@@ -198,7 +198,7 @@ async def test_nothing_readable_is_not_published_by_force(ten: Ten) -> None:
     """An empty index is never what was meant."""
     for path in ten.paths:
         ten.site.put(path, "", status=404)
-    with pytest.raises(NotPublished, match="None of the 10 pages"):
+    with pytest.raises(NotPublished, match="No page could be read"):
         await ten.run(force=True)
 
 

@@ -132,7 +132,7 @@ async def test_a_reader_that_fails_is_named_and_the_night_goes_on(
     assert report.failed_sources[0] in report.text
     assert (outcomes(report), report.exit_code) == ({"/a": "changed"}, EXIT_WITH_FAILURES)
     assert {url[-2:] for url in await index.pages()} == {"/a", "w1", "w2"}
-    with pytest.raises(NotPublished, match=r"None of the 0 pages could be read: .*ConnectionError"):
+    with pytest.raises(NotPublished, match=r"No page could be read: .*ConnectionError"):
         await index.run(bad)
 
     monkeypatch.setattr(documents, "LONGEST", 0.05)
@@ -239,8 +239,8 @@ def test_mistakes_in_a_reader_are_named_with_file_and_source(tmp_path: Path) -> 
             "load_data has no argument path. Its arguments: file",
         ),
         ('link = "https://docs.example.org/{id}"', "reader_args, load_args and link are for a reader only"),
-        (f'reader = "{HERE}:Dump"\nlink = "docs/{{id}}"', "link: .*is no web address with a name of the metadata"),
-        (f'reader = "{HERE}:Dump"\nload_args = "dump.json"', "load_args: 'dump.json': is no table of arguments"),
+        (f'reader = "{HERE}:Dump"\nlink = "docs/{{id}}"', "link: .*isn't a web address with a name of the metadata"),
+        (f'reader = "{HERE}:Dump"\nload_args = "dump.json"', "load_args: 'dump.json': isn't a table of arguments"),
         (f'reader = "{HERE}:Dump"\nload_args = "{{bad"', "load_args: '{bad': Expecting property name"),
         (f'reader = "{HERE}:Dump"\ndirectory = "."', "both a directory and a reader"),
     ]:

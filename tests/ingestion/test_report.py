@@ -18,14 +18,14 @@ def test_exit_codes() -> None:
 def test_the_text_has_counts_then_what_needs_a_look() -> None:
     """Long lists are cut in the text and whole in the JSON."""
     pages = [PageReport(f"u{n}", "failed", "answered 500", kept=n == 0) for n in range(30)]
-    pages += [PageReport("n", "new", language="sk", note="sk is none of the configured languages", chunks=4)]
+    pages += [PageReport("n", "new", language="sk", note="sk isn't one of the configured languages", chunks=4)]
     report = Report(("s",), pages, INFO, embedding_calls=2, embedded_texts=4, seconds=1.25, changed=True)
     lines = report.text.split("\n")
     assert lines[0] == "1 new, 30 failed; 1.2 s, 4 texts embedded in 2 calls"
     assert lines[1] == "The index holds 2 pages, 9 chunks (cs, en)."
     assert lines[2:4] == ["Failed (30):", "  u0: answered 500 (older state kept)"]
     assert "  ... and 10 more (all are in the JSON report)" in lines
-    assert lines[-2:] == ["Language to check (1):", "  n: sk is none of the configured languages"]
+    assert lines[-2:] == ["Language to check (1):", "  n: sk isn't one of the configured languages"]
     content = json.loads(report.to_json())
     assert len(content["pages"]) == 31
     assert content["counts"] == {"new": 1, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 0, "failed": 30}

@@ -36,5 +36,5 @@ async def test_a_site_without_sitemap_and_a_wrong_address_are_errors(site: Local
     """The message says what to give instead."""
     with pytest.raises(SitemapError, match="give the sitemap's address"):
         await listed(site.url, fetcher)
-    with pytest.raises(SettingsError, match="no web address"):
+    with pytest.raises(SettingsError, match="isn't a web address"):
         await listed("docs.example.org", fetcher)

@@ -87,7 +87,7 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("x = [", "is no TOML"),
+        ("x = [", "isn't valid TOML"),
         ("", "names no source"),
         ("source = 1", "names no source"),
         ('[[sources]]\nurl = "https://x.example"', r"unknown key 'sources'\. Did you mean \[\[source\]\]\?"),
@@ -96,17 +96,20 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
         (f'[[source]]\nurl = "{SITEMAP}"\ninclude = [1]', "include.0: 1: it must be a text"),
         (f'[[source]]\nurl = "{SITEMAP}"\nending = "x"', "ending: 'x': it must be empty, / or .html"),
         ('[[source]]\ncollection = "x"', r"source 1 \(no url\): url is missing"),
-        (f'[[source]]\nurl = "{SITEMAP}"\n[[source]]\nurl = "docs.example.org"', "source 2 .*no web address"),
+        (f'[[source]]\nurl = "{SITEMAP}"\n[[source]]\nurl = "docs.example.org"', "source 2 .*isn't a web address"),
         (
             f'[[source]]\nurl = "{SITEMAP}"\nexlude = "x"',
             r"unknown key exlude\. Did you mean exclude\? Known are url, ",
         ),
-        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is none of auto, off"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is not one of auto, off"),
         (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': it must be auto, github, mkdocs or none"),
-        (f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["', r"content_selector: 'div\[': is no CSS selector"),
-        (f'[[source]]\nurl = "{SITEMAP}"\ndrop_selectors = [">"]', "drop_selectors.0: '>': is no CSS selector"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nhosts = "https://x/"', "hosts.0: 'https://x/': is no host"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nlanguage = "Czech"', "language: 'Czech': is no language code"),
+        (
+            f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["',
+            r"content_selector: 'div\[': isn't a CSS selector",
+        ),
+        (f'[[source]]\nurl = "{SITEMAP}"\ndrop_selectors = [">"]', "drop_selectors.0: '>': isn't a CSS selector"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nhosts = "https://x/"', "hosts.0: 'https://x/': isn't a host"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nlanguage = "Czech"', "language: 'Czech': isn't a language code"),
         (f'[[source]]\nurl = "{SITEMAP}"\nparallel = 0', "parallel: 0: "),
         (f'[[source]]\nurl = "{SITEMAP}"\nending = "/"', "ending is for a directory only"),
         (f'[[source]]\nurl = "{SITEMAP}"\ndirectory = "nowhere"', r"directory: .*/nowhere is no directory"),
@@ -124,7 +127,7 @@ def test_a_file_that_is_not_there_and_an_address_that_is_none() -> None:
     """Both are named in the message."""
     with pytest.raises(SettingsError, match=r"nowhere\.toml can't be read: No such file"):
         as_sources(["nowhere.toml"])
-    with pytest.raises(SettingsError, match=r"'docs\.example\.org' is no web address.*\.toml"):
+    with pytest.raises(SettingsError, match=r"'docs\.example\.org' isn't a web address.*\.toml"):
         as_sources(["docs.example.org"])
 
 

@@ -96,8 +96,8 @@ class Pointer:
         live, *earlier = (self.live, *self.generations[1:])
         if not earlier:
             raise NoIndex(
-                "There is no earlier generation to go back to: only the live one is kept. DOCS_GENERATIONS says how "
-                "many are; ingest the sites again instead."
+                "There is no earlier generation to go back to: only the live one is kept. Index the sites again "
+                "instead. DOCS_GENERATIONS sets how many generations are kept."
             )
         return replace(self, generations=tuple(earlier)).with_retired((live,), now)
 
@@ -171,7 +171,7 @@ def read_runs(directory: Path) -> RunHistory:
     except OSError as error:
         raise StoreUnavailable(f"{file} can't be read: {error}.") from error
     except orjson.JSONDecodeError as error:
-        raise IndexDamaged(f"{file} is no JSON. Delete it: only figures depend on it.") from error
+        raise IndexDamaged(f"{file} isn't valid JSON. Delete it: only figures depend on it.") from error
 
 
 def write_runs(directory: Path, runs: RunHistory) -> None:

@@ -178,7 +178,7 @@ def _tls(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca or None)
     except (OSError, ssl.SSLError) as error:
         raise SettingsError(
-            f"DOCS_STORE_CA names {ca!r}, which is no readable file of certificates: {error}"
+            f"DOCS_STORE_CA names {ca!r}, which isn't a readable file of certificates: {error}"
         ) from error
 
 

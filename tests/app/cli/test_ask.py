@@ -99,7 +99,7 @@ def test_an_unknown_assistant_is_one_line(cli, indexed: LocalSite):
     """It names those that exist."""
     done = cli("ask", QUESTION, "--assistant", "nobody")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "docs-assistant: There is no model 'nobody' here. There is: docs-assistant.\n"
+    assert done.err == "docs-assistant: There is no model 'nobody' here. Available: docs-assistant.\n"
 
 
 def test_an_empty_index_is_one_line(cli):

@@ -107,7 +107,7 @@ def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite,
     findings = json.loads((done := cli("check", "--json", **settings)).out)
     assert done.code == 1
     assert "wordllama-256" in findings["index_problem"]
-    assert "index anew" in findings["index_problem"]
+    assert "index the sites again" in findings["index_problem"]
     assert findings["embedder"]["problem"] == ""
     assert "eight" in findings["embedder"]["name"]
 

@@ -80,7 +80,7 @@ def test_an_invalid_command_line_is_one_line_with_the_nearest_word(cli):
         "serve --port eight": "--port: 'eight' is not a whole number",
         "--port 8001 serve": "--port is an option of init, run, serve: write it after the command.",
         "serve --debug": "write --debug before the command",
-        "init --access key": "'key' is none of this-machine, keys. Did you mean keys?",
+        "init --access key": "'key' is not one of this-machine, keys. Did you mean keys?",
         "check more": "docs-assistant check: there is nothing to do with 'more' here.",
     }
     for line, message in wrong.items():

@@ -73,12 +73,12 @@ def test_an_answer_that_does_not_work_is_asked_for_again_or_taken_when_the_perso
         "is an HTML page, not a sitemap",
         "lists no page",
         "/dev/null/index can't be written to",
-        "'localhost:1' is no web address",
+        "'localhost:1' isn't a web address",
         "http://127.0.0.1:1/v1/models can't be reached",
         "there are no prompts for it",
         "'3' is neither 1 nor 2",
         f"Port {taken} on 127.0.0.1 is taken",
-        "'70000' is no port",
+        "'70000' isn't a port",
     ):
         assert problem in done.err
     settings = Settings.load()
@@ -98,7 +98,7 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
     assert done.code == 0
     assert Settings.load().sites == (sitemap,)
     assert "secret" not in Path(FILE).read_text("utf-8")
-    assert "is there already. Add --force" in cli("init", "--yes").err
+    assert "already exists. Add --force" in cli("init", "--yes").err
     with Path(FILE).open("a", encoding="utf-8") as file:
         file.write("[rerank]\ncandidates = 7\n")
     before, keys = Path(FILE).read_text("utf-8"), Settings.load().api_keys
@@ -106,7 +106,7 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
     Path(FILE).chmod(0o640)  # it may have a key
     done = cli("init", "--yes", "--force", "--site", f"{site.url}/missing.xml", "--language", "en")
     assert done.code == 0
-    assert "Careful: DOCS_PORT is set in the environment" in done.out
+    assert "Warning: DOCS_PORT is set in the environment" in done.out
     settings = Settings.load()
     assert (settings.store, settings.rerank_candidates, settings.api_keys) == ("here", 7, keys)
     assert settings.sites == (f"{site.url}/missing.xml",)
@@ -120,8 +120,10 @@ def test_files_stay_unless_the_person_agrees(cli):
     Path(FILE).write_text("[index]\n", encoding="utf-8")
     done = cli("init", "--language", "en", stdin="\n")
     assert (done.code, Path(FILE).read_text("utf-8"), [*Path().iterdir()]) == (1, "[index]\n", [Path(FILE)])
-    assert "docs-assistant.toml is there already." in done.out
+    assert "Already here: docs-assistant.toml." in done.out
     assert "Nothing was changed." in done.out
+    unanswered = cli("init", "--language", "en")
+    assert (unanswered.code, "nobody answers" in unanswered.err, "Traceback" in unanswered.err) == (1, True, False)
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_an_unknown_one_is_an_error(cli, named: FakeLLM) -> None:
     for command in ("ingest", "pages", "generations", "rollback"):
         done = cli(command, "--index", "gone")
         assert done.code == 1
-        assert "own.toml: there is no [[index]] 'gone'. There is: other." in done.err
+        assert "own.toml: there is no [[index]] 'gone'. Available: other." in done.err
 
 
 def test_check_reports_each_index_in_use(cli, named: FakeLLM, site: LocalSite) -> None:

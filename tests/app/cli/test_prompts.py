@@ -44,7 +44,7 @@ def test_only_what_is_asked_is_written_and_nothing_is_replaced_without_a_word(cl
         f"Written into {mine}: 3 files (en/synthesize.md replaced)."
     )
     wrong = cli("prompts", "export", str(mine), "synthesise")
-    assert (wrong.code, "There is no prompt 'synthesise'. There is: analyze" in wrong.err) == (1, True)
+    assert (wrong.code, "There is no prompt 'synthesise'. Available: analyze" in wrong.err) == (1, True)
     edited.write_text("x", "utf-8")
     assert cli("prompts", "export", str(edited)).code == 1
 

@@ -66,7 +66,7 @@ def test_another_site_is_added_and_a_plain_run_reads_both(cli, run, site: LocalS
     site.page("/gauge-3", "Gauge 3", "New.")
     site.sitemap("/gauge-0", "/gauge-1", "/gauge-2", "/gauge-3")
     said, info = run()
-    assert said == f"Reading again what is indexed: {gauges} (3 pages), {valves} (2 pages)"
+    assert said == f"Reading the indexed sites again: {gauges} (3 pages), {valves} (2 pages)"
     assert [one.url for one in info.sources] == [gauges, valves]
     assert urls(cli) == GAUGES | VALVES | {"/gauge-3"}
     site.sitemap("/gauge-1", "/gauge-2", "/gauge-3")
@@ -81,7 +81,7 @@ def test_a_replaced_site_comes_back_with_rollback_and_stays(cli, index: Index, r
     gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
     run(gauges)
     said, _ = run(valves, replaces=True)
-    assert said.startswith(f"Leaving the index (--replace): {gauges} (3 pages). `docs-assistant rollback`")
+    assert said.startswith(f"Removing from the index (--replace): {gauges} (3 pages). `docs-assistant rollback`")
     assert urls(cli) == VALVES
     again = Settings.load(None, store=index.address, splitter="fixed")  # as with other vectors, all is built anew
     asyncio.run(index_sites(again, [valves], IngestOptions(supersede=True)))
@@ -89,7 +89,7 @@ def test_a_replaced_site_comes_back_with_rollback_and_stays(cli, index: Index, r
     done = cli("rollback")
     assert (done.code, done.out.splitlines()[1]) == (0, f"Its sites: {gauges}")
     assert urls(cli) == GAUGES
-    assert run()[0] == f"Reading again what is indexed: {gauges} (3 pages)"
+    assert run()[0] == f"Reading the indexed sites again: {gauges} (3 pages)"
     assert urls(cli) == GAUGES
 
 
@@ -100,9 +100,9 @@ def test_our_own_documentation_is_for_an_empty_index_and_gives_way(cli, run, sit
     assert (urls(cli), [one.demo for one in info.sources]) == (VALVES, [True])
     assert run(own=own) == ("", info)
     said, _ = run(gauges)
-    assert said == f"Leaving the index: {own} (2 pages), our own documentation, which was for a first try."
+    assert said == f"Removing from the index: {own} (2 pages), our own documentation, which was there for a first try."
     assert urls(cli) == GAUGES
-    assert run(own=own)[0] == f"Reading again what is indexed: {gauges} (3 pages)"
+    assert run(own=own)[0] == f"Reading the indexed sites again: {gauges} (3 pages)"
     assert urls(cli) == GAUGES
     cli("rollback")
     report = cli("ingest", gauges)
@@ -167,7 +167,7 @@ def test_an_index_of_an_earlier_release_is_read_again_as_far_as_it_says(index: I
     settings = Settings.load(None, store=index.address)
     sources, lines = asyncio.run(plan(settings, (), OWN, replaces=False))
     assert sources == (Source(url="https://docs.example.org/sitemap.xml", collection="docs"),)
-    assert lines[0] == "Reading again what is indexed: https://docs.example.org/sitemap.xml (1 page)"
+    assert lines[0] == "Reading the indexed sites again: https://docs.example.org/sitemap.xml (1 page)"
     assert lines[1].startswith(
         "Not read again: https://other.example.org/sitemap.xml (1 page), because the index is of an"
     )
@@ -197,10 +197,10 @@ def test_into_a_damaged_index_goes_no_other_site(cli, run, site: LocalSite, tmp_
     for table in Path(index.address).glob("pages*"):
         for file in table.rglob("*.lance"):
             file.write_bytes(b"torn")
-    assert run()[0] == f"Reading again what is indexed: {gauges}"
+    assert run()[0] == f"Reading the indexed sites again: {gauges}"
     assert urls(cli) == GAUGES
     (Path(index.address) / "index.json").write_text("{")
-    with pytest.raises(IndexDamaged, match="built anew: docs-assistant ingest https://"):
+    with pytest.raises(IndexDamaged, match="build it again: docs-assistant ingest https://"):
         run()
     assert cli("ingest").code == 1
     run(gauges)

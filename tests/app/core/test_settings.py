@@ -78,7 +78,7 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
         ),
         ("[server]\napi_keys = []", "docs-assistant.toml: server.api_keys is empty: write a value, or remove"),
         ("[retrieval]\nvector_weight = { cs = 'x' }", "docs-assistant.toml: retrieval.vector_weight.cs. has value 'x'"),
-        ("[server\nport = 1", "docs-assistant.toml is no valid TOML: .*line 1"),
+        ("[server\nport = 1", "docs-assistant.toml isn't valid TOML: .*line 1"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path, content: str, says: str) -> None:
@@ -156,7 +156,7 @@ def test_what_dotenv_would_skip_is_an_error(tmp_path: Path) -> None:
     assert problems().splitlines() == [
         "3 settings are wrong:",
         "  .env, line 2: DOCS_PORT is already in line 1. Keep one of them.",
-        "  .env, line 3 is no setting: write NAME=value.",
+        "  .env, line 3 isn't a setting: write NAME=value.",
         "  .env, line 4: DOCS_HOST has no value: write DOCS_HOST=value.",
     ]
     (tmp_path / ".env").unlink()

@@ -176,7 +176,7 @@ def test_failures_over_http_have_the_class_that_they_have_in_the_service(tmp_pat
         open_retriever(service, api_key="wrong").retrieve("keys")
     assert raised.value.code == "invalid_api_key"
     assert open_retriever(f"{service}/v1/").retrieve("keys")
-    with pytest.raises(SettingsError, match="no address of a service"):
+    with pytest.raises(SettingsError, match="isn't the address of a service"):
         open_retriever("http://")
     with pytest.raises(StoreUnavailable, match="can't be reached") as unreachable:
         open_retriever("http://reader:s3cret@127.0.0.1:9").retrieve("keys")

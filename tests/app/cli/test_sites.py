@@ -184,7 +184,7 @@ def test_a_site_that_a_damaged_index_lost_is_read_by_the_next_run(
     for file in (file for table in Path(index.address).glob("pages*") for file in table.rglob("*.lance")):
         file.write_bytes(b"torn")
     assert cli("ingest", gauges).code == 0
-    assert run()[0] == f"Reading again what is indexed: {gauges} (3 pages), {valves} (0 pages)"
+    assert run()[0] == f"Reading the indexed sites again: {gauges} (3 pages), {valves} (0 pages)"
     assert urls(cli) == GAUGES | VALVES
 
 

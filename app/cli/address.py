@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.errors import AssistantError
+from app.core.errors import AssistantError, NoIndex
 from app.core.settings import Settings, is_loopback
 from app.index import Store
 from app.models import Embedder
@@ -27,12 +27,14 @@ def serving_line(settings: Settings, index: str) -> str:
     return f"Serving on {base_url(settings)} ({place}, {keys}); {index}"
 
 
-async def index_state(store: Store, embedder: Embedder | None = None) -> str:
-    """Pages and age of the live generation, or why nothing can be answered from it."""
+async def index_state(store: Store, embedder: Embedder | None = None, *, fills: bool = False) -> str:
+    """Pages and age of the live generation, or why nothing can be answered from it. `fills`: the caller fills an empty one."""
     from app.assistants.health import embedder_mismatch
 
     try:
         info = (await store.live()).info
+    except NoIndex as error:
+        return "the index is empty so far" if fills else f"index: {error}"
     except AssistantError as error:
         return f"index: {error}"
     if embedder and (problem := embedder_mismatch(info, embedder)):

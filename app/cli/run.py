@@ -92,7 +92,7 @@ def _serve_and_index(settings: Settings, named: Sequence[str], *, replaces: bool
 
 async def _state(settings: Settings) -> str:
     async with opened_store(settings) as store:
-        return await index_state(store)
+        return await index_state(store, fills=True)
 
 
 def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: bool) -> Sequence[Source] | None:

@@ -136,7 +136,10 @@ def test_the_command_that_is_printed_last_works(site: LocalSite, tmp_path: Path)
     started = Program(tmp_path, command, command=program)
     try:
         started.wait_for(READY)
-        assert f"Serving on http://127.0.0.1:{port} (this machine only, no key needed); index: Nothing" in started.err
+        assert (
+            f"Serving on http://127.0.0.1:{port} (this machine only, no key needed); the index is empty so far"
+            in started.err
+        )
         assert httpx.get(f"http://127.0.0.1:{port}/health").json()["index"]["pages"] == 3
     finally:
         started.end(group=True)

@@ -33,7 +33,7 @@ _SYMBOLS: Mapping[str, str] = MappingProxyType(
 )
 """Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 
-_DIGITS = r"\d{1,30}(?:[.,:]\d{1,30}|[ \u00a0\u202f]\d{3}(?!\d)){0,10}"
+_DIGITS = r"\d{1,30}+(?:[.,:]\d{1,30}+|[ \u00a0\u202f]\d{3}(?!\d)){0,10}+"
 
 
 @cache

@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.types import Chunk, Page, Query, Recipe, Vector
+from app.core.generation import Recipe
+from app.core.types import Chunk, Page, Query, Vector
 from app.index.embedded.clusters import TIMES_ROOT, Clusters
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation

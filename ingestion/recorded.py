@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pydantic import ValidationError
 
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.core.generation import GenerationInfo, SourceRecord
 from app.core.masking import masked, names_secret
 from app.core.settings import Settings
-from app.core.source_record import SourceRecord
-from app.core.types import GenerationInfo, Page
+from app.core.types import Page
 from app.index import directory_of
 from app.index.protocols import Store
 from ingestion.entry import Listing

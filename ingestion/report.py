@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from app.core.generation import GenerationInfo
 from app.core.masking import masked
-from app.core.types import GenerationInfo
 from app.index.run_history import RunResult
 
 Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]

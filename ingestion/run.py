@@ -21,11 +21,11 @@ from app.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from app.core.generation import Recipe, SourceRecord
 from app.core.masking import masked
 from app.core.memory import peak_mb
 from app.core.settings import Settings
-from app.core.source_record import SourceRecord
-from app.core.types import Page, Recipe
+from app.core.types import Page
 from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
 from app.models.protocols import Embedder, for_index

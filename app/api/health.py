@@ -14,7 +14,7 @@ from app.api.answer_models import HealthBody, IndexState, PartBody, ReadyBody
 from app.api.bodies import JsonResponse
 from app.api.service import Service
 from app.assistants.health import PartState
-from app.core.types import GenerationInfo
+from app.core.generation import GenerationInfo
 from app.index import directory_of
 from app.index.vector_cache import unfinished
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from app.core.breaker import Breaker, Part
 from app.core.errors import AssistantError, IndexDamaged, ModelTimeout, ModelUnavailable, NoIndex, StoreUnavailable
+from app.core.generation import GenerationInfo
 from app.core.probe import IDLE, Probe
-from app.core.types import GenerationInfo
 from app.index import Generation, Store
 from app.index.checkup import Checkup, damage_message
 from app.index.run_history import runs_of

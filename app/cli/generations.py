@@ -15,7 +15,7 @@ from app.core.errors import IndexMismatch
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from app.core.types import GenerationInfo
+    from app.core.generation import GenerationInfo
     from app.index import Store
     from app.models import Embedder
 

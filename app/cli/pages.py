@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from app.cli.options import Commands, add_index_option, opened_store, settings_of
 from app.cli.output import table_lines
 from app.core.errors import RequestError
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import Chunk, GenerationInfo, Page
+from app.core.types import Chunk, Page
 from app.text.analysis import fold
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from app.cli.options import opened_store
 from app.core.errors import IndexDamaged, NoIndex, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from app.core.generation import SourceRecord
     from app.core.settings import Settings
-    from app.core.source_record import SourceRecord
     from ingestion.sources import Source
 
 LOCAL = "an index on a server may not choose files and readers of this machine"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from app.core.filters import Filters
-from app.core.source_record import SourceRecord
 
 Vector = Sequence[float]
 Fusion = Literal["weighted", "rrf"]
@@ -174,72 +171,6 @@ class Page:
     def summary_text(self) -> str:
         """The text of the summary that is embedded; empty if the page has no summary, or another page is searched instead."""
         return f"{self.title}\n\n{self.summary}" if self.summary and not self.same_as else ""
-
-
-# ---- the index -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How an index was built. Two indexes can share chunks only if all fields are equal.
-
-    `summaries` and `questions` identify the prompts of both; they are empty without them.
-    """
-
-    embedder: str
-    dimension: int
-    splitter: str
-    analyzer: str
-    summaries: str = ""
-    questions: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationInfo:
-    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC.
-
-    `sources` is empty in an index of an earlier release.
-    """
-
-    id: int
-    recipe: Recipe
-    built_at: str
-    languages: tuple[str, ...]
-    pages: int
-    chunks: int
-    sources: tuple[SourceRecord, ...] = ()
-
-    @property
-    def built(self) -> float | None:
-        """`built_at` in Unix seconds; None if it can't be parsed."""
-        try:
-            then = datetime.fromisoformat(self.built_at)
-        except ValueError:
-            return None
-        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
-
-    @property
-    def age(self) -> float | None:
-        """Seconds since it was built; None if that can't be parsed."""
-        return None if (built := self.built) is None else max(0.0, time.time() - built)
-
-    @classmethod
-    def stored(cls, entry: Mapping[str, Any]) -> GenerationInfo:
-        """The info in this value of `stored_entry`. Raises `TypeError` or `LookupError` for other values."""
-        values = entry["info"]
-        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in entry.get("sources", ()))
-        recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
-        return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
-
-
-def stored_entry(values: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of a store's list of generations, from the `dataclasses.asdict` of an object with an `info`.
-
-    The sources are beside the info: to a release that knows none, an info with one more field is a damaged index, and its next run
-    would build the index anew from its own sites alone.
-    """
-    info = dict(values["info"])
-    return {**values, "sources": info.pop("sources"), "info": info}
 
 
 @dataclass(frozen=True, slots=True)

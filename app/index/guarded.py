@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
-from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
+from app.core.generation import GenerationInfo, Recipe
+from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.protocols import Draft, Generation, Store
 from app.index.recent import Recent, size_of_chunk, size_of_text
 from app.index.run_history import RunHistory, runs_of

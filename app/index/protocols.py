@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from app.core.source_record import SourceRecord
-from app.core.types import Chunk, GenerationInfo, Legs, Page, PlainText, Query, Recipe, Vector
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.translation_sets import TranslationSets
 
 

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from app.core.types import Chunk, GenerationInfo, PlainText
+from app.core.generation import GenerationInfo
+from app.core.types import Chunk, PlainText
 
 MOST_BYTES = 32_000_000
 """About what the plain texts of 1,000 pages of documentation take, or 10,000 chunks."""

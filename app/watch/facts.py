@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from app.core.errors import AssistantError
 from app.core.gate import Gate
-from app.core.types import GenerationInfo
+from app.core.generation import GenerationInfo
 from app.index.protocols import Store
 from app.index.run_history import RESULTS, RunHistory, runs_of
 

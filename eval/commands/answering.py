@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from app.assistants.assembly import opened
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import GenerationInfo
 from app.models.openai import Endpoint
 from app.models.protocols import Model
 from eval.answers.collect import collect

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.core.errors import AssistantError
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import GenerationInfo
 from app.index import open_store
 from app.index.protocols import Generation
 from app.models import open_embedder

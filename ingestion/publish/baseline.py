@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
+from app.core.generation import SourceRecord
 from app.core.log_message import LogMessage
-from app.core.source_record import SourceRecord
 from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.prepare import Prepared

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import NoIndex, StoreError
-from app.core.source_record import SourceRecord
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.types import Chunk, Page, Vector
 from app.index.protocols import Generation, Store
 
 

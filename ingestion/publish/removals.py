@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.core.source_record import SourceRecord
+from app.core.generation import SourceRecord
 from app.core.types import Page
 from ingestion.entry import Listing
 from ingestion.publish.baseline import Baseline

@@ -6,7 +6,8 @@ import math
 import zlib
 from collections.abc import Sequence
 
-from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe, Vector
+from app.core.generation import Recipe
+from app.core.types import Chunk, Hit, LexicalText, Page, Query, Vector
 from app.index.protocols import Draft, Generation, Store
 from app.index.ranking.fuse import rank
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import NoIndex
-from app.core.source_record import SourceRecord
+from app.core.generation import SourceRecord
 from app.core.types import LexicalText, Query
 from app.index.run_history import add_run, runs_of
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector

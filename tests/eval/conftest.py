@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import StoreUnavailable
+from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import Request, StepRecord, Turn
-from app.core.types import Chunk, GenerationInfo, Hit, Page, Query, Recipe
+from app.core.types import Chunk, Hit, Page, Query
 from eval.commands import add_commands, run
 from eval.questions.own_docs import indexed_docs
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Recipe
+from app.core.types import Chunk, Page
 from app.index.embedded.store import EmbeddedStore
 from eval.measure.clusters import ClusterScores, scores
 from tests.eval.conftest import command

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import GenerationInfo, LexicalText, Page, Query
+from app.core.types import LexicalText, Page, Query
 from app.index.protocols import Generation
 from app.models import open_embedder
 from ingestion.crawl.fetch import Fetcher

@@ -2,7 +2,7 @@
 
 import json
 
-from app.core.types import GenerationInfo, Recipe
+from app.core.generation import GenerationInfo, Recipe
 from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, EXIT_WITH_FAILURES, PageReport, Report
 
 INFO = GenerationInfo(3, Recipe("fake", 64, "markdown-1/1500", "a"), "2025-11-01T10:00:00+00:00", ("cs", "en"), 2, 9)

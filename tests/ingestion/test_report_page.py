@@ -10,7 +10,7 @@ from shutil import which
 import pytest
 
 from app.core.errors import SettingsError
-from app.core.types import GenerationInfo, Recipe
+from app.core.generation import GenerationInfo, Recipe
 from ingestion.report import PageReport, Report
 from ingestion.report_page import html, write_page
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from app.core.errors import AssistantError, IndexDamaged, ModelUnavailable, RunRefused, StoreBusy
-from app.core.types import GenerationInfo, Recipe
+from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded.store import EmbeddedStore
 from app.index.run_history import runs_of
 from ingestion.report import PageReport, Report

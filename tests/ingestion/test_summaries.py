@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from app.core.errors import SettingsError
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import GenerationInfo, Hit, Page, Query
+from app.core.types import Hit, Page, Query
 from ingestion.split.summaries import Summariser, open_summariser
 from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply, fake_llm

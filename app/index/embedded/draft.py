@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import StoreError
-from app.core.source_record import SourceRecord
-from app.core.types import Chunk, GenerationInfo, Page, PlainText, Recipe, Vector
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.types import Chunk, Page, PlainText, Vector
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration

@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import Any
 
 from app.core.errors import IndexDamaged
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, LexicalText, Page, PlainText, Query, Vector
+from app.core.generation import GenerationInfo
+from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import Published
 from app.index.embedded.rows import (

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
-from app.core.types import GenerationInfo, stored_entry
+from app.core.generation import GenerationInfo, stored_entry
 from app.index.checkup import unreadable
 from app.index.run_history import RunHistory, parse
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from app.core.errors import IndexDamaged, StoreError
-from app.core.types import GenerationInfo, Recipe
+from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.draft import EmbeddedDraft, Start

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.generation import GenerationInfo, stored_entry
 from app.core.log_message import LogMessage
-from app.core.types import GenerationInfo, stored_entry
 from app.index.checkup import unreadable
 from app.index.opensearch.connection import SLOW, Connection
 from app.index.opensearch.mapping import meta_index, search_pipeline

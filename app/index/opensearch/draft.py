@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
-from app.core.source_record import SourceRecord
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, Vector
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.types import Chunk, Page, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.lock import WriterLock

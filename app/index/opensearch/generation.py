@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import IndexMismatch
-from app.core.types import Candidate, Chunk, GenerationInfo, Legs, Page, PlainText, Query, Vector
+from app.core.generation import GenerationInfo
+from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.query import (

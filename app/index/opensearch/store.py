@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.core.errors import IndexDamaged, NoIndex, SettingsError, StoreError
+from app.core.generation import GenerationInfo, Recipe
 from app.core.spans import server_of
-from app.core.types import GenerationInfo, Recipe
 from app.index.opensearch.catalog import Catalog, Published, State, pages_of
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan

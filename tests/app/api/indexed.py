@@ -11,8 +11,9 @@ from fastapi import FastAPI
 
 from app.api.server import create_app
 from app.assistants.assembly import opened
+from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Recipe, Section
+from app.core.types import Chunk, Page, Section
 from app.index import Store
 from tests.fake_llm import FakeLLM, fake_llm
 

@@ -21,9 +21,10 @@ from app.api.middleware.protocol import BoundedProtocol
 from app.assistants.health import PartState
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
+from app.core.generation import GenerationInfo, Recipe
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
-from app.core.types import GenerationInfo, Hit, Page, Recipe
+from app.core.types import Hit, Page
 from app.models.protocols import Model
 
 INFO = GenerationInfo(

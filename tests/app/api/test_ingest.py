@@ -19,8 +19,8 @@ from app.api import answer_models as answers
 from app.api.server import create_app
 from app.assistants.assembly import build
 from app.cli.serve import INGEST, bind
+from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Recipe
 from app.index import open_store
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serving
 from tests.app.cli.stored_index import Index, stored

@@ -14,8 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, GenerationInfo, Page, Recipe, Section
+from app.core.types import Chunk, Page, Section
 from app.index import open_store
 
 RECIPE = Recipe(embedder="wordllama-256", dimension=256, splitter="s-1", analyzer="a-1")

@@ -13,8 +13,8 @@ from app.cli.ingest import IngestOptions
 from app.cli.ingest import index as index_sites
 from app.cli.sites import plan
 from app.core.errors import IndexDamaged, RunRefused, SitemapError
+from app.core.generation import GenerationInfo
 from app.core.settings import Settings
-from app.core.types import GenerationInfo
 from ingestion.entry import Listing
 from ingestion.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source

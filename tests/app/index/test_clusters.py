@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.types import Chunk, Page, Query, Recipe
+from app.core.generation import Recipe
+from app.core.types import Chunk, Page, Query
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.store import EmbeddedStore
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from app.core.types import Chunk, Page, Recipe, Section
+from app.core.generation import Recipe
+from app.core.types import Chunk, Page, Section
 from app.index.opensearch.mapping import OPEN
 from app.index.opensearch.store import OpenSearchStore
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.core.types import Chunk, GenerationInfo, PlainText, Recipe
+from app.core.generation import GenerationInfo, Recipe
+from app.core.types import Chunk, PlainText
 from app.index.recent import Recent, size_of_chunk, size_of_text
 
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)

@@ -11,8 +11,8 @@ import pytest
 
 from app.cli.ingest import _resuming
 from app.core.errors import SettingsError
+from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.core.types import GenerationInfo, Recipe
 from app.index.vector_cache import FILE, VectorCache, unfinished
 from app.models import local, open_embedder
 from app.models.e5 import unusable

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import pytest
 
 from app.core.errors import ModelError
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Page, Recipe
+from app.core.types import Chunk, Page
 from app.index import Store, open_store
 from app.models.openai import OpenAIModel
 from app.pipeline.order import GIVEN

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from app.core.errors import SettingsError
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Turn
-from app.core.types import Chunk, Page, Recipe
+from app.core.types import Chunk, Page
 from app.index import Store
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.registry import STEPS, Tools, validate_order

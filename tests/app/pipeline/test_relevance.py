@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Hit, LexicalText, Page, Query, Recipe
+from app.core.types import Chunk, Hit, LexicalText, Page, Query
 from app.index.embedded.store import EmbeddedStore
 from app.pipeline.runner import run
 from app.pipeline.steps.optional.helpful import Helpful

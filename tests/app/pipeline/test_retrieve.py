@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import IndexMismatch, ModelUnavailable
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Page, Recipe, Vector
+from app.core.types import Chunk, Page, Vector
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation

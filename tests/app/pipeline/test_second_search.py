@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Turn
-from app.core.types import Chunk, Page, Recipe
+from app.core.types import Chunk, Page
 from app.index import Store
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.registry import STEPS, Tools

@@ -6,8 +6,9 @@ import hashlib
 import re
 from pathlib import Path
 
+from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Recipe, Section
+from app.core.types import Chunk, Page, Section
 from app.index import open_store
 from app.models.static import StaticEmbedder
 

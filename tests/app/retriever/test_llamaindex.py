@@ -17,8 +17,8 @@ from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, 
 from llama_index.llms.openai_like import OpenAILike
 
 from app.core.errors import ModelError, NoIndex
+from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Recipe
 from app.models import e5
 from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
 from tests.app.cli.stored_index import page_with, stored

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app.core.types import Chunk, LexicalText, Page, Query, Recipe
+from app.core.generation import Recipe
+from app.core.types import Chunk, LexicalText, Page, Query
 
 RECIPE = Recipe(embedder="test", dimension=4, splitter="test", analyzer="test")
 

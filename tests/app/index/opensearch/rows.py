@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.core.types import Chunk, LexicalText, Page, Query, Recipe
+from app.core.generation import Recipe
+from app.core.types import Chunk, LexicalText, Page, Query
 from app.index.opensearch.store import OpenSearchStore
 
 RECIPE = Recipe(embedder="axes", dimension=4, splitter="none", analyzer="1")

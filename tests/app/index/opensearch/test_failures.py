@@ -16,7 +16,8 @@ import orjson
 import pytest
 
 from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
-from app.core.types import GenerationInfo, LexicalText, Query
+from app.core.generation import GenerationInfo
+from app.core.types import LexicalText, Query
 from app.index.opensearch.connection import Connection, to_json
 from app.index.opensearch.store import OpenSearchStore
 from app.index.run_history import add_run

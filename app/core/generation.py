@@ -1,0 +1,98 @@
+"""A generation of an index: what it was built from and how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A source that an index was made from, so that a later run can read it again.
+
+    - `options`: the fields of `ingestion.sources.Source` that differ from their defaults, without secrets
+    - `roots`: the values that `Page.source` has in its pages
+    - `unreadable`: why it can't be read again from this record; empty if it can
+    - `demo`: True for this product's own documentation, which gives way to other sources
+    """
+
+    options: Mapping[str, Any]
+    roots: tuple[str, ...]
+    unreadable: str = ""
+    demo: bool = False
+
+    @property
+    def url(self) -> str:
+        """The address that the operator gave."""
+        return str(self.options["url"])
+
+    @property
+    def collection(self) -> str:
+        """The collection that its pages are in."""
+        return str(self.options["collection"])
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an index was built. Two indexes can share chunks only if all fields are equal.
+
+    `summaries` and `questions` identify the prompts of both; they are empty without them.
+    """
+
+    embedder: str
+    dimension: int
+    splitter: str
+    analyzer: str
+    summaries: str = ""
+    questions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationInfo:
+    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC.
+
+    `sources` is empty in an index of an earlier release.
+    """
+
+    id: int
+    recipe: Recipe
+    built_at: str
+    languages: tuple[str, ...]
+    pages: int
+    chunks: int
+    sources: tuple[SourceRecord, ...] = ()
+
+    @property
+    def built(self) -> float | None:
+        """`built_at` in Unix seconds; None if it can't be parsed."""
+        try:
+            then = datetime.fromisoformat(self.built_at)
+        except ValueError:
+            return None
+        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since it was built; None if that can't be parsed."""
+        return None if (built := self.built) is None else max(0.0, time.time() - built)
+
+    @classmethod
+    def stored(cls, entry: Mapping[str, Any]) -> GenerationInfo:
+        """The info in this value of `stored_entry`. Raises `TypeError` or `LookupError` for other values."""
+        values = entry["info"]
+        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in entry.get("sources", ()))
+        recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
+        return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
+
+
+def stored_entry(values: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of a store's list of generations, from the `dataclasses.asdict` of an object with an `info`.
+
+    The sources are beside the info: to a release that knows none, an info with one more field is a damaged index, and its next run
+    would build the index anew from its own sites alone.
+    """
+    info = dict(values["info"])
+    return {**values, "sources": info.pop("sources"), "info": info}

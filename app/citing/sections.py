@@ -38,16 +38,21 @@ def asked_stems(turn: Turn) -> set[str]:
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
-    """The section with most of the wanted stems in heading and text; the first one on a tie."""
+    """The section with most of the wanted stems in heading and text; on a tie the one with most in its heading, then the
+    first one.
+    """
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
     found = _matches(section_texts(chunk), set(wanted))
     return chunk.sections[found.index(max(found))]
 
 
-def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[int]:
-    """How many of the wanted stems each section has in heading and text."""
-    return [len(read_section(f"{heading} {text}")[1] & wanted) for heading, text in texts]
+def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[tuple[int, int]]:
+    """How many of the wanted stems each section has in heading and text, and how many in its heading."""
+    return [
+        (len(read_section(f"{heading} {text}")[1] & wanted), len(read_section(heading)[1] & wanted))
+        for heading, text in texts
+    ]
 
 
 def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:
@@ -69,10 +74,10 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     found_words = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
     if len(parts) == 1:
         chosen = "the passage's only section"
-    elif not best or found.count(best) > 1:
-        chosen = f"the first of the passage's sections with most words of question and keywords ({best})"
+    elif not best[0] or found.count(best) > 1:
+        chosen = f"the first of the passage's sections with most words of question and keywords ({best[0]})"
     else:
-        chosen = f"the passage's section with most words of question and keywords ({best})"
+        chosen = f"the passage's section with most words of question and keywords ({best[0]})"
     return f"{chosen}; {found_words}" if found_words else chosen
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from app.citing.sections import headed_first
+from app.citing.sections import best_section, headed_first, section_reason, stems
 from app.core.prompts import load_prompts
-from app.core.types import Hit
+from app.core.types import Hit, Section
 from tests.app.pipeline.turns import hit
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -46,3 +48,12 @@ def test_the_very_words_of_a_heading_lead_to_it(question: str, language: str, fi
     found = headed_first(HITS, question, PROMPTS.language(language))
     assert found[0].chunk.id == f"c{first}"
     assert set(found) == set(HITS)
+
+
+def test_of_sections_that_say_as_much_the_one_headed_by_it_is_linked() -> None:
+    """The first section ends with a link to how another site is indexed; the second one is about it."""
+    first, second = "Prints how to index another site.", "Another site: index it with `run`."
+    sections = (Section(0, ("Start", "Run it"), "run"), Section(len(first), ("Start", "Index another site"), "other"))
+    chunk = replace(hit(1).chunk, text=first + second, sections=sections)
+    assert best_section(chunk, stems("index another site")) == sections[1]
+    assert "heading: Index, another, site" in section_reason(chunk, stems("index another site"))

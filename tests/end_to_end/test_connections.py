@@ -8,12 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.end_to_end.program import Program, free_port
 
 FEW = 'ulimit -Sn 100; ulimit -Hn 200; exec "$@"'
 
 
+@pytest.mark.slow
 def test_more_silent_connections_than_descriptors_leave_health_reachable(tmp_path: Path):
     """The soft limit of 100 descriptors is raised to 200, and 300 connections are open at no time."""
     port = free_port()

@@ -65,6 +65,7 @@ def test_there_are_curl_lines():
     assert len(CURLS) == 6
 
 
+@pytest.mark.slow
 @languages
 def test_the_python_examples_work(newcomer: Program, language: str):
     """The chat API whole and streamed, and the Responses API; what is to be installed is what was used."""
@@ -96,6 +97,7 @@ def test_the_error_shown_is_the_real_one(newcomer: Program, language: str):
     assert response.json() == json.loads(shown)
 
 
+@pytest.mark.slow
 @languages
 async def test_the_mcp_server_is_where_the_example_says(indexed: Path, language: str):
     """With the key in the header, as the client would send it."""
@@ -135,6 +137,7 @@ def test_settings_of_other_clients_name_what_is_served(newcomer: Program, langua
     assert set(models) <= {model["id"] for model in served}
 
 
+@pytest.mark.slow
 @languages
 def test_the_service_for_open_webui_starts_as_shown(indexed: Path, language: str):
     """Its key is the one that Open WebUI is given; `make test-openwebui` starts Open WebUI itself."""

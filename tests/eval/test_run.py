@@ -25,6 +25,7 @@ from tests.fake_llm import Reply, fake_llm
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, index, capsys):
     """Answers, judgements and both reports are kept; the same command again asks nobody."""
     async with fake_llm() as llm:

@@ -126,6 +126,7 @@ async def test_a_slow_machine_that_cleans_too_late_publishes_all_the_same(store,
     assert sorted(await texts_of(await store.live())) == ["common 2", "common same"]
 
 
+@pytest.mark.slow
 @pytest.mark.server
 async def test_a_big_index_searches_approximately_and_exactly(store):
     """From 20,000 chunks on there is an index of vectors; its best five are those of the exhaustive search."""

@@ -49,6 +49,7 @@ class TestIndex:
         await store.rollback()
         assert await shown() == {"old", "same"}
 
+    @pytest.mark.slow
     async def test_every_look_at_the_alias_sees_one_whole_generation(self, store, http):
         """The pointer moves in one step: no moment without an alias, none with rows of two generations."""
         recipes = [RECIPE, replace(RECIPE, splitter="other")]

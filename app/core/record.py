@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.core.errors import Overloaded, RequestError
-from app.core.turn import Call, Calls, Done, Event, Failure, Source, StepRecord, Text, Turn, Usage
+from app.core.turn import Calls, Done, Event, Failure, Source, StepRecord, Text, Turn
 
 Outcome = Literal["", "written", "extractive", "refused", "smalltalk", "clarified", "failed", "cancelled"]
 WRITER = "synthesize"  # the step whose work is done while its events are read
@@ -83,20 +83,10 @@ class AnswerRecord:
             return ""
         return getattr(self.error, "step", "") or (WRITER if self.writing else "")
 
-    @property
-    def usage(self) -> Usage:
-        """The tokens of all calls."""
-        usages = [call.usage for call in self.calls.ended]
-        return Usage(sum(one.prompt_tokens for one in usages), sum(one.completion_tokens for one in usages))
-
-    def add_call(self, step: str, began: float, usage: Usage = Usage(), error: str = "") -> None:  # noqa: B008  # frozen
-        """Record a call to a language model that began at this time and has ended now."""
-        self.calls.ended.append(Call(step, (time.perf_counter() - began) * 1000, usage, error))
-
     def fields(self) -> dict[str, Any]:
         """What a log line says of the answer: no text of the question, and nothing that isn't known."""
         generation = getattr(self.turn, "generation", None)
-        usage = self.usage
+        usage = self.calls.usage
         found = {
             "assistant": self.assistant,
             "task": self.task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -189,6 +190,15 @@ class Calls:
 
     begun: dict[str, int] = field(default_factory=dict)
     ended: list[Call] = field(default_factory=list)
+
+    def add(self, step: str, began: float, usage: Usage = Usage(), error: str = "") -> None:  # frozen
+        """Add a call that began at this time of `time.perf_counter` and has ended now."""
+        self.ended.append(Call(step, (time.perf_counter() - began) * 1000, usage, error))
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all ended calls."""
+        return sum((call.usage for call in self.ended), Usage())
 
 
 @dataclass(frozen=True, slots=True)

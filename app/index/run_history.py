@@ -40,7 +40,7 @@ def parse(values: Any, place: str) -> RunHistory:
     """The history with these values of `as_json`. Raises `IndexDamaged` that names the place."""
     try:
         return RunHistory(
-            {result: int(values["counts"].get(result, 0)) for result in RESULTS if result in values["counts"]},
+            {result: int(values["counts"][result]) for result in RESULTS if result in values["counts"]},
             {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
             float(values["seconds"]),
         )

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from app.core.errors import ModelError
 from app.core.settings import Settings
-from app.core.turn import Call, Completion, Done, Message, Reasoning, Text, Turn, Usage
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
 from app.models.protocols import CallOptions, Model
 
 LONGEST_ANSWER = 300  # tokens
@@ -42,9 +42,9 @@ async def call_helper(
     try:
         completion = await ask(options)
     except ModelError as error:
-        turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, error=str(error)))
+        turn.calls.add(step, started, error=str(error))
         raise
-    turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, completion.usage))
+    turn.calls.add(step, started, completion.usage)
     return completion
 
 
@@ -69,6 +69,6 @@ async def recorded(events: Events, turn: Turn, step: str) -> Events:
         error = str(failed)
         raise
     finally:
-        turn.calls.ended.append(Call(step, (time.perf_counter() - started) * 1000, usage, error))
+        turn.calls.add(step, started, usage, error)
     if done:  # last, so that its reader finds the call recorded
         yield done

@@ -103,7 +103,7 @@ async def answer(turn: Turn) -> Events:
         yield Done()
         return
     assert turn.events is not None  # make_plan validates this
-    helpers = sum((call.usage for call in turn.calls.ended), Usage())
+    helpers = turn.calls.usage
     with spans.span("answer", {"docs_assistant.language": turn.language}, current=False) as span:
         async with aclosing(span.within(turn.events, _note_event)) as events:
             async for event in events:

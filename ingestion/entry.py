@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ingestion.sources import Source
+from app.core.generation import RepeatedBlock
+from ingestion.sources import LEFT_OUT, Source
 from ingestion.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A document as a LlamaIndex reader gives it: its text, and what its metadata says of it, or empty."""
+    """A document that a LlamaIndex reader or an llms-full.txt gives: its text, and what is said of it, or empty.
+
+    Its relative links start from `base`, or else its address.
+    """
 
     text: str
     media_type: str
@@ -19,6 +24,7 @@ class Given:
     language: str = ""
     published: str = ""
     version: str = ""
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,10 @@ class Entry:
     """A page that a sitemap or a directory lists, or that a reader gives.
 
     `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, that of a reader is `given`; both send readers to `public`.
+    `file`, that of a reader or an llms-full.txt is `given`; both send readers to `public`. `digest` tells the content of a
+    file that is kept for this program: the page is the same as long as its digest is, and
+    that of all files which it may have `included`. `links` are the addresses that following links found by this
+    page first. `repeated` is what most pages of the site repeat.
     """
 
     url: str
@@ -35,13 +44,29 @@ class Entry:
     lastmod: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    digest: str = ""
+    included: str = ""
     public: str = ""
     given: Given | None = None
+    links: tuple[str, ...] = ()
+    repeated: tuple[RepeatedBlock, ...] = ()
+
+    @property
+    def reading(self) -> str:
+        """What the page's text depends on beside the page; when it changes, the page is read again."""
+        blocks = "\n".join(sorted(f"{one.kind} {one.key}" for one in self.repeated))
+        left_out = f"{LEFT_OUT}{hashlib.sha256(blocks.encode()).hexdigest()[:16]}\n" if blocks else ""
+        return left_out + self.site.reading
 
     @property
     def is_local(self) -> bool:
         """True when the page is read without a request."""
         return bool(self.file or self.given)
+
+    @property
+    def of_full_text(self) -> bool:
+        """True for a page in an llms-full.txt, which gives way to the page itself."""
+        return self.given is not None and not self.site.reader
 
     def without_text(self) -> Entry:
         """The entry for another process, which gets the text of a document as its download."""
@@ -67,7 +92,8 @@ class Listing:
 
     `sources` are the addresses of the sitemaps and directories that were read first. Only in those that are `complete`,
     because every part of them was read, does a missing page mean that it was removed. Those that `failed` list nothing,
-    and their pages stay as they are. `roots` are the `sources` of each source of the operator.
+    and their pages stay as they are. `roots` are the `sources` of each source of the operator,
+    `notes` what the report says of whole sites.
     """
 
     entries: tuple[Entry, ...]
@@ -76,3 +102,4 @@ class Listing:
     complete: frozenset[str]
     failed: tuple[Skipped, ...] = ()
     roots: Mapping[Source, frozenset[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

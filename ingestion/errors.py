@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from app.core.errors import AssistantError, CrawlError
 
+NOINDEX = "asks not to be indexed (noindex)"
+"""Why a page is left out that says so."""
+
 
 class PageError(CrawlError):
     """A page can't be fetched, so its indexed state stays. `status` is the HTTP status, or 0 without an answer."""
@@ -23,6 +26,10 @@ class PageGone(PageError):
 
 class ConversionError(CrawlError):
     """A downloaded page contains nothing that can be indexed."""
+
+
+class PageLeftOut(ConversionError):
+    """A page isn't for the index: it says so itself, sends readers on, or only searches or lists other pages."""
 
 
 def is_of_page(error: Exception) -> bool:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
+from app.core.language import vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Page
+from app.index.run_history import RunHistory
 from ingestion.convert.addresses import Addresses
 from ingestion.convert.prepare import Prepared, dated_as
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
+from ingestion.crawl.lastmods import Lastmods, settled
 from ingestion.entry import Entry
-from ingestion.errors import ConversionError, PageError, PageGone, PageSkipped, is_of_page
-from ingestion.publish.change import PageChange, kept, removed, removed_address, stale_too_long, unchanged
+from ingestion.errors import ConversionError, PageError, PageGone, PageLeftOut, PageSkipped, is_of_page
+from ingestion.language_tags import language_by_counterpart
+from ingestion.originals import Originals
+from ingestion.publish.change import (
+    PageChange,
+    in_other_language,
+    kept,
+    removed,
+    removed_address,
+    same_text_as,
+    stale_too_long,
+    unchanged,
+)
 from ingestion.report import Outcome, PageReport
 from ingestion.sources import Source
 from ingestion.split.chunker import Chunker
@@ -26,24 +40,29 @@ from ingestion.split.chunker import Chunker
 class PageReader:
     """Reads listed pages and compares them with the index; use it as `async with`.
 
-    `states` are the pages of the index by public address, `listed` the public addresses of all entries. With `fresh`,
-    every page is read and written again, because nothing of the index can be reused.
+    `states` are the pages of the index by public address, `listed` all entries by theirs. With `fresh`,
+    every page is read and written again, because nothing of the index can be reused. `runs` are those so far.
     """
 
     documents: DocumentReader
     chunker: Chunker
     settings: Settings
     states: Mapping[str, Page]
-    listed: frozenset[str]
+    listed: Mapping[str, Entry]
     fresh: bool = False
+    runs: RunHistory = field(default_factory=RunHistory)
+    lastmods: Lastmods = field(init=False)
     _by_fetched: dict[tuple[str, str], Page] = field(init=False)
     _addresses: Addresses = field(init=False)
+    _originals: Originals = field(init=False)
     _site_settings: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
-        self._addresses = Addresses(self.listed, self.states)
+        self._addresses = Addresses(frozenset(self.listed), self.states)
+        self._originals = Originals(self.documents, self.listed, self.documents.words)
+        self.lastmods = Lastmods(self.runs.sources)
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,7 +82,7 @@ class PageReader:
         known = self._known(entry)
         try:
             change = await self._change(entry, known)
-        except PageGone as error:
+        except (PageGone, PageLeftOut) as error:
             change = removed(entry, known, self.listed, str(error))
         except (PageSkipped, ConversionError) as error:
             change = self._unreadable(entry, known, "skipped", str(error))
@@ -74,8 +93,14 @@ class PageReader:
                 raise
             change = self._unreadable(entry, known, "failed", f"can't be read ({type(error).__name__}: {error})")
         assert change.report is not None
+        if known is not None and self._is_comparable(entry, known):
+            self.lastmods.learn(entry, known, change.report)
         seconds = round(time.monotonic() - began, 3)
         return replace(change, entry=entry, report=replace(change.report, seconds=seconds))
+
+    def divided(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+        """The entries to read first, and those that needn't be requested, unless the first show that lastmod can't be believed."""
+        return self.lastmods.divided(entries, self._has_same_lastmod)
 
     def read_fully(self, entries: Iterable[Entry]) -> None:
         """From now on, read these without conditional requests."""
@@ -84,6 +109,17 @@ class PageReader:
     def disputed(self) -> list[tuple[Entry, str]]:
         """Pages to read again under their own address, each with the address that it was given first."""
         return self._addresses.disputed()
+
+    def _has_same_lastmod(self, entry: Entry) -> bool:
+        known = self._known(entry)
+        return (
+            known is not None
+            and not entry.is_local
+            and not known.stale_since
+            and known.lastmod == settled(entry.lastmod)
+            and self._is_current(entry, known)
+            and self._addresses.holds(entry, Fetched(entry.url, 304), known)
+        )
 
     def _known(self, entry: Entry) -> Page | None:
         collection = self._settings(entry).collection
@@ -100,18 +136,37 @@ class PageReader:
         fetched = await self._fetch(entry, known)
         if fetched is None:
             assert known is not None
-            return unchanged(entry, known, settings.languages)
+            found = PageReport(known.url, "unchanged", language=known.language)
+            return self._in_other_language(entry, known, known, found) or unchanged(entry, known)
         if reason := self._addresses.conflict(entry, fetched, settings.collection):
             return removed(entry, known, self.listed, reason)
         document, fetched = await self.documents.read(entry, fetched)
         addressed = self._addresses.addressed(entry, fetched, document)
         known_hash = known.hash if known is not None else ""
+        document = replace(document, languages={**document.languages, **self._counterpart(entry, settings)})
         prepared = await self.chunker.prepared(document, replace(addressed, body=b""), entry, settings, known_hash)
+        found = PageReport(prepared.page.url, "new", language=prepared.page.language, note=prepared.note)
+        if change := self._in_other_language(entry, known, prepared.page, found):
+            return change
+        prepared = await self._originals.merged(prepared)
         return await self._compared(prepared, fetched.redirects, entry, known)
+
+    def _counterpart(self, entry: Entry, settings: Settings) -> Mapping[str, str]:
+        words = vocabulary(with_words(settings.languages, settings.prompts), settings.prompts)
+        return language_by_counterpart(entry.address, self.listed, words)
+
+    def _in_other_language(self, entry: Entry, known: Page | None, page: Page, found: PageReport) -> PageChange | None:
+        """The change if the page is in a language that isn't configured, and that it isn't translated from."""
+        languages = self._settings(entry).languages
+        if page.language in languages or self.chunker.is_translatable(page):
+            return None
+        return in_other_language(entry, known, self.listed, languages, found)
 
     async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
         """The page, or None when it has not changed."""
         if known is not None and self._is_current(entry, known):
+            if self.lastmods.holds(entry):
+                return None
             fetched = await self.documents.fetch(entry, known.etag, known.last_modified)
             if fetched.status != 304:
                 return fetched
@@ -129,38 +184,41 @@ class PageReader:
         A page with the text of another one has no chunks, and so needs no translations, summary or questions.
         """
         return (
-            not self.fresh
-            and entry.url not in self._again
+            self._is_comparable(entry, known)
             and known.fetched_url == entry.url
-            and known.reading == entry.site.reading
             and (bool(known.same_as) or self.chunker.is_complete(known, known))
         )
+
+    def _is_comparable(self, entry: Entry, known: Page) -> bool:
+        """True when a page was read as it would be now."""
+        return not self.fresh and entry.url not in self._again and known.reading == entry.reading
 
     async def _compared(
         self, prepared: Prepared, redirects: tuple[str, ...], entry: Entry, known: Page | None
     ) -> PageChange:
-        page = replace(prepared.page, translation_set=known.translation_set if known is not None else "")
+        translation_set = known.translation_set if known is not None else ""
+        page = replace(
+            prepared.page, translation_set=translation_set, links=entry.links, lastmod=settled(entry.lastmod)
+        )
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
             page = dated_as(page, known)
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
         report = PageReport(page.url, outcome, language=page.language, note=prepared.note, redirects=redirects)
         reusable = known if same and self._is_reusable(known, page) else None
-        if reusable is not None and self.chunker.is_complete(reusable, page):
-            touched = _with_additions(page, reusable)
-            return PageChange(replace(report, chunks=len(reusable.chunk_ids)), touch=touched, page=touched)
+        if reusable is not None and (reusable.same_as or self.chunker.is_complete(reusable, page)):
+            return same_text_as(reusable, page, replace(report, chunks=len(reusable.chunk_ids)))
         done = await self.chunker.finished(replace(prepared, page=page))
         report = replace(report, note=done.note, chunks=len(done.chunks), translated=done.translated)
         if reusable is not None and not self.chunker.improves(done.page, reusable):
-            touched = _with_additions(page, reusable)
-            return PageChange(report, touch=touched, page=touched)
+            return same_text_as(reusable, page, report)
         moved = known is not None and known.url != page.url
         remove = removed_address(entry, known, self.listed) if moved else ""
         return PageChange(report, put=done, remove=remove, page=done.page)
 
     def _is_reusable(self, known: Page | None, page: Page) -> bool:
-        """True when the chunks of the known page are also right for this one, which has the same text."""
-        if known is None or self.fresh or known.same_as:
+        """True when what the index has of the known page is also right for this one, which has the same text."""
+        if known is None or self.fresh or (known.same_as and page.fetched_url in self._again):
             return False
         return (known.title, known.language, known.versions) == (page.title, page.language, page.versions)
 
@@ -170,15 +228,5 @@ class PageReader:
         reason = reason.removeprefix(f"{entry.url} ")
         if known is not None and stale_too_long(known):
             return removed(entry, known, self.listed, f"{reason}, ever since {known.stale_since[:10]}")
-        return kept(entry, known, PageReport(entry.url, outcome, reason), status)
-
-
-def _with_additions(page: Page, known: Page) -> Page:
-    """The page with what a language model wrote of its known state."""
-    return replace(
-        page,
-        translations=known.translations,
-        summary=known.summary,
-        summary_of=known.summary_of,
-        questions_of=known.questions_of,
-    )
+        last_ok = self.runs.last_ok(known) if known is not None else ""
+        return kept(entry, known, PageReport(entry.url, outcome, reason), status, last_ok)

@@ -14,14 +14,15 @@ from app.core.types import Page
 from app.index import directory_of
 from app.index.protocols import Store
 from ingestion.entry import Listing
-from ingestion.sources import OwnDocumentation, Source, check_reader
+from ingestion.git_address import is_web
+from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader
 
 UNRECORDED = "the index is of an earlier release, which didn't keep its settings"
 
 
 def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
     """What is recorded of the sources of a run that `listed` their pages."""
-    return tuple(_record(source, listed.roots[source.without_password()], settings) for source in given)
+    return tuple(_record(source, listed.roots[source.without_login()], settings) for source in given)
 
 
 def recorded(info: GenerationInfo, pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
@@ -51,6 +52,14 @@ def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:
     return tuple(map(_source, records))
 
 
+def uses_this_machine(record: SourceRecord) -> bool:
+    """True when the source is read through files, programs or keys of the machine that reads it."""
+    options = record.options
+    if options.get("directory") or options.get("reader"):
+        return True
+    return any(options.get(key) and not is_web(str(options[key])) for key in ("git", "archive"))
+
+
 def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
     found: dict[tuple[str, str], bool] = {}
     for page in pages:
@@ -63,8 +72,8 @@ def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
 
 
 def _record(source: Source, roots: frozenset[str], settings: Settings) -> SourceRecord:
-    clean = source.without_password()
-    unreadable = "" if clean == source else "its password isn't kept in the index"
+    clean = source.without_login()
+    unreadable = "" if clean == source else "its password, headers or certificates aren't kept in the index"
     secret = names_secret(arguments := source.reader_args + source.load_args) or masked(arguments) != arguments
     if secret:
         unreadable = "an argument of its reader is a secret, which isn't kept in the index"
@@ -76,8 +85,10 @@ def _record(source: Source, roots: frozenset[str], settings: Settings) -> Source
 
 
 def _source(record: SourceRecord) -> Source:
+    # who writes into an index on a server must not choose secrets of this machine
+    options = {key: value for key, value in record.options.items() if key not in LOGIN}
     try:
-        source = (OwnDocumentation if record.demo else Source)(**record.options)
+        source = (OwnDocumentation if record.demo else Source)(**options)
     except ValidationError as error:
         raise SettingsError(
             f"The index was made from {record.url} with settings that this release doesn't know: name the site again."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from app.core.generation import GenerationInfo
+from app.core.generation import GenerationInfo, RepeatedBlock
 from app.core.masking import masked
-from app.index.run_history import RunResult
+from app.index.run_history import RunResult, SourceRuns
 
 Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]
 OUTCOMES: tuple[Outcome, ...] = ("new", "changed", "unchanged", "removed", "skipped", "failed")
@@ -22,6 +22,7 @@ EXIT_WITH_FAILURES = 2
 EXIT_REFUSED = 3
 
 LONGEST_LIST = 20
+EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class PageReport:
 
     `reason` says why it was skipped, removed or failed; `note` what is odd about its language; `kept` that an
     older state of it stays in the index, unread since `stale_since`; `same_as` which page with the same text is searched instead of it;
-    `translated` the languages that it was translated into; `site` the sitemap that left the index with all its pages.
+    `translated` the languages that it was translated into; `site` the sitemap that left the index with all its pages;
+    `other_language` that it isn't indexed because its language isn't configured.
     """
 
     url: str
@@ -42,6 +44,7 @@ class PageReport:
     stale_since: str = ""
     same_as: str = ""
     site: str = ""
+    other_language: bool = False
     chunks: int = 0
     translated: tuple[str, ...] = ()
     redirects: tuple[str, ...] = ()
@@ -103,9 +106,10 @@ class WrittenTexts:
 class Report:
     """The result of a run; `published` is the live generation after it, `seconds` the total time.
 
-    `written` are the texts that a language model wrote, by kind. `warnings` are about whole sites, `failed_sources` says of
+    `configured` are the languages of DOCS_LANGUAGES, `written` the texts that a language model wrote, by kind. `warnings` are about whole sites, `failed_sources` says of
     each source that failed why, `refused` has the reasons for not publishing. `changed` is False
-    when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do.
+    when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do. `learned` is what is kept of each source for later runs.
+    `shard` is the state of the draft after one of its shards, which publishes nothing.
     """
 
     sites: tuple[str, ...]
@@ -122,6 +126,33 @@ class Report:
     changed: bool = False
     dry_run: bool = False
     translations: TranslationReport = TranslationReport()
+    configured: tuple[str, ...] = ()
+    learned: Mapping[str, SourceRuns] | None = None
+    repeated: Mapping[str, Sequence[RepeatedBlock]] = field(default_factory=dict)
+    shard: str = ""
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """How many of the pages that were read are in each language, the most frequent first."""
+        return dict(Counter(page.language for page in self.pages if page.read and page.language).most_common())
+
+    @property
+    def other_languages(self) -> Mapping[str, int]:
+        """How many pages aren't indexed because of their language, by language."""
+        return dict(Counter(page.language for page in self.pages if page.other_language).most_common())
+
+    @property
+    def other_languages_text(self) -> str:
+        """What is left out because of its language, and how to index it; empty if nothing is."""
+        left = self.other_languages
+        counts = ", ".join(f"{count} {code}" for code, count in left.items())
+        wanted = " ".join(dict.fromkeys((*self.configured, *left)))
+        return (
+            f"Pages in languages that aren't configured: {counts}. They aren't indexed. To index them, set "
+            f'DOCS_LANGUAGES="{wanted}", or `languages` of a source for a language without prompts.'
+            if left
+            else ""
+        )
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -132,7 +163,7 @@ class Report:
     @property
     def flagged(self) -> tuple[PageReport, ...]:
         """Pages with a note about their language."""
-        return tuple(page for page in self.pages if page.note)
+        return tuple(page for page in self.pages if page.note and not page.other_language)
 
     @property
     def exit_code(self) -> int:
@@ -142,6 +173,8 @@ class Report:
         """
         if self.refused:
             return EXIT_REFUSED
+        if self.shard:
+            return EXIT_OK
         if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
         return EXIT_WITH_FAILURES if self.counts["failed"] or self.failed_sources else EXIT_OK
@@ -166,6 +199,8 @@ class Report:
             )
         if self.dry_run:
             return f"Dry run, nothing was written. A real one would {self._would()}."
+        if self.shard:
+            return self.shard
         if self.published is None:
             return "Nothing was published; the index is as it was."
         info = self.published
@@ -182,6 +217,12 @@ class Report:
         lines = [
             f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts {embedded} in {self.embedding_calls} calls",
             self.state,
+            *(
+                [f"Languages: {', '.join(f'{count} {code}' for code, count in self.languages.items())}."]
+                if self.languages
+                else []
+            ),
+            *([self.other_languages_text] if self.other_languages else []),
             *self._translated(),
             *([self.translations.text] if self.translations.text else []),
             *(
@@ -194,15 +235,23 @@ class Report:
         lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
-            ("Skipped", [p for p in self.pages if p.outcome == "skipped"]),
+            ("Skipped", [p for p in self.pages if p.outcome == "skipped" and not p.other_language]),
             ("Removed", [p for p in self.pages if p.outcome == "removed" and not p.site]),
         ):
             lines += _listed(title, [f"{p.url}: {p.reason}{_kept(p)}" for p in pages])
+        for language in self.other_languages:
+            pages = [p for p in self.pages if p.other_language and p.language == language]
+            lines += _listed(f"Not indexed, in {language}", [p.url for p in pages], EXAMPLES)
         left = Counter((page.site, page.reason) for page in self.pages if page.site)
         lines += _listed("Sites removed", [f"{site}, {count} pages: {why}" for (site, why), count in left.items()])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
         for one in self.translations.pairs:
             lines += [f"Translations by {one.name}, for example:", *(f"  {' = '.join(pair)}" for pair in one.sample)]
+        for source, blocks in self.repeated.items():
+            title = f"Left out of the pages of {source}, because most of them repeat it; keep_selectors keeps it"
+            lines += _listed(
+                title, [f"{one.selector}: {one.example} (on {one.share} % of the pages)" for one in blocks]
+            )
         lines += _listed("To know", self.warnings)
         return masked("\n".join(lines))
 
@@ -213,16 +262,20 @@ class Report:
             "seconds": round(self.seconds, 3),
             "exit_code": self.exit_code,
             "counts": self.counts,
+            "languages": self.languages,
+            "other_languages": self.other_languages,
             "warnings": self.warnings,
             "failed_sources": self.failed_sources,
             "refused": self.refused,
             "changed": self.changed,
             "dry_run": self.dry_run,
+            "shard": self.shard,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "written": {name: asdict(found) for name, found in self.written.items()},
             "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
+            "repeated": {source: [asdict(one) for one in blocks] for source, blocks in self.repeated.items()},
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],
         }
@@ -247,12 +300,8 @@ def _kept(page: PageReport) -> str:
     return f" (older state kept{f', unread since {page.stale_since[:10]}' if page.stale_since else ''})"
 
 
-def _listed(title: str, lines: list[str]) -> list[str]:
+def _listed(title: str, lines: list[str], longest: int = LONGEST_LIST) -> list[str]:
     if not lines:
         return []
-    more = (
-        [f"  ... and {len(lines) - LONGEST_LIST} more (all are in the JSON report)"]
-        if len(lines) > LONGEST_LIST
-        else []
-    )
-    return [f"{title} ({len(lines)}):", *(f"  {line}" for line in lines[:LONGEST_LIST]), *more]
+    more = [f"  ... and {len(lines) - longest} more (all are in the JSON report)"] if len(lines) > longest else []
+    return [f"{title} ({len(lines)}):", *(f"  {line}" for line in lines[:longest]), *more]

@@ -10,49 +10,33 @@ from app.core.errors import StoreError
 from app.core.types import Vector
 from app.index.vector_cache import VectorCache
 from app.models.protocols import Embedder
+from ingestion.keeping_embedder import KeepingEmbedder
 from ingestion.report import Report
 
 log = logging.getLogger("ingestion")
 
 
-class ResumingEmbedder:
+class ResumingEmbedder(KeepingEmbedder):
     """The embedder with a cache of passages: what a run computed before it was killed isn't computed again.
 
     `resumed` is the number of texts that an earlier run left.
     """
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
-        self.name = embedder.name
+        super().__init__(embedder)
         self.resumed = 0
-        self._embedder = embedder
         self._cache = cache
         self._keeps = True
 
-    async def dimension(self) -> int:
-        """Length of the vectors."""
-        return await self._embedder.dimension()
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each question."""
-        return await self._embedder.embed_queries(texts)
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each passage."""
-        found = await self._found(texts)
-        self.resumed += len(found)
-        if new := [text for text in dict.fromkeys(texts) if text not in found]:
-            made = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
-            await self._keep(made)
-            found |= made
-        return [found[text] for text in texts]
-
     async def _found(self, texts: Sequence[str]) -> dict[str, Vector]:
         try:
-            return await asyncio.to_thread(self._cache.find, texts)
+            found = await asyncio.to_thread(self._cache.find, texts)
         except StoreError as error:
             log.warning("vectors of an unfinished run can't be read, they are computed again: %s", error)
             await asyncio.to_thread(self._cache.clear)
             return {}
+        self.resumed += len(found)
+        return found
 
     async def _keep(self, vectors: Mapping[str, Vector]) -> None:
         try:
@@ -69,7 +53,3 @@ class ResumingEmbedder:
         published = report.published and report.published.recipe.embedder == self.name
         if published and not report.dry_run:
             self._cache.clear()
-
-    async def close(self) -> None:
-        """Close the embedder; the cache stays for the next run."""
-        await self._embedder.close()

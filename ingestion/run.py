@@ -3,57 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from app.core import spans
 from app.core.errors import (
     IndexDamaged,
     IndexMismatch,
-    NoIndex,
     NotPublished,
     RunRefused,
     StoreBusy,
-    StoreError,
-    StoreUnavailable,
 )
-from app.core.generation import Recipe, SourceRecord
+from app.core.generation import SourceRecord
 from app.core.masking import masked
 from app.core.memory import peak_mb
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.checkup import check_readable
 from app.index.protocols import Draft, Store
+from app.index.run_history import readable_runs_of
 from app.models.protocols import Embedder, for_index
-from app.text.analysis import ANALYZER
-from ingestion.convert import VERSION
+from ingestion.certificates import tls_of
 from ingestion.convert.page_dates import without_build_dates
 from ingestion.convert.reader import DocumentReader
+from ingestion.convert.samples import Samples
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
 from ingestion.embedding import BatchEmbedder, CountingEmbedder
 from ingestion.entry import Entry, Listing
+from ingestion.headers import read_headers
 from ingestion.page_reader import PageReader
 from ingestion.processing import PageProcessor
 from ingestion.progress import NoProgress, Progress
-from ingestion.publish.baseline import Baseline
+from ingestion.publish.baseline import Baseline, live_pages
 from ingestion.publish.dry_run import DryRunDraft
 from ingestion.publish.duplicates import Duplicates
 from ingestion.publish.losses import LossCheck
+from ingestion.publish.noindex import noindex_sources
 from ingestion.publish.removals import Removals
 from ingestion.publish.write import Writer
+from ingestion.recipe import damage_of, live_recipe, recipe_for
 from ingestion.recorded import records_of
 from ingestion.report import PageReport, Report, WrittenTexts
 from ingestion.result import with_result_kept
+from ingestion.sharding.shared import Alone, Shard, Shared, run_shared
+from ingestion.site_blocks import find_blocks, recorded_with, with_blocks
 from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
-from ingestion.split.questions import questions_name
-from ingestion.split.summaries import summaries_name
 from ingestion.translation_sets.assign import assign_translation_sets
 from ingestion.workers import Workers
 
@@ -75,6 +76,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     rebuild: bool = False,
     supersede: bool = False,
     wait: float = 0.0,
+    shard: Shard | None = None,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
@@ -84,14 +86,21 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible. With `supersede`, a rollback goes back behind the live generation.
+    A `shard` reads its part of the pages for the draft, and the last one of a draft publishes.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     how = _Options(only, replace, force, dry_run, rebuild, supersede)
     request = _Request(sites, store, embedder, settings, progress or NoProgress(), fetcher, how)
-    running = request.run_until_free(time.monotonic() + wait)
+    until = time.monotonic() + wait
     try:
+        if shard is not None:
+            shared = Shared.of(shard, store, how)
+            return await run_shared(
+                shared, store, lambda one: dataclasses.replace(request, shared=one).run_until_free(until)
+            )
+        running = request.run_until_free(until)
         return await (running if dry_run else with_result_kept(store, running))
     finally:
         request.progress.close()
@@ -118,6 +127,7 @@ class _Request:
     progress: Progress
     fetcher: Fetcher | None
     how: _Options
+    shared: Shared | Alone = field(default_factory=Alone)
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
@@ -138,27 +148,31 @@ class _Request:
         began, settings = time.monotonic(), self.settings
         open_splitter(settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
-        sources = tuple(source.without_password() for source in given)
-        report = Report(tuple(source.directory or source.url for source in sources), dry_run=self.how.dry_run)
+        sources = tuple(source.without_login() for source in given)
+        report = Report(tuple(one.place for one in sources), dry_run=self.how.dry_run, configured=settings.languages)
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
-            listed = await _listed(given, client, workers)
-            report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
-            report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listed.skipped]
+            known = () if self.how.rebuild else await live_pages(self.store)
+            listed = await _listed(given, client, workers, known)
+            _tell(report, listed)
             begun, chosen, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
-            baseline = await Baseline.read(draft, self.store)
-            entries = without_build_dates(listed.entries)
+            baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.entries)
+            chosen = await self.shared.begin(sources, entries, settings, chosen)
             kind = CountingEmbedder if self.how.dry_run else BatchEmbedder
             embedder = kind(chosen, settings.embedding_batch, settings.embedding_parallel)
-            documents = DocumentReader(client, workers, settings)
+            documents = DocumentReader(client, workers, settings, Samples.of(entries))
             chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
-            addresses = frozenset(entry.address for entry in entries)
-            reader = await stack.enter_async_context(
-                PageReader(documents, chunker, settings, baseline.states, addresses, fresh=baseline.rebuilds)
-            )
+            addresses = {entry.address: entry for entry in entries}
+            runs = await readable_runs_of(self.store)
+            made = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, runs)
+            reader = await stack.enter_async_context(self.shared.reader(made))
+            found = await self.shared.found(sources, partial(find_blocks, entries, reader, baseline))
+            report.repeated = {masked(site.url): one.blocks for site, one in found.items() if one.blocks}
+            entries = with_blocks(entries, found)
+            addresses |= {entry.address: entry for entry in entries}
             collections = frozenset(source.within(settings).collection for source in sources)
             removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
             losses = LossCheck(removals.covered, settings)
@@ -166,18 +180,23 @@ class _Request:
             processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
             run = _Run(draft, baseline, processor, losses, report, self.progress)
             try:
+                if self.shared.is_shard:
+                    return await run.of_shard(self.shared.own(reader.divided(entries)[0]))
                 await run.over(entries, removals, force=self.how.force)
-                records = removals.records(records_of(given, listed, settings))
+                own = recorded_with(records_of(given, listed, settings), found, baseline.sources, settings)
+                records = removals.records(own)
                 await run.publish(records, supersede=self.how.supersede)
+                report.learned = reader.lastmods.learned(listed.complete, records)
             finally:
                 _complete(report, processor, client)
+                report.warnings += [*listed.notes, *reader.lastmods.notes()]
                 report.warnings += [f"the index was damaged and is built again: {damage}"] if damage else []
                 report.seconds = time.monotonic() - began
         return report
 
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
         """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
-        damage = await _damage(self.store)
+        damage = await damage_of(self.store)
         if self.how.rebuild or damage:
             return *await self._draft(ask=True, rebuild=True, until=until), damage
         try:
@@ -191,11 +210,11 @@ class _Request:
         Raises `StoreBusy` when another run still writes at that time.
         """
         while True:
-            live = await _live_recipe(self.store)
+            live = await live_recipe(self.store)
             embedder = for_index(self.embedder, live.embedder if live is not None else "")
             recipe = await recipe_for(embedder, self.settings, None if ask else live)
             try:
-                if self.how.dry_run:
+                if self.how.dry_run or self.shared.is_shard:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
                 return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
@@ -205,11 +224,16 @@ class _Request:
                 await asyncio.sleep(min(left, RETRY_INTERVAL))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers) -> Listing:
-    """What the sources list; their passwords stay with the client."""
-    for source in given:
-        client.sign_in(source.url)
-    return await list_pages([source.without_password() for source in given], client, workers)
+async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers, known: Sequence[Page]) -> Listing:
+    """What the sources list; their passwords, headers and certificates stay with the client."""
+    for source, tls in zip(given, tls_of(given), strict=True):
+        client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
+    return await list_pages([source.without_login() for source in given], client, workers, known)
+
+
+def _tell(report: Report, listed: Listing) -> None:
+    report.failed_sources += [f"{one.url}: {one.reason}" for one in listed.failed]
+    report.pages += [PageReport(one.url, "skipped", one.reason) for one in listed.skipped]
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:
@@ -229,45 +253,6 @@ def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None
     report.memory_mb = peak_mb()
 
 
-async def _damage(store: Store) -> str:
-    """The damage of the live index; empty without any. Raises `StoreUnavailable`."""
-    try:
-        await check_readable(await store.live())
-    except NoIndex:
-        return ""
-    except StoreUnavailable:
-        raise
-    except StoreError as error:
-        return str(error)
-    return ""
-
-
-async def _live_recipe(store: Store) -> Recipe | None:
-    """None if there is no live index, or a damaged one. Raises `StoreUnavailable`."""
-    try:
-        return (await store.live()).info.recipe
-    except StoreUnavailable:
-        raise
-    except StoreError:
-        return None
-
-
-async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
-    """How an index is made with these settings: another recipe builds it anew.
-
-    An embedder of the name in the `live` recipe isn't asked for the length of its vectors: that costs a call.
-    """
-    known = live.dimension if live is not None and live.embedder == embedder.name else 0
-    return Recipe(
-        embedder=embedder.name,
-        dimension=known or await embedder.dimension(),
-        splitter=f"{VERSION}/{open_splitter(settings).name}",
-        analyzer=ANALYZER,
-        summaries=summaries_name(settings),
-        questions=questions_name(settings),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """The parts of one run."""
@@ -279,31 +264,42 @@ class _Run:
     report: Report
     progress: Progress
 
+    async def of_shard(self, entries: Sequence[Entry]) -> Report:
+        """Read the entries of a shard; its reader keeps what they bring, and the rest is for the step that publishes."""
+        self.progress.stage("Pages", len(entries))
+        await self.processor.run(entries)
+        return self.report
+
     async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> None:
         """Read the entries, and remove what leaves. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
-        await self.processor.run(entries)
-        _require_pages(self.report)
+        requested, held = self.processor.reader.divided(entries)
+        await self.processor.run(requested)
+        if held:
+            await self.processor.run(held)
+        noindex = noindex_sources(entries, self.report.pages)
+        _require_pages(self.report, noindex)
         for page in removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
         await self.processor.carry_over(self.baseline, self.report)
         if not force:
-            await self._refuse_losses()
+            await self._refuse_losses(noindex)
         self.report.translations = await assign_translation_sets(
             self.draft, self.baseline, self.processor.reader.settings
         )
 
-    async def _refuse_losses(self) -> None:
+    async def _refuse_losses(self, noindex: Sequence[str]) -> None:
         async def read_old(url: str) -> Page | None:
             return await self.baseline.page(url)
 
-        self.report.refused = await self.losses.reasons(self.report.pages, read_old)
+        self.report.refused = [*noindex, *await self.losses.reasons(self.report.pages, read_old)]
         if self.report.refused:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
                 + "".join(f"  {reason}\n" for reason in self.report.refused)
+                + (f"{told}\n" if (told := self.report.other_languages_text) else "")
                 + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use docs-assistant ingest --force with the same sites.",
                 report=self.report,
             )
@@ -320,12 +316,12 @@ class _Run:
         self.report.changed = before is None or published.id != before.info.id
 
 
-def _require_pages(report: Report) -> None:
+def _require_pages(report: Report, noindex: Sequence[str]) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    described = "; ".join([*report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
-    raise NotPublished(f"No page could be read: {described}. The index is as it was.", report=report)
+    described = "; ".join([*noindex, *report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
+    raise NotPublished(f"No page could be read: {described.rstrip('.')}. The index is as it was.", report=report)
 
 
 def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:

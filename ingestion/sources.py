@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from cssselect import SelectorError
-from lxml.cssselect import CSSSelector
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from app.core.errors import SettingsError
@@ -23,82 +20,44 @@ from app.core.nearest import did_you_mean
 from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
 from app.core.settings_errors import wanted
+from ingestion.git_address import git_address, git_branch, has_token, inner_folder, is_web, without_login
+from ingestion.headers import from_directory, headers_as_json, pem_from_directory
+from ingestion.source_fields import (
+    AnchorForm,
+    Arguments,
+    Hosts,
+    LanguageCode,
+    LanguageCodes,
+    Link,
+    MarkdownForm,
+    Pem,
+    Selector,
+    Selectors,
+    TranslationForm,
+    Words,
+    is_web_address,
+)
 
+_EXAMPLE = "https://docs.example.org/sitemap.xml"
+NO_HEADERS = "{}"
+MAX_DEPTH = 10
+MAX_PAGES = 5_000
+"""How far links are followed, and to how many addresses."""
 
-def _selector(text: str) -> str:
-    if text:
-        try:
-            CSSSelector(text)
-        except SelectorError as error:
-            raise ValueError(f"isn't a CSS selector ({error})") from error
-    return text
-
-
-def _host(text: str) -> str:
-    if not re.fullmatch(r"[\w*.:\[\]-]+", text):
-        raise ValueError("isn't a host: write docs.example.org or *.example.org, without scheme and path")
-    return text.lower()
-
-
-def _markdown(text: str) -> str:
-    if text not in ("auto", "off", "accept") and not re.fullmatch(r"suffix:\.\w+", text):
-        raise ValueError("is not one of auto, off, accept, suffix:.md, suffix:.mdx")
-    return text
-
-
-def _language(text: str) -> str:
-    if text and not re.fullmatch(r"[a-z]{2,3}", text):
-        raise ValueError("isn't a language code such as en or cs")
-    return text
-
-
-def _translations(text: str) -> str:
-    if text not in ("auto", NO_TRANSLATIONS, "/{lang}/", ".{lang}", "{lang}.") and not re.fullmatch(
-        r"\?[\w.-]+=\{lang\}", text
-    ):
-        raise ValueError(
-            "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
-            "?name={lang} (a parameter)"
-        )
-    return text
-
-
-def _one_or_more(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
-def _arguments(value: object) -> str:
-    """Arguments as JSON, so that sources stay comparable; dates of TOML become texts."""
-    if isinstance(value, str):
-        value = json.loads(value) if value.startswith("{") else value  # pydantic names what is no JSON
-    if not isinstance(value, dict):
-        raise ValueError("isn't a table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
-    return json.dumps(value, default=str, sort_keys=True)
-
-
-def _link(text: str) -> str:
-    written = re.sub(r"\{[^{}]+\}", "", text)
-    if text and (written == text or not re.match(r"https?://[^/{}]+/[^{}]*+$", written)):
-        raise ValueError("isn't a web address with a name of the metadata, as https://docs.example.org/{file_name}")
-    return text
-
-
-NO_TRANSLATIONS = "none"
+LOGIN = ("headers", "certificate", "certificate_key", "certificate_password", "ca")
+"""Keys that say how to sign in: they name secrets of a machine, so no index has them, and no value is shown."""
 
 FOR_ALL = ("collection", "language", "languages")
 """Keys that a file may set once for all of its sources."""
 
-Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
-Selector = Annotated[str, AfterValidator(_selector)]
-Arguments = Annotated[str, BeforeValidator(_arguments)]
-
 
 class Source(BaseModel):
-    """A site, a directory of Markdown or a LlamaIndex reader, and how to read it. Empty fields take their value from the
-    settings.
+    """A site, a directory, a git repository, an archive or a LlamaIndex reader, and how to read it. Empty fields take
+    their value from the settings.
 
-    `url` is the address of a sitemap or of a site. With `directory` it is the address at which the directory's files
-    are published, each with `ending` after its name. With `reader` (`module:Class`, made with `reader_args` and asked
+    `url` is the address of a sitemap or of a site. With `openapi`, the address of an OpenAPI document, it is the page that
+    shows the document. With `directory`, `git` or `archive` it is the address at which the
+    files are published, those of Markdown with `ending` after their names. With `reader` (`module:Class`, made with `reader_args` and asked
     with `load_args`, both JSON) it names the source; `link` makes the addresses of documents without one.
     """
 
@@ -106,41 +65,98 @@ class Source(BaseModel):
 
     url: str
     directory: str = ""
+    openapi: str = ""
+    git: Annotated[str, AfterValidator(git_address)] = ""
+    branch: Annotated[str, AfterValidator(git_branch)] = ""
+    archive: str = ""
+    folder: Annotated[str, AfterValidator(inner_folder)] = ""
     ending: Literal["", "/", ".html"] = ""
     reader: str = ""
     reader_args: Arguments = "{}"
     load_args: Arguments = "{}"
-    link: Annotated[str, AfterValidator(_link)] = ""
+    link: Link = ""
     collection: str = ""
     include: Words = ()
     exclude: Words = ()
-    hosts: Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_one_or_more)] = ()
-    markdown: Annotated[str, AfterValidator(_markdown)] = "auto"
+    hosts: Hosts = ()
+    markdown: MarkdownForm = "auto"
     content_selector: Selector = ""
-    drop_selectors: Annotated[tuple[Selector, ...], BeforeValidator(_one_or_more)] = ()
-    language: Annotated[str, AfterValidator(_language)] = ""
-    languages: Annotated[tuple[Annotated[str, AfterValidator(_language)], ...], BeforeValidator(_one_or_more)] = ()
-    anchors: Literal["auto", "github", "mkdocs", "none"] = "auto"
-    translations: Annotated[str, AfterValidator(_translations)] = "auto"
+    drop_selectors: Selectors = ()
+    keep_selectors: Selectors = ()
+    language: LanguageCode = ""
+    languages: LanguageCodes = ()
+    anchors: AnchorForm = "auto"
+    translations: TranslationForm = "auto"
     parallel: Annotated[int, Field(ge=1, le=64)] | None = None
     delay: Annotated[float, Field(ge=0)] | None = None
+    noindex: Literal["respect", "ignore"] = "respect"
+    follow: bool = False
+    max_depth: Annotated[int, Field(ge=0)] = MAX_DEPTH
+    max_pages: Annotated[int, Field(ge=1, le=100_000)] = MAX_PAGES
+    headers: Annotated[str, BeforeValidator(headers_as_json)] = NO_HEADERS
+    certificate: Pem = ""
+    certificate_key: Pem = ""
+    certificate_password: Pem = ""
+    ca: Pem = ""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ValueError(
-                f"url {self.url!r} isn't a web address: give one like https://docs.example.org/sitemap.xml"
-            )
+        if not is_web_address(self.url):
+            raise ValueError(f"url {self.url!r} isn't a web address: give one like {_EXAMPLE}")
+        if self.openapi and not is_web_address(self.openapi):
+            raise ValueError(f"openapi {self.openapi!r} must be the web address of a document")
         if self.languages and self.language and self.language not in self.languages:
             raise ValueError(f"language {self.language!r} is not one of languages ({', '.join(self.languages)})")
-        if self.ending and not self.directory:
-            raise ValueError("ending is for a directory only")
-        if self.directory and self.reader:
-            raise ValueError("it has both a directory and a reader: make two sources of it")
+        self._check_kind()
         if not self.reader and (self.link or {self.reader_args, self.load_args} != {"{}"}):
             raise ValueError("reader_args, load_args and link are for a reader only")
         return self
+
+    @model_validator(mode="after")
+    def _connected(self) -> Self:
+        if not (self.certificate or self.certificate_key or self.certificate_password or self.ca):
+            return self
+        if self.git or urlsplit(self.requested).scheme != "https":
+            raise ValueError("certificate and ca are for a site at https:// only")
+        if not self.certificate and (self.certificate_key or self.certificate_password):
+            raise ValueError("certificate_key and certificate_password need a certificate")
+        return self
+
+    def _check_kind(self) -> None:
+        kinds = [kind for kind in ("directory", "git", "archive", "reader", "openapi") if getattr(self, kind)]
+        if len(kinds) > 1:
+            raise ValueError(f"it has both {kinds[0]} and {kinds[1]}: make two sources of it")
+        for wrong, told in (
+            (
+                self.ending and (self.is_site or self.reader or self.openapi),
+                "ending is for a directory, git or archive only",
+            ),
+            (self.branch and not self.git, "branch is for git only"),
+            (self.folder and not (self.git or self.archive), "folder is for git or archive only"),
+            (self.follow and not self.is_site, "follow is for a site only"),
+            (
+                has_token(self.archive) or has_token(self.openapi),
+                "its address has a token, which reports and the index would show: give it as a header (`headers`)",
+            ),
+            (self.headers != NO_HEADERS and not is_web(self.requested), "headers are for what is read over HTTP only"),
+        ):
+            if wrong:
+                raise ValueError(told)
+
+    @property
+    def is_site(self) -> bool:
+        """True when its pages are read from the web."""
+        return not (self.directory or self.git or self.archive or self.reader or self.openapi)
+
+    @property
+    def place(self) -> str:
+        """Where its pages are read from, for messages."""
+        return self.directory or self.git or self.archive or self.openapi or self.url
+
+    @property
+    def requested(self) -> str:
+        """What requests go to, with the headers; empty without any."""
+        return "" if self.directory or self.reader else self.place
 
     @property
     def reader_arguments(self) -> dict[str, Any]:
@@ -157,6 +173,10 @@ class Source(BaseModel):
         """The settings that a page's text depends on; when they change, the page is read again."""
         parts = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
         parts += (" ".join(self.languages),) if self.languages else ()
+        limits = self.max_depth, self.max_pages  # pages are read again to find what was beyond the limit
+        parts += tuple(f"keep {selector}" for selector in self.keep_selectors)
+        parts += ("with noindex",) if self.noindex == "ignore" else ()
+        parts += (f"limits {limits}",) if limits != (MAX_DEPTH, MAX_PAGES) else ()
         parts += (_TRANSLATIONS + self.translations,) if self.translations != "auto" else ()
         return "" if parts == _DEFAULTS else "\n".join(parts)
 
@@ -173,11 +193,11 @@ class Source(BaseModel):
         own = {"collection": self.collection, "default_language": default, "languages": self.languages}
         return settings.model_copy(update={key: value for key, value in own.items() if value})
 
-    def without_password(self) -> Source:
-        """The same source without the password in its address."""
-        parts = urlsplit(self.url)
-        clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else self.url
-        return self.model_copy(update={"url": clean})
+    def without_login(self) -> Source:
+        """The same source without the passwords in its addresses, headers and certificates."""
+        clean = {name: without_login(getattr(self, name)) for name in ("url", "git", "archive", "openapi")}
+        none = {key: NO_HEADERS if key == "headers" else "" for key in LOGIN}
+        return self.model_copy(update={**clean, **none})
 
     def left_out(self, url: str) -> str:
         """Why the source's patterns exclude the address; empty when they don't."""
@@ -200,6 +220,12 @@ def translations_of(reading: str) -> str:
     return last.removeprefix(_TRANSLATIONS) if last.startswith(_TRANSLATIONS) else ""
 
 
+def settings_of(reading: str) -> str:
+    """The settings of a source among what a page's text depends on, which may begin with the blocks that were left out."""
+    return reading.partition("\n")[2] if reading.startswith(LEFT_OUT) else reading
+
+
+LEFT_OUT = "without blocks "
 _TRANSLATIONS = "translations "
 _DEFAULTS = ("auto", "", "auto", "", "")
 
@@ -264,12 +290,13 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
         raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
     if source.reader:
         check_reader(source, f"{file}, source {number} ({shown}): reader")
-    if not source.directory:
-        return source
-    directory = (file.parent / source.directory).resolve()
-    if not directory.is_dir():
-        raise SettingsError(f"{file}, source {number} ({source.url}): directory: {directory} is no directory.")
-    return source.model_copy(update={"directory": str(directory)})
+    files = {key: pem_from_directory(getattr(source, key), file.parent) for key in LOGIN if key != "headers"}
+    source = source.model_copy(update={"headers": from_directory(source.headers, file.parent), **files})
+    paths = {key: getattr(source, key) for key in ("directory", "archive")}
+    local = {key: str((file.parent / path).resolve()) for key, path in paths.items() if path and not is_web(path)}
+    if "directory" in local and not Path(local["directory"]).is_dir():
+        raise SettingsError(f"{file}, source {number} ({source.url}): directory: {local['directory']} is no directory.")
+    return source.model_copy(update=local)
 
 
 def check_reader(source: Source, what: str) -> None:
@@ -293,6 +320,8 @@ def _described(problem: Any) -> str:
         return f"unknown key {key}.{did_you_mean(key, Source.model_fields)} Known are {', '.join(Source.model_fields)}"
     if problem["type"] == "missing":
         return f"{key} is missing"
+    if key in LOGIN:  # a value that is written here by mistake is a secret
+        return f"{key}: {problem['ctx']['error'] if 'ctx' in problem else problem['msg']}"
     told = wanted(problem, Source.model_fields, "a text or a list of texts").rstrip(".")
     return masked(f"{key}: {problem['input']!r}: {told}" if key else told)
 
@@ -302,5 +331,5 @@ def _plain(address: str) -> Source:
         return Source(url=address)
     except ValidationError as error:
         raise SettingsError(
-            f"{masked(address)!r} isn't a web address: give one like https://docs.example.org/sitemap.xml, or the name of a .toml file"
+            f"{masked(address)!r} isn't a web address: give one like {_EXAMPLE}, or the name of a .toml file"
         ) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 RAW_SUFFIXES = (".md", ".mdx")
+_SAME_PAGE = re.compile(r"(?:(?<=/)index)?(?:\.html?)?/?$")
 
 
 def joined(base: str, href: str) -> str:
@@ -18,12 +20,17 @@ def joined(base: str, href: str) -> str:
 
 
 def public_url(url: str) -> str:
-    """The address for readers: without .md or .mdx, which return raw text, and without fragment."""
+    """The address for readers: without .md, .mdx or index.md, which return raw text, and without fragment."""
     parts = urlsplit(url)
     path = parts.path
     for suffix in RAW_SUFFIXES:
-        path = path.removesuffix(suffix)
+        path = path.removesuffix(f"index{suffix}") if path.endswith(f"/index{suffix}") else path.removesuffix(suffix)
     return urlunsplit(parts._replace(path=path, fragment=""))
+
+
+def stem(url: str) -> str:
+    """What the usual addresses of one page have in common: a folder and its index, with and without `.html` or the last slash."""
+    return _SAME_PAGE.sub("", url).rstrip("/")
 
 
 def origin(url: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import pickle
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,7 +20,11 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from app.core.child import end_with_parent
+from app.core.errors import WorkersUnavailable
 from ingestion.errors import ConversionError
+
+log = logging.getLogger(__name__)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -36,6 +40,8 @@ MEMORY = 1 << 30
 """The limit of a process's own memory in bytes: 20 times the need of the largest page of most sites."""
 
 _START = 60.0
+"""Seconds after which a process that hasn't started is told of; it is waited for as long as it lives."""
+
 _GARBAGE = 50_000
 """Allocated objects between two garbage collections; most are freed at the end of a call anyway."""
 
@@ -89,7 +95,10 @@ class Workers:
     async def run(
         self, work: Callable[Arguments, Result], /, *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """What the function returns or raises; `ConversionError` when it takes too long or ends the process."""
+        """What the function returns or raises; `ConversionError` when it takes too long or ends the process.
+
+        Raises `WorkersUnavailable` when no process can be started.
+        """
         task = pickle.dumps((work, arguments, named))
         worker = await self._idle.get()
         try:
@@ -170,14 +179,20 @@ class _Worker:
         try:
             process.start()
             theirs.close()
-            if ours.poll(_START) and ours.recv_bytes() == _READY:
-                return ours
-        except (EOFError, OSError, RuntimeError):
-            pass
-        raise ConversionError(
-            f"can't be converted: no process can be started for it ({self._stop(wait=1)}); a program of your own "
-            "that indexes must begin with `if __name__ == '__main__':`"
-        )
+            if self._ended:  # meanwhile
+                process.kill()
+            while not ours.poll(_START):
+                log.warning("a process that converts pages isn't started after %.0f s: is the machine busy?", _START)
+            ours.recv_bytes()
+        except OSError as error:
+            self._stop()
+            raise WorkersUnavailable(f"No process can be started that converts pages: {error}") from error
+        except (EOFError, RuntimeError) as error:
+            raise WorkersUnavailable(
+                f"No process can be started that converts pages ({self._stop(wait=1)}). A program of your own that "
+                "indexes must begin with `if __name__ == '__main__':`."
+            ) from error
+        return ours
 
     def _stop(self, wait: float = 0.0) -> str:
         """Kill the process, after waiting for `wait` seconds, and return how it ended."""
@@ -251,12 +266,4 @@ def _limit(memory: int) -> None:
         os.nice(_NICE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this process with its parent, which can't stop it when it is killed itself."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()

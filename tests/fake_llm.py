@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ class Reply:
     reasoning: str = ""
     raw: str | None = None
     repeated: str = ""
+    held: dict[int, threading.Event] = field(default_factory=dict)  # after which piece it waits for what
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -42,6 +44,7 @@ class FakeLLM:
         self.embedded: list[list[str]] = []
         self.cancelled = 0
         self.open = 0  # chat calls under way
+        self.sent = 0  # pieces of streams
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
         self.models_status = 200
@@ -102,6 +105,9 @@ class FakeLLM:
                 request.transport.abort()  # type: ignore[union-attr]
                 return response
             await self._event(response, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+            self.sent += 1
+            if number in reply.held:
+                assert await asyncio.to_thread(reply.held[number].wait, 120), "nobody let it go on"
             await asyncio.sleep(reply.piece_delay)
         while reply.repeated:  # until the client leaves
             await response.write(reply.repeated.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -30,12 +31,10 @@ def tree(file: Path) -> ast.Module:
 
 
 def repository() -> Iterator[Path]:
-    """Every file that belongs to the project."""
-    for file in sorted(ROOT.rglob("*")):
-        inside = file.relative_to(ROOT).parts
-        hidden_folders = [part for part in inside[:-1] if part.startswith(".") and part != ".ci"]
-        if file.is_file() and not hidden_folders and not NOT_OURS.intersection(inside):
-            yield file
+    """Every file that belongs to the project; an installation beside it has a hundred times as many."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [one for one in folders if one not in NOT_OURS and (one == ".ci" or not one.startswith("."))]
+        yield from (Path(folder, file) for file in files if file not in NOT_OURS)
 
 
 def test_the_sources_are_found():
@@ -68,7 +67,7 @@ def test_every_module_says_what_it_is_for():
     for file in SOURCES:
         docstring = ast.get_docstring(tree(file))
         assert docstring, name(file)
-        assert len(docstring.splitlines()) <= (28 if file.name == "errors.py" else 7), name(file)
+        assert len(docstring.splitlines()) <= (31 if file.name == "errors.py" else 7), name(file)
 
 
 def test_only_the_command_line_prints():

@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from app.api.middleware.admission import ANSWER_PATHS
+from app.api.runs.processes import STOP_SECONDS
 from app.cli import _parser
+from app.cli.ingest import shard_of
+from app.cli.serve import IDLE
+from app.cli.server import DRAIN_TIMEOUT, NOTICE
 from app.core.settings import Settings
+from ingestion.sharding.shared import Shard
+from ingestion.sources import load_sources
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
-MANIFESTS = sorted(file for file in (DEPLOY / "k8s").iterdir() if file.name != "kustomization.yaml")
+CHART = DEPLOY / "helm"
 PROGRAM = "/opt/docs-assistant/.venv/bin/docs-assistant"
 HOME = "/var/lib/docs-assistant"
 
@@ -69,6 +77,28 @@ def test_what_is_pasted_works_as_it_stands():
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_nobody_kills_a_service_before_its_answers_have_ended():
+    """systemd, Compose and Kubernetes wait longer than a stop may take: the notice, the answers, and runs and connections."""
+    longest = NOTICE + DRAIN_TIMEOUT + 2 * STOP_SECONDS
+    unit = (DEPLOY / "systemd/docs-assistant.service").read_text(encoding="utf-8")
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    assert int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]) > longest
+    assert int(compose["services"]["assistant"]["stop_grace_period"].removesuffix("s")) > longest
+    assert values["terminationGracePeriodSeconds"] > values["preStopSeconds"] + longest
+
+
+def test_haproxy_notices_a_stop_while_the_service_still_answers():
+    """Its checks take less time than the notice, its timeouts don't cut a stream off, and every part of the file exists."""
+    text = (DEPLOY / "haproxy/haproxy.cfg").read_text(encoding="utf-8")
+    for inter, fall in re.findall(r"check inter (\d+)s fall (\d+)", text):
+        assert int(inter) * (int(fall) + 1) < NOTICE
+    assert int(re.findall(r"timeout http-keep-alive (\d+)s", text)[0]) < IDLE
+    assert {int(one) for one in re.findall(r"timeout (?:client|server) (\d+)s", text)} == {610}
+    (named,) = re.findall(r"acl is_question path (.*)", text)
+    assert set(named.split()) == ANSWER_PATHS
+
+
 # ---- systemd -----------------------------------------------------------------------------------
 
 
@@ -106,6 +136,30 @@ def test_what_runs_is_shut_in_and_bounded():
     for service in services.values():
         assert service["read_only"]
         assert {"mem_limit", "pids_limit", "ulimits"} <= set(service)
+
+
+def test_the_user_of_the_service_in_opensearch_may_only_read():
+    """In Compose, the service has the reader's role and runs the ingester's; OpenSearch gets the files that define them."""
+    folder = DEPLOY / "opensearch"
+    roles, mapping, users = (
+        yaml.safe_load((folder / f"{name}.yml").read_text(encoding="utf-8"))
+        for name in ("roles", "roles_mapping", "internal_users")
+    )
+    services = yaml.safe_load((DEPLOY / "compose.opensearch.yaml").read_text(encoding="utf-8"))["services"]
+    reader = roles["docs_reader"]
+    allowed = reader["cluster_permissions"] + reader["index_permissions"][0]["allowed_actions"]
+    assert not [
+        one for one in allowed if not re.fullmatch(r"indices:data/read/\w+|[\w:]+/(main|get)|.*/aliases/get", one)
+    ]
+    for name, role in {"assistant": "reader", "ingest": "ingester", "nightly": "ingester"}.items():
+        user = f"docs-{role}"
+        assert services[name]["environment"]["DOCS_STORE"].startswith(
+            f"opensearch://{user}:${{OPENSEARCH_{role.upper()}_"
+        )
+        assert mapping[f"docs_{role}"]["users"] == [user]
+        assert users[user]["hash"] == f"${{envbc.OPENSEARCH_{role.upper()}_PASSWORD}}"
+    mounted = {volume.split(":")[0] for volume in services["opensearch"]["volumes"]}
+    assert {f"./opensearch/{file.name}" for file in folder.iterdir()} <= mounted
 
 
 @pytest.mark.parametrize("timer", [unit for unit in UNITS if unit.suffix == ".timer"], ids=lambda unit: unit.name)
@@ -158,128 +212,205 @@ def test_cron_mails_only_what_went_wrong(tmp_path: Path, script: str, printed: s
     assert len(output) <= 20
 
 
-# ---- Kubernetes --------------------------------------------------------------------------------
+# ---- Kubernetes: the Helm chart ------------------------------------------------------------------
+
+ONE_POD: dict[str, Any] = {}
+"""The chart as it is: an index on a volume."""
+SEVERAL_PODS: dict[str, Any] = {
+    "replicas": 3,
+    "persistence": {"enabled": False},
+    "settings": {"DOCS_STORE": "opensearchs://search.example.org:9200/docs", "DOCS_LIMITS_STORE": "redis://redis/0"},
+    "sources": '[[source]]\nurl = "https://docs.example.org/sitemap.xml"\n',
+    "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "docs-tls"},
+    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+    "serviceMonitor": {"enabled": True, "keySecret": "docs-assistant"},
+    "ingest": {
+        "timeZone": "Europe/Prague",
+        "jobs": [
+            {"name": "docs", "schedule": "10 3 * * *", "args": ["--collection", "docs"]},
+            {"name": "handbook", "schedule": "40 4 * * *", "args": ["--collection", "handbook", "--wait", "3600"]},
+            {"name": "large", "schedule": "0 1 * * *", "args": ["--collection", "large"], "shards": 4},
+        ],
+    },
+    "imagePullSecrets": [{"name": "registry"}],
+    "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"key": "docs", "operator": "Exists"}],
+    "podAnnotations": {"example.org/team": "docs"},
+}
 
 
-@pytest.fixture
-def objects() -> dict[str, Any]:
-    """All manifests, by kind."""
-    return {(found := yaml.safe_load(file.read_text(encoding="utf-8")))["kind"]: found for file in MANIFESTS}
+def rendered(folder: Path, values: Mapping[str, Any]) -> str:
+    """What `helm install` sends to the cluster with these values."""
+    helm = tool("helm", "see helm.sh/docs/intro/install, or go install helm.sh/helm/v3/cmd/helm@latest")
+    (file := folder / "values.yaml").write_text(yaml.safe_dump(dict(values)), encoding="utf-8")
+    monitor = ("--api-versions", "monitoring.coreos.com/v1")
+    made = run(helm, "template", "docs-assistant", str(CHART), "--namespace", "docs", "-f", str(file), *monitor)
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def objects_of(text: str) -> dict[str, dict[str, Any]]:
+    """The objects of manifests, by kind and name."""
+    found = [one for one in yaml.safe_load_all(text) if one]
+    return {f"{one['kind']} {one['metadata']['name']}": one for one in found}
+
+
+@pytest.fixture(params=[ONE_POD, SEVERAL_PODS], ids=["one pod", "several pods"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """All objects of the chart."""
+    return objects_of(rendered(tmp_path, request.param))
+
+
+def pods(objects: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The pod templates, each with the kind of its object."""
+    for found in objects.values():
+        spec = found.get("spec", {})
+        spec = spec.get("jobTemplate", {}).get("spec", spec)
+        if "template" in spec:
+            yield found["kind"], spec["template"]
+
+
+def test_the_chart_is_what_helm_expects():
+    """`helm lint --strict` finds nothing."""
+    checked = run(tool("helm", "see helm.sh/docs/intro/install"), "lint", "--strict", str(CHART))
+    assert checked.returncode == 0, checked.stdout
+    assert "0 chart(s) failed" in checked.stdout
+
+
+@pytest.mark.parametrize("values", [ONE_POD, SEVERAL_PODS], ids=["one pod", "several pods"])
+def test_kubernetes_accepts_the_manifests(values: dict[str, Any], tmp_path: Path):
+    """Every field is in the schema of its kind and has the right type; a misspelt field is an error."""
+    validate = tool("kubectl-validate", "go install sigs.k8s.io/kubectl-validate@latest")
+    # the schema of the Prometheus operator isn't built in
+    known = [text for text in rendered(tmp_path, values).split("\n---\n") if "kind: ServiceMonitor" not in text]
+    (file := tmp_path / "all.yaml").write_text("\n---\n".join(known), encoding="utf-8")
+    checked = run(validate, str(file))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    file.write_text(file.read_text(encoding="utf-8").replace("volumeMounts:", "volumesMounts:"), encoding="utf-8")
+    assert run(validate, str(file)).returncode != 0
+
+
+def test_an_index_on_a_volume_has_one_pod(tmp_path: Path):
+    """Several pods with one volume are an error that names both ways out."""
+    helm = tool("helm", "see helm.sh/docs/intro/install")
+    refused = run(helm, "template", "docs-assistant", str(CHART), "--set", "replicas=2")
+    assert refused.returncode != 0
+    assert "set replicas to 1, or persistence.enabled to false" in refused.stderr
+    one, several = (objects_of(rendered(tmp_path, values)) for values in (ONE_POD, SEVERAL_PODS))
+    assert one["Deployment docs-assistant"]["spec"]["strategy"] == {"type": "Recreate"}
+    assert several["Deployment docs-assistant"]["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert {key.split()[0] for key in several} - {key.split()[0] for key in one} == {
+        "Ingress",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "ServiceMonitor",
+    }
+    assert {key.split()[0] for key in one} - {key.split()[0] for key in several} == {"PersistentVolumeClaim"}
 
 
 def test_nothing_is_restarted_for_what_a_restart_does_not_mend(objects: dict[str, Any]):
     """Restarts depend on the process alone, requests on the index; `/health` itself is for people."""
-    (service,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    (service,) = objects["Deployment docs-assistant"]["spec"]["template"]["spec"]["containers"]
     probes = {kind: service[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
     assert probes == {"startup": "/health/live", "liveness": "/health/live", "readiness": "/health/ready"}
     check = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").partition("\nHEALTHCHECK")[2].partition("\n\n")[0]
     assert "'/health/live'" in check
 
 
-def test_a_collection_has_a_job_of_its_own(objects: dict[str, Any]):
-    """The line in kustomization.yaml makes it of the other: another name, command and time, all else is the same."""
-    told = (DEPLOY / "k8s/kustomization.yaml").read_text(encoding="utf-8")
-    ((command),) = re.findall(r"^#\s+(sed .*) > cronjob-handbook\.yaml$", told, re.MULTILINE)
-    made = subprocess.run(command, shell=True, cwd=DEPLOY / "k8s", capture_output=True, text=True, check=True)
-    job, every = yaml.safe_load(made.stdout), objects["CronJob"]
-    assert job["metadata"]["name"] == "docs-assistant-ingest-handbook"
-    assert job["spec"]["schedule"] == "40 4 * * *"
-    (_, _, line) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("command")
-    arguments = line.partition(" || ")[0].split()[1:]
-    parsed = _parser().parse_args(arguments)
-    assert (parsed.collection, parsed.wait) == (["handbook"], 3600)
-    every["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("command")
-    assert job["spec"]["jobTemplate"] == every["spec"]["jobTemplate"]
-
-
-def test_kubernetes_accepts_the_manifests(tmp_path: Path):
-    """Every field is in the schema of its kind and has the right type; a misspelt field is an error."""
-    validate = tool("kubectl-validate", "go install sigs.k8s.io/kubectl-validate@latest")
-    checked = run(validate, *map(str, MANIFESTS))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    spoilt = tmp_path / "spoilt.yaml"
-    text = (DEPLOY / "k8s/cronjob.yaml").read_text(encoding="utf-8")
-    spoilt.write_text(text.replace("volumeMounts:", "volumesMounts:"), encoding="utf-8")
-    assert run(validate, str(spoilt)).returncode != 0
-
-
-def test_kustomize_puts_all_manifests_together():
-    """`kubectl apply -k deploy/k8s` sends every manifest, each container with the image named in one place."""
-    built = run(tool("kubectl", "see kubernetes.io/docs/tasks/tools"), "kustomize", str(DEPLOY / "k8s"))
-    assert built.returncode == 0, built.stderr
-    objects = list(yaml.safe_load_all(built.stdout))
-    assert len(objects) == len(MANIFESTS)
-    assert {c["image"] for o in objects for c in containers(o)} == {"registry.example.org/docs-assistant:0.1.0"}
-
-
-def test_kustomization_names_every_manifest():
-    """No file of the folder is left out."""
-    named = yaml.safe_load((DEPLOY / "k8s/kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    assert sorted(named) == [file.name for file in MANIFESTS]
-
-
-def pods(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The pod templates in an object."""
-    spec = found["spec"]
-    spec = spec.get("jobTemplate", {}).get("spec", spec)
-    if "template" in spec:
-        yield spec["template"]
-
-
-def containers(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for pod in pods(found):
-        yield from pod["spec"]["containers"]
-
-
 def test_the_parts_refer_to_each_other(objects: dict[str, Any]):
-    """Service and affinity select the pods of the Deployment and no others; ports, volumes and claims exist."""
-    assert set(objects) == {"CronJob", "Deployment", "PersistentVolumeClaim", "Service"}
-    service = objects["Deployment"]["spec"]["template"]["metadata"]["labels"].items()
-    (job,) = pods(objects["CronJob"])
-    (near,) = job["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    for selector in (
-        objects["Service"]["spec"]["selector"],
-        objects["Deployment"]["spec"]["selector"]["matchLabels"],
-        near["labelSelector"]["matchLabels"],
-    ):
-        assert selector.items() <= service
-        assert not selector.items() <= job["metadata"]["labels"].items()
-    (server,) = containers(objects["Deployment"])
+    """Selectors select the pods of the Deployment and no run; ports, volumes, claims and maps exist."""
+    deployment = objects["Deployment docs-assistant"]
+    service = deployment["spec"]["template"]["metadata"]["labels"].items()
+    selectors = [objects["Service docs-assistant"]["spec"]["selector"], deployment["spec"]["selector"]["matchLabels"]]
+    if budget := objects.get("PodDisruptionBudget docs-assistant"):
+        selectors.append(budget["spec"]["selector"]["matchLabels"])
+    for kind, pod in pods(objects):
+        for near in pod["spec"].get("affinity", {}).get("podAffinity", {}).values():
+            selectors += [term["labelSelector"]["matchLabels"] for term in near]
+        if kind == "CronJob":
+            assert not [one for one in selectors if one.items() <= pod["metadata"]["labels"].items()]
+        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        (container,) = pod["spec"]["containers"]
+        assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+        claim = volumes["data"].get("persistentVolumeClaim", {}).get("claimName")
+        assert not claim or f"PersistentVolumeClaim {claim}" in objects
+        maps = [volumes["sources"]["configMap"]["name"]] if "sources" in volumes else []
+        maps += [one["configMapRef"]["name"] for one in container["envFrom"] if "configMapRef" in one]
+        assert {f"ConfigMap {name}" for name in maps} <= set(objects)
+    assert all(selector.items() <= service for selector in selectors)
+    (server,) = deployment["spec"]["template"]["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in server["ports"]}
     probes = [server[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
-    assert {*probes, *(port["targetPort"] for port in objects["Service"]["spec"]["ports"])} == set(ports)
-    for kind in ("Deployment", "CronJob"):
-        for pod in pods(objects[kind]):
-            volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
-            mounted = {
-                mount["name"]: mount["mountPath"] for c in pod["spec"]["containers"] for mount in c["volumeMounts"]
-            }
-            assert set(mounted) == set(volumes)
-            claim = volumes["data"]["persistentVolumeClaim"]["claimName"]
-            assert claim == objects["PersistentVolumeClaim"]["metadata"]["name"]
+    assert {*probes, *(port["targetPort"] for port in objects["Service docs-assistant"]["spec"]["ports"])} == set(ports)
 
 
 def test_pods_fit_the_image(objects: dict[str, Any]):
     """User, port and data directory are those of the Dockerfile; nothing but the volumes can be written."""
     image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-    for kind in ("Deployment", "CronJob"):
-        (pod,) = pods(objects[kind])
+    for kind, pod in pods(objects):
         assert f"--uid {pod['spec']['securityContext']['runAsUser']} " in image
-        for container in pod["spec"]["containers"]:
-            assert container["securityContext"]["readOnlyRootFilesystem"] is True
-            assert f"DOCS_STORE={container['volumeMounts'][0]['mountPath']}\n" in image
-    (server,) = containers(objects["Deployment"])
-    assert f"DOCS_PORT={server['ports'][0]['containerPort']} " in image
-    assert server["ports"][0]["containerPort"] == Settings.load(None).port
-    _parser().parse_args(server["args"])
+        (container,) = pod["spec"]["containers"]
+        assert container["image"] == "registry.example.org/docs-assistant:0.1.0"
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert f"DOCS_STORE={mounts['data']}\n" in image
+        if kind == "Deployment":
+            assert f"DOCS_PORT={container['ports'][0]['containerPort']} " in image
+            assert container["ports"][0]["containerPort"] == Settings.load(None).port
+            _parser().parse_args(container["args"])
+        else:
+            _parser().parse_args(["ingest", *container["args"]])
+
+
+def test_the_image_has_what_several_pods_share(tmp_path: Path):
+    """PostgreSQL for conversations and Redis for limits are settings of the chart, so their clients are in the image."""
+    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    (listing,) = re.findall(r'python -c "(import tomllib.*?)" >', image, re.DOTALL)
+    script = listing.replace("\\\n", "").replace("/install/pyproject.toml", str(ROOT / "pyproject.toml"))
+    listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert {"psycopg", "redis"} <= set(re.findall(r"^\w+", listed, re.MULTILINE))
+
+
+def test_settings_and_sources_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The program accepts the settings of the chart, and the sources are a valid file of sites."""
+    objects = objects_of(rendered(tmp_path, SEVERAL_PODS))
+    given = objects["ConfigMap docs-assistant"]["data"]
+    assert given["DOCS_LIMITS_STORE"] == "redis://redis/0"
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert Settings.load(None).log_json
+    (file := tmp_path / "sources.toml").write_text(
+        objects["ConfigMap docs-assistant-sources"]["data"]["sources.toml"], encoding="utf-8"
+    )
+    assert [source.url for source in load_sources(file)] == ["https://docs.example.org/sitemap.xml"]
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (2, 0), (1, 1), (137, 1)])
-def test_a_job_fails_only_when_nothing_was_published(objects: dict[str, Any], tmp_path: Path, code: int, expected: int):
-    """Code 2 of the command, published with failed pages, is no reason to run it again."""
-    (container,) = containers(objects["CronJob"])
+def test_a_job_fails_only_when_nothing_was_published(tmp_path: Path, code: int, expected: int):
+    """Code 2 of the command, published with failed pages, is no reason to run it again; arguments are passed on."""
+    objects = objects_of(rendered(tmp_path, SEVERAL_PODS))
+    pod = objects["CronJob docs-assistant-handbook"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     program = tmp_path / "docs-assistant"
-    program.write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+    program.write_text(f'#!/bin/sh\necho "$@"\nexit {code}\n', encoding="utf-8")
     program.chmod(0o755)
-    shell, option, script = container["command"]
-    assert run(shell, option, script.replace("docs-assistant", str(program), 1)).returncode == expected
+    shell, option, script, *name = container["command"]
+    ended = run(shell, option, script.replace("docs-assistant", str(program), 1), *name, *container["args"])
+    assert (ended.returncode, ended.stdout.split()) == (expected, ["ingest", *container["args"]])
+
+
+def test_pods_of_one_job_are_the_shards_of_one_draft(tmp_path: Path):
+    """Each pod gets its part by its index, and the draft by its Job; an index on a volume can't have shards."""
+    objects = objects_of(rendered(tmp_path, SEVERAL_PODS))
+    job = objects["CronJob docs-assistant-large"]["spec"]["jobTemplate"]["spec"]
+    assert (job["completionMode"], job["completions"], job["parallelism"]) == ("Indexed", 4, 4)
+    (container,) = job["template"]["spec"]["containers"]
+    shell, option, script, name = container["command"]
+    pod = ("/usr/bin/env", "JOB_COMPLETION_INDEX=3", "HOSTNAME=docs-assistant-large-29405510-3")
+    ended = run(*pod, shell, option, script.replace("docs-assistant", "echo", 1), name, *container["args"])
+    given = ended.stdout.split()
+    assert given == ["ingest", "--draft", "docs-assistant-large-29405510", "--shard", "4/4", "--collection", "large"]
+    assert shard_of(_parser().parse_args(given)) == Shard("docs-assistant-large-29405510", 4, 4)
+    helm = tool("helm", "see helm.sh/docs/intro/install")
+    refused = run(helm, "template", "docs-assistant", str(CHART), "--set", "ingest.jobs[0].shards=2")
+    assert "set persistence.enabled to false" in refused.stderr

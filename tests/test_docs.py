@@ -15,7 +15,9 @@ import yaml
 from pydantic import SecretStr
 
 from app.api import errors as api_errors
-from app.api.request_models import ChatRequest, SearchRequest, parse
+from app.api.conversations.objects import FeedbackRequest
+from app.api.parsing import parse
+from app.api.request_models import ChatRequest, SearchRequest
 from app.assistants.assembly import build
 from app.cli import _parser
 from app.core.language import LISTS, OPTIONAL
@@ -37,7 +39,8 @@ FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"docs-assistant(?: --debug)? ([a-z]+)( [^\n`|;&>]*)?")
 WORD_FOR_EMPTY = {"cs": "prázdné", "en": "empty"}
-OTHER_PROGRAMS = {"--profile"}  # of docker compose
+OTHER_PROGRAMS = {"--profile", "--api-route=^/v1/", "--pass-basic-auth=false", "--pass-user-headers=false"}
+"""Of docker compose and oauth2-proxy."""
 
 
 def ids(file: Path) -> str:
@@ -161,6 +164,17 @@ def test_every_section_has_an_id():
         assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings), file
 
 
+def test_both_ways_to_an_admin_key_are_named():
+    """The setting alone isn't the only one: `docs-assistant key new` writes to the file of DOCS_KEYS."""
+    admin = [ROOT / f"frontend/src/admin/texts/{language}.ts" for language in LANGUAGES]
+    for file in (*DEPLOY, *admin):
+        lines = file.read_text("utf-8", errors="ignore").splitlines()
+        for number, line in enumerate(lines):
+            if "DOCS_ADMIN_KEYS" in line:
+                near = "\n".join(lines[max(0, number - 1) : number + 2])
+                assert re.search("DOCS_KEYS|key new", near), f"{file}:{number + 1}"
+
+
 def test_commands_exist_with_the_options_they_are_shown_with():
     """Every `docs-assistant COMMAND --option` can be typed."""
     known = parsers(_parser())
@@ -168,15 +182,18 @@ def test_commands_exist_with_the_options_they_are_shown_with():
         text = read(file)
         for line in code(text) if file.suffix == ".md" else text.splitlines():
             for command, rest in COMMAND.findall(line):
-                words = tuple(re.findall(r"^ ([a-z]+)", rest)) if command in {"eval", "prompts"} else ()
+                words = (
+                    tuple(re.findall(r"^ ([a-z]+(?:-[a-z]+)*)", rest)) if command in {"eval", "key", "prompts"} else ()
+                )
                 assert (command, *words) in known, line
                 options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
                 assert options <= set(known[command, *words]._option_string_actions), line
 
 
 def test_options_named_alone_exist_too():
-    """An option in the running text belongs to some command."""
+    """An option in the running text belongs to some command; a variable of CSS, to the style sheets."""
     known = {option for parser in parsers(_parser()).values() for option in parser._option_string_actions}
+    known |= {name for file in ROOT.glob("frontend/src/*/*.css") for name in re.findall(r"--da-[a-z-]+", read(file))}
     for file in PAGES:
         spans = CODE_SPAN.findall(FENCE.sub("", read(file)))
         assert {span.split()[0] for span in spans if span.startswith("--")} <= known | OTHER_PROGRAMS, file
@@ -305,6 +322,8 @@ def test_requests_in_curl_lines_are_valid():
                 read_bodies += 1
                 if "/v1/search" in block:
                     assert parse(SearchRequest, body.encode()).query, file
+                elif "/feedback" in block:
+                    assert parse(FeedbackRequest, body.encode()).rating, file
                 else:
                     assert parse(ChatRequest, body.encode()).model == "docs-assistant", file
     assert read_bodies > 5

@@ -90,7 +90,7 @@ def made_up(folder: Path) -> str:
 @asynccontextmanager
 async def indexed(folder: Path, pages: Mapping[str, list[str]], **options: object) -> AsyncIterator[Assistants]:
     """Assistants on an index of these pages, which a real site had; it told no language that is right."""
-    settings = Settings.load(None, store=str(folder / "index"), default_language="en", crawl_timeout=5, **options)
+    settings = Settings.load(None, store=str(folder / "index"), default_language="en", crawl_timeout=60, **options)
     async with opened(settings) as assistants:
         with local_site() as site:
             for name, paragraphs in pages.items():

@@ -62,7 +62,13 @@ def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
     """All modules, prompts, assistants, documentation as Markdown and as HTML, and the licence."""
     inside = set(zipfile.ZipFile(wheel).namelist())
     sources = files("app/**/*.py", "ingestion/**/*.py", "eval/**/*.py", "prompts/**/*.py")
-    texts = files("prompts/[a-z]*/*", "app/cli/templates/prompts/*/*", "app/assistants.toml", "*/report*/templates/*")
+    texts = files(
+        "prompts/[a-z]*/*",
+        "app/static/**/*",
+        "app/cli/templates/prompts/*/*",
+        "app/assistants.toml",
+        "*/report*/templates/*",
+    )
     documentation = {f"app/{page}" for page in files("docs/[a-z][a-z]/*.md")}
     documentation |= {re.sub("^app/docs(.*)md$", r"app/site\1html", page) for page in documentation}
     assert min(map(len, (sources, texts, documentation))) > 5

@@ -10,6 +10,7 @@ from pydantic import Field
 # pydantic needs this one before Python 3.12
 from typing_extensions import TypedDict
 
+from app.core.trace import Trace
 from app.core.turn import FinishReason, Source
 
 ErrorType = Literal["invalid_request_error", "rate_limit_error", "server_error"]
@@ -22,6 +23,7 @@ class ErrorObject(TypedDict):
     type: ErrorType
     param: Annotated[str | None, Field(description="The invalid field, for example messages[0].content.")]
     code: str | None
+    retry_after: NotRequired[Annotated[int, Field(description="Seconds to wait, as in the header Retry-After.")]]
 
 
 class ErrorBody(TypedDict):
@@ -55,7 +57,7 @@ class Choice(TypedDict):
 
 Sources = Annotated[Sequence[Source], Field(description="The sections that the text links to; may be empty.")]
 Extractive = Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
-Trace = Annotated[Sequence[Mapping[str, Any]], Field(description="Step-by-step trace; only present if requested.")]
+TraceField = Annotated[Trace, Field(description="How the answer was made; only if requested with an admin key.")]
 
 
 class ChatCompletion(TypedDict):
@@ -69,7 +71,7 @@ class ChatCompletion(TypedDict):
     usage: UsageObject
     sources: Sources
     extractive: NotRequired[Extractive]
-    trace: NotRequired[Trace]
+    trace: NotRequired[TraceField]
 
 
 class Delta(TypedDict):
@@ -104,7 +106,7 @@ class ChatCompletionChunk(TypedDict):
     sources: NotRequired[Sources]
     extractive: NotRequired[Extractive]
     event: NotRequired[Annotated[Mapping[str, Any], Field(description="Only for Open WebUI.")]]
-    trace: NotRequired[Trace]
+    trace: NotRequired[TraceField]
 
 
 class Scores(TypedDict):
@@ -116,6 +118,27 @@ class Scores(TypedDict):
     rerank: Annotated[float | None, Field(description="0 to 1; decides the order. Null without a reranker.")]
 
 
+class PieceObject(TypedDict):
+    """A part of a text. All parts together are the text."""
+
+    text: str
+    match: Annotated[bool, Field(description="Whether it is a word of the query.")]
+
+
+class Highlights(TypedDict):
+    """Plain text with the words of the query marked."""
+
+    breadcrumbs: Annotated[list[list[PieceObject]], Field(description="Each of the breadcrumbs in pieces.")]
+    excerpt: Annotated[list[PieceObject], Field(description="About 200 characters of the section, around the words.")]
+
+
+class Facets(TypedDict):
+    """Values of `filters` that find something in this index."""
+
+    collections: list[str]
+    languages: list[str]
+
+
 class Passage(TypedDict):
     """A passage of a page. `number`, `title`, `url`, `section`, `language` and `score` are as in the sources of an answer."""
 
@@ -125,6 +148,7 @@ class Passage(TypedDict):
     title: str
     url: str
     section: str
+    breadcrumbs: Annotated[Sequence[str], Field(description="Title of the page and headings down to the section.")]
     language: str
     score: float
     translated_from: str
@@ -133,6 +157,7 @@ class Passage(TypedDict):
     published: Annotated[str, Field(description="ISO 8601, or empty.")]
     modified: Annotated[str, Field(description="ISO 8601, or empty.")]
     text: Annotated[str, Field(description="Markdown.")]
+    highlights: Highlights
     scores: Scores
 
 
@@ -141,8 +166,10 @@ class SearchResult(TypedDict):
 
     object: Literal["list"]
     model: str
+    query: Annotated[str, Field(description="The query as it was searched, with mistyped words corrected.")]
     language: Annotated[str, Field(description="Detected language of the query.")]
     generation: Annotated[int, Field(description="Generation of the index that was searched.")]
+    facets: Facets
     data: list[Passage]
 
 
@@ -252,7 +279,9 @@ class HealthBody(TypedDict):
     parts: NotRequired[
         Annotated[
             Mapping[str, PartBody | None],
-            Field(description="By kind: model, embedder, reranker and store; null if none is configured."),
+            Field(
+                description="By kind: model, embedder, reranker and store, null if none is configured; limits with Redis."
+            ),
         ]
     ]
     details: NotRequired[Mapping[str, Any]]
@@ -265,12 +294,15 @@ class IngestRun(TypedDict):
     id: str
     state: Literal["queued", "running", "done", "failed"]
     sites: list[str]
-    by: Annotated[str, Field(description="Who started it: number of the admin key, and address.")]
+    by: Annotated[str, Field(description="Who started it: the admin key, and the address.")]
     queued_at: str
     started_at: str | None
     finished_at: str | None
     exit_code: Annotated[int | None, Field(description="0, or 2 if the index was published but pages failed.")]
     progress: Annotated[str, Field(description="The last line of output of the run.")]
+    stage: Annotated[str, Field(description="What the run does now; empty before it begins.")]
+    done: Annotated[int | None, Field(description="How much of the stage is done, such as pages; null if unknown.")]
+    total: Annotated[int | None, Field(description="How much there is in the stage; null if unknown.")]
     error: Annotated[str, Field(description="The reason of a failure; else empty.")]
     counts: Annotated[Mapping[str, int] | None, Field(description="Number of pages by outcome; null until the end.")]
     report: NotRequired[Annotated[Mapping[str, Any] | None, Field(description="As of `ingest --json`; not in lists.")]]

@@ -45,17 +45,33 @@ class InputMessage:
         )
 
 
-def from_chat(chat: ChatRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002  # as Request names it
-    """The request for an assistant. Raises `RequestError` if the question is missing or too long."""
+def from_chat(
+    chat: ChatRequest,
+    id: str,  # noqa: A002  # as Request names it
+    *,
+    max_question: int,
+    history: Sequence[turn.Message] = (),
+) -> turn.Request:
+    """The request for an assistant; `history` comes before its messages.
+
+    Raises `RequestError` if the question is missing or too long.
+    """
     messages_in = [_chat_message(message, i) for i, message in enumerate(chat.messages)]
-    request = _request(messages_in, "messages", max_question)
+    request = _request([*_earlier(history), *messages_in], "messages", max_question)
     return _with_fields(replace(request, id=id, sampling=_sampling(chat)), chat)
 
 
-def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> turn.Request:  # noqa: A002
+def from_responses(
+    body: ResponsesRequest,
+    id: str,  # noqa: A002
+    *,
+    max_question: int,
+    history: Sequence[turn.Message] = (),
+) -> turn.Request:
     """The same as `from_chat` for a request of the Responses API."""
     given = body.input
     messages_in = [InputMessage("system", body.instructions, "instructions")] if body.instructions else []
+    messages_in += _earlier(history)
     if isinstance(given, str):
         messages_in.append(InputMessage("user", given, "input"))
     else:
@@ -64,12 +80,17 @@ def from_responses(body: ResponsesRequest, id: str, *, max_question: int) -> tur
     return _with_fields(replace(request, id=id, sampling=turn.Sampling(body.temperature, body.max_output_tokens)), body)
 
 
+def _earlier(history: Sequence[turn.Message]) -> list[InputMessage]:
+    return [InputMessage(message.role, message.content, "conversation") for message in history]
+
+
 def _with_fields(request: turn.Request, body: ChatRequest | ResponsesRequest) -> turn.Request:
     return replace(
         request,
         assistant=body.model,
         filters=body.filters.filters,
         persona=body.persona or "",
+        page=body.page or "",
         whole=not body.stream,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -27,31 +28,63 @@ from app.api.answer_models import (
     SearchResult,
 )
 from app.api.bodies import JsonResponse
-from app.api.middleware.keys import ApiKeys
-from app.api.request_models import ChatRequest, IngestRequest, ResponsesRequest, SearchRequest
+from app.api.conversations.objects import ConversationRequest, FeedbackRequest
+from app.api.interface import InterfaceBody
+from app.api.passages import PassageInPage
+from app.api.request_models import (
+    ChatRequest,
+    IngestRequest,
+    QuestionRequest,
+    ResponsesRequest,
+    RollbackRequest,
+    SearchRequest,
+)
 from app.api.responses.objects import ResponseObject, ResponseStreamEvent
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
+
+
+_returned: list[type[Any]] = []
+
+
+def _json(body: type[Any]) -> dict[str, Any]:
+    _returned.append(body)
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
+
+
+def returned(body: type[Any], description: str) -> dict[str, Any]:
+    """The description of a response. By reference, since FastAPI would build a validator for each response of each route,
+    which took nine tenths of the time to create the service.
+    """
+    return {"description": description, "content": _json(body)}
+
+
+def refusal(description: str) -> dict[str, Any]:
+    """The description of an error."""
+    return returned(ErrorBody, description)
+
+
 ERRORS: dict[int | str, dict[str, Any]] = {
-    401: {"model": ErrorBody, "description": "The API key is missing or invalid."},
-    "default": {"model": ErrorBody, "description": "Any other error, in the form of the OpenAI API."},
+    401: refusal("The API key is missing or invalid."),
+    "default": refusal("Any other error, in the form of the OpenAI API."),
 }
 FAILURES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "The request is invalid; `param` names the field."},
+    400: refusal("The request is invalid; `param` names the field."),
     **ERRORS,
-    404: {"model": ErrorBody, "description": "There is no such model."},
-    413: {"model": ErrorBody, "description": "The request or the question is too long."},
-    502: {"model": ErrorBody, "description": "The language model or the index failed."},
-    503: {"model": ErrorBody, "description": "Nothing is indexed yet, or the index can't be reached."},
+    404: refusal("There is no such model."),
+    413: refusal("The request or the question is too long."),
+    502: refusal("The language model or the index failed."),
+    503: refusal("Nothing is indexed yet, or the index can't be reached."),
 }
 ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
     **FAILURES,
-    429: {"model": ErrorBody, "description": "The language model is overloaded; see Retry-After."},
-    504: {"model": ErrorBody, "description": "The language model took too long."},
+    429: refusal("The language model is overloaded; see Retry-After."),
+    504: refusal("The language model took too long."),
 }
 
 
-def _body(model: str, *, required: bool = True) -> dict[str, Any]:
+def body_of(model: str, *, required: bool = True) -> dict[str, Any]:
+    """The description of a JSON body with this model."""
     schema = {"$ref": f"#/components/schemas/{model}"}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
@@ -65,6 +98,13 @@ def _stream(model: str, *ends: str) -> dict[str, Any]:
     return {"text/event-stream": {"schema": schema}}
 
 
+def _parameter(name: str, description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
+    return {
+        "name": name, "in": "query", "required": required, "description": description,
+        "schema": {"type": "string"} | schema,
+    }  # fmt: skip
+
+
 CHAT: dict[str, Any] = {
     "name": "chat",
     "summary": "Ask a question",
@@ -72,42 +112,77 @@ CHAT: dict[str, Any] = {
     "tags": ["OpenAI API"],
     "responses": {
         200: {
-            "model": ChatCompletion,
             "description": "The answer, or with `stream` server-sent events.",
-            "content": _stream("ChatCompletionChunk", "[DONE]"),
+            "content": {**_json(ChatCompletion), **_stream("ChatCompletionChunk", "[DONE]")},
         },
         **ANSWER_FAILURES,
     },
-    "openapi_extra": {**KEY, **_body("ChatRequest")},
+    "openapi_extra": {**KEY, **body_of("ChatRequest")},
 }
 RESPONSES: dict[str, Any] = {
     "name": "responses",
     "summary": "Ask a question, in the form of the Responses API",
-    "description": "Like the chat API. Responses aren't stored: send the whole conversation as `input`.",
+    "description": "Like the chat API. `previous_response_id` or `conversation` put what was said before it.",
     "tags": ["OpenAI API"],
     "responses": {
         200: {
-            "model": ResponseObject,
             "description": "The answer, or with `stream` named server-sent events.",
-            "content": _stream("ResponseStreamEvent"),
+            "content": {**_json(ResponseObject), **_stream("ResponseStreamEvent")},
         },
         **ANSWER_FAILURES,
     },
-    "openapi_extra": {**KEY, **_body("ResponsesRequest")},
+    "openapi_extra": {**KEY, **body_of("ResponsesRequest")},
 }
 SEARCH: dict[str, Any] = {
     "name": "search",
     "summary": "Search without a language model",
     "description": "Returns the passages for a query, with the scores of both searches.",
     "tags": ["Search"],
-    "responses": {200: {"model": SearchResult, "description": "The passages, best first."}, **FAILURES},
-    "openapi_extra": {**KEY, **_body("SearchRequest")},
+    "responses": {200: returned(SearchResult, "The passages, best first."), **FAILURES},
+    "openapi_extra": {**KEY, **body_of("SearchRequest")},
+}
+SEARCH_GET: dict[str, Any] = {
+    "name": "search_get",
+    "summary": "Search by an address",
+    "description": "The same search for browsers and curl. Only `q` is needed.",
+    "tags": ["Search"],
+    "responses": SEARCH["responses"],
+    "openapi_extra": {
+        **KEY,
+        "parameters": [
+            _parameter("q", "The query.", required=True),
+            _parameter("limit", "Number of passages.", type="integer", minimum=1, maximum=50),
+            _parameter("collection", "Only pages of this collection; may be repeated."),
+            _parameter("language", "Only pages in this language; may be repeated."),
+            _parameter("model", "Assistant whose pages are searched."),
+            _parameter("page", "Address of the page that the reader looks at."),
+            _parameter("as_you_type", "The last word may be incomplete.", type="boolean"),
+        ],
+    },
+}
+INTERFACE: dict[str, Any] = {
+    "name": "interface",
+    "summary": "What a page shows before the first question",
+    "tags": ["Interface"],
+    "responses": {200: returned(InterfaceBody, "Assistants, first questions and the index."), **ERRORS},
+    "openapi_extra": KEY,
+}
+PASSAGE: dict[str, Any] = {
+    "name": "passage",
+    "summary": "The passage of a source with its neighbours",
+    "tags": ["Interface"],
+    "responses": {
+        200: returned(PassageInPage, "The passage."),
+        **ERRORS,
+        404: refusal("There is no such passage, or the assistant may not use it."),
+    },
+    "openapi_extra": KEY,
 }
 MODELS: dict[str, Any] = {
     "name": "models",
     "summary": "List the assistants",
     "tags": ["OpenAI API"],
-    "responses": {200: {"model": ModelList, "description": "The assistants."}, **ERRORS},
+    "responses": {200: returned(ModelList, "The assistants."), **ERRORS},
     "openapi_extra": KEY,
 }
 MODEL: dict[str, Any] = {
@@ -115,9 +190,9 @@ MODEL: dict[str, Any] = {
     "summary": "One assistant",
     "tags": ["OpenAI API"],
     "responses": {
-        200: {"model": ModelObject, "description": "The assistant."},
+        200: returned(ModelObject, "The assistant."),
         **ERRORS,
-        404: {"model": ErrorBody, "description": "There is no such model."},
+        404: refusal("There is no such model."),
     },
     "openapi_extra": KEY,
 }
@@ -126,8 +201,8 @@ HEALTH: dict[str, Any] = {
     "summary": "Check the health of the service",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": HealthBody, "description": "The service can answer questions."},
-        503: {"model": HealthBody, "description": "It can't: nothing is indexed yet, or the store can't be reached."},
+        200: returned(HealthBody, "The service can answer questions."),
+        503: returned(HealthBody, "It can't: nothing is indexed yet, or the store can't be reached."),
     },
 }
 METRICS: dict[str, Any] = {
@@ -144,7 +219,7 @@ LIVE: dict[str, Any] = {
     "summary": "Check that the process answers",
     "description": "For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
     "tags": ["Operation"],
-    "responses": {200: {"model": LiveBody, "description": "The process answers."}},
+    "responses": {200: returned(LiveBody, "The process answers.")},
 }
 READY: dict[str, Any] = {
     "name": "health_ready",
@@ -152,41 +227,38 @@ READY: dict[str, Any] = {
     "description": "For a load balancer: a failing model doesn't matter, because answers are extractive then.",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": ReadyBody, "description": "The store is reachable, and the index can be searched."},
-        503: {"model": ReadyBody, "description": "It can't, or it is older than DOCS_MAX_INDEX_AGE."},
+        200: returned(ReadyBody, "The store is reachable, and the index can be searched."),
+        503: returned(ReadyBody, "It can't, or it is older than DOCS_MAX_INDEX_AGE."),
     },
 }
 ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
 ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {
     **ERRORS,
-    401: {"model": ErrorBody, "description": "The admin key is missing or invalid."},
-    403: {"model": ErrorBody, "description": "No admin key is configured."},
+    401: refusal("The admin key is missing or invalid."),
+    403: refusal("No admin key is configured."),
 }
 INGEST: dict[str, Any] = {
     "name": "ingest",
-    "summary": "Index the configured sites again",
+    "summary": "Index the configured or indexed sites again",
     "description": "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation.",
     "tags": ["Operation"],
     "status_code": 202,
     "responses": {
-        202: {"model": IngestRun, "description": "The run is queued; `Location` is its address."},
-        400: {"model": ErrorBody, "description": "The site isn't configured, or no site is."},
+        202: returned(IngestRun, "The run is queued; `Location` is its address."),
+        400: refusal("The site is neither configured nor in the index, or no site is."),
         **ADMIN_ERRORS,
-        409: {
-            "model": ErrorBody,
-            "description": "Another run is in progress; the message says which, since when and by whom.",
-        },
+        409: refusal("Another run is in progress; the message says which, since when and by whom."),
     },
     "openapi_extra": {
         **ADMIN,
-        **_body("IngestRequest", required=False),
+        **body_of("IngestRequest", required=False),
     },
 }
 RUNS: dict[str, Any] = {
     "name": "ingest_runs",
     "summary": "The last runs, newest first",
     "tags": ["Operation"],
-    "responses": {200: {"model": IngestRunList, "description": "Since the service was started."}, **ADMIN_ERRORS},
+    "responses": {200: returned(IngestRunList, "Since the service was started."), **ADMIN_ERRORS},
     "openapi_extra": ADMIN,
 }
 RUN: dict[str, Any] = {
@@ -194,16 +266,31 @@ RUN: dict[str, Any] = {
     "summary": "One run with its report",
     "tags": ["Operation"],
     "responses": {
-        200: {"model": IngestRun, "description": "The current state of the run."},
+        200: returned(IngestRun, "The current state of the run."),
         **ADMIN_ERRORS,
-        404: {"model": ErrorBody, "description": "There is no such run."},
+        404: refusal("There is no such run."),
+    },
+    "openapi_extra": ADMIN,
+}
+ROLLBACK_BODY, QUESTION_BODY = body_of("RollbackRequest"), body_of("QuestionRequest")
+CANCEL: dict[str, Any] = {
+    "name": "ingest_cancel",
+    "summary": "Stop a run",
+    "description": "The run ends soon as failed; the index stays as it is.",
+    "tags": ["Operation"],
+    "status_code": 202,
+    "responses": {
+        202: returned(IngestRun, "The run is told to stop."),
+        **ADMIN_ERRORS,
+        404: refusal("There is no such run."),
+        409: refusal("The run is over."),
     },
     "openapi_extra": ADMIN,
 }
 
 
-def add_to(app: FastAPI, keys: ApiKeys) -> None:
-    """Add /openapi.json and /api-docs, both of which require an API key if keys are configured."""
+def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
+    """Add /openapi.json and /api-docs, both of which require an API key if keys are configured (`check_key`)."""
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -212,17 +299,17 @@ def add_to(app: FastAPI, keys: ApiKeys) -> None:
             components.setdefault("schemas", {}).update(_schemas())
             components["securitySchemes"] = {
                 "key": {"type": "http", "scheme": "bearer"},
-                "adminKey": {"type": "http", "scheme": "bearer", "description": "A key of DOCS_ADMIN_KEYS."},
+                "adminKey": {"type": "http", "scheme": "bearer", "description": "An admin key."},
             }
         return describe()
 
     async def description(request: Request) -> Response:
-        keys.check(request)
+        check_key(request)
         # without it, Swagger UI sends its requests to the root of the host
         return JsonResponse({**app.openapi(), "servers": [{"url": f"{request.scope.get('root_path', '')}/"}]})
 
     async def page(request: Request) -> Response:
-        keys.check(request)
+        check_key(request)
         return get_swagger_ui_html(
             openapi_url="openapi.json",
             title=app.title,
@@ -239,10 +326,19 @@ def add_to(app: FastAPI, keys: ApiKeys) -> None:
 
 
 def _schemas() -> dict[str, Any]:
-    """The schemas of the bodies that FastAPI doesn't know: those that the routes read, and the events of streams."""
+    """The schemas of all bodies: FastAPI knows none of them."""
     kinds: dict[JsonSchemaMode, tuple[Any, ...]] = {
-        "validation": (ChatRequest, ResponsesRequest, SearchRequest, IngestRequest),
-        "serialization": (ChatCompletionChunk, ResponseStreamEvent),
+        "validation": (
+            ChatRequest,
+            ResponsesRequest,
+            SearchRequest,
+            IngestRequest,
+            RollbackRequest,
+            QuestionRequest,
+            ConversationRequest,
+            FeedbackRequest,
+        ),
+        "serialization": (ChatCompletionChunk, ResponseStreamEvent, *dict.fromkeys(_returned)),
     }
     _, schema = TypeAdapter.json_schemas(
         [(kind.__name__, mode, TypeAdapter(kind)) for mode, those in kinds.items() for kind in those],

@@ -31,7 +31,10 @@ class ApiError:
     @property
     def body(self) -> bytes:
         """`{"error": {...}}` as JSON."""
-        body: ErrorBody = {"error": self.error}
+        error = self.error
+        if wait := self.headers.get("retry-after"):  # an event of a stream has no headers
+            error = {**error, "retry_after": int(wait)}
+        body: ErrorBody = {"error": error}
         return orjson.dumps(body)
 
     def response(self) -> Response:
@@ -46,6 +49,12 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType
         errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
         errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
         errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
+        errors.QuestionSetError: (
+            500,
+            "question_set_error",
+            "The question set can't be read or written in the directory that DOCS_QUESTION_SETS names.",
+        ),
+        errors.DatabaseError: (503, "database_unavailable", "The conversations can't be reached at the moment."),
         errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
         errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
         errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
@@ -60,11 +69,26 @@ REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
     {
         "invalid_api_key": 401,
         "admin_disabled": 403,
+        "conversations_disabled": 403,
+        "feedback_disabled": 403,
+        "key_refused": 403,
+        "listing_refused": 403,
         "origin_refused": 403,
+        "answer_not_found": 404,
+        "chunk_not_found": 404,
+        "conversation_not_found": 404,
+        "index_not_found": 404,
         "model_not_found": 404,
+        "no_log": 404,
+        "page_not_found": 404,
+        "passage_not_found": 404,
+        "response_not_found": 404,
         "run_not_found": 404,
         "request_too_slow": 408,
+        "rollback_refused": 409,
+        "run_over": 409,
         "run_under_way": 409,
+        "question_exists": 409,
         "too_long": 413,
         "url_too_long": 414,
         "not_json": 415,
@@ -88,6 +112,9 @@ HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
 def api_error(error: Exception, request_id: str) -> ApiError:
     """The status, body and headers for any exception."""
     match error:
+        case errors.LimitReached():
+            body = _body(str(error), "rate_limit_error", error.code)
+            return ApiError(429, body, {"retry-after": str(error.retry_after), **error.headers})
         case errors.RequestError():
             status = REQUEST_CODES.get(error.code, 400)
             body = _body(str(error), "invalid_request_error", error.code, error.param)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -26,7 +27,7 @@ class EventQueue:
     """Reads an answer in a background task, so that `take` returns all pieces that have arrived.
 
     `status` includes status lines; `limits` bounds the wait for a free place and the duration of the answer; `record`
-    gets the events. Leaving the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
+    gets the events, and `ending` is awaited before the last one is given out. Leaving the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
     costs a few kilobytes of memory, but no connection to a model.
     """
 
@@ -38,8 +39,10 @@ class EventQueue:
         status: bool = False,
         limits: AnswerLimits | None = None,
         record: AnswerRecord | None = None,
+        ending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._events = events
+        self._ending = ending
         self._record = record or AnswerRecord()
         self._limits = limits or AnswerLimits()
         self._status = status
@@ -65,9 +68,13 @@ class EventQueue:
         if self._finished and not self._reader.done():
             await asyncio.wait([self._reader], timeout=CLEANUP_SECONDS)
         self._reader.cancel()
-        for result in await asyncio.gather(self._reader, self._watcher, return_exceptions=True):
-            if isinstance(result, Exception):
-                log.warning(LogMessage("closing an answer failed", error=repr(result)))
+        await asyncio.gather(self._reader, self._watcher, return_exceptions=True)
+        for task in (self._reader, self._watcher):
+            # a task keeps its cancellation until it is asked for, and with it the frames: the whole answer with its
+            # passages, in a cycle that only the garbage collector finds
+            with suppress(asyncio.CancelledError):
+                if failed := task.exception():
+                    log.warning(LogMessage("closing an answer failed", error=repr(failed)))
 
     async def take(self) -> list[Event]:
         """Wait for events and return all that have arrived; an empty list after the silence set with `wake_after`.
@@ -106,21 +113,26 @@ class EventQueue:
                     if isinstance(event, Done) and record.first_text is None:
                         break
                     if not self._finished:  # after the last event, keep reading so that the pipeline can finish
-                        self._put(event)
+                        await self._put(event)
             if self._finished:
                 return
-            self._put(Failure(ModelError("The answer broke off." if record.first_text else "The answer was empty.")))
+            await self._put(
+                Failure(ModelError("The answer broke off." if record.first_text else "The answer was empty."))
+            )
         except Exception as error:  # noqa: BLE001  # every error is reported to the client
-            self._put(Failure(error))
+            await self._put(Failure(error))
         finally:
             if close := getattr(self._events, "aclose", None):
                 await close()
 
-    def _put(self, event: Event) -> None:
+    async def _put(self, event: Event) -> None:
         self._record.add(event)
         if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
             return  # not sent to the client, so they must not reset the keep-alive timer either
-        self._finished = isinstance(event, Done | Failure)
+        if isinstance(event, Done | Failure):
+            if self._ending:
+                await self._ending()
+            self._finished = True
         self._waiting.append(event)
         self._notify()
 

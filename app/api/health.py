@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -13,7 +14,8 @@ from starlette.responses import Response
 from app.api.answer_models import HealthBody, IndexState, PartBody, ReadyBody
 from app.api.bodies import JsonResponse
 from app.api.service import Service
-from app.assistants.health import PartState
+from app.assistants.health import Health, PartState, look_at_servers, part_states
+from app.core.errors import RequestError
 from app.core.generation import GenerationInfo
 from app.index import directory_of
 from app.index.vector_cache import unfinished
@@ -31,26 +33,42 @@ class HealthCheck:
 
     async def ready(self, request: Request) -> Response:
         """Status 200 if questions can be answered from the index of the first assistant, else 503."""
+        request.app.state.checked = time.monotonic()  # a stop then waits for the next checks, see `app.cli.server`
         state = await self.service.assistants.ready()
         body: ReadyBody = {"status": "ok" if state.ok else "unavailable"}
-        if self.service.keys.accepts(request):
+        if self._shows_details(request):
             body["problem"] = state.store_problem or state.problem
         return _response(body, 200 if state.ok else 503)
 
     async def __call__(self, request: Request) -> Response:
         """The state of all parts. Status 200 if the service can answer questions, even without a part, else 503."""
-        health = await self.service.assistants.health()
+        health = await self._health()
         body: HealthBody = {"status": health.status}
-        if self.service.keys.accepts(request):
+        if self._shows_details(request):
             body |= {
                 "store": health.store,
                 "index": _index(health.index) if health.index else None,
                 "model": health.model,
                 "embedder": health.embedder,
-                "parts": {kind: _part(part) if part else None for kind, part in health.parts.items()},
+                "parts": part_bodies(health.parts),
                 "details": {**health.details, **await asyncio.to_thread(self._next)},
             }
         return _response(body, 200 if health.ok else 503)
+
+    async def _health(self) -> Health:
+        """The state of the assistants and of the servers that only the API uses, which no answer needs."""
+        health, own = await self.service.assistants.health(), self.service.breakers
+        if not own:
+            return health
+        await look_at_servers(own)
+        return replace(health, parts={**health.parts, **part_states(own, kinds=())})
+
+    def _shows_details(self, request: Request) -> bool:
+        try:
+            self.service.access(request)
+        except RequestError:
+            return False
+        return True
 
     def _next(self) -> Mapping[str, Any]:
         """The index that a run of another process is making with vectors that take long, or was when it was killed."""
@@ -59,8 +77,9 @@ class HealthCheck:
         return {"next_index": found} if found else {}
 
 
-def _part(part: PartState) -> PartBody:
-    return cast("PartBody", asdict(part))
+def part_bodies(parts: Mapping[str, PartState | None]) -> dict[str, PartBody | None]:
+    """The parts by kind, ready for JSON."""
+    return {kind: cast("PartBody", asdict(part)) if part else None for kind, part in parts.items()}
 
 
 def _index(info: GenerationInfo) -> IndexState:

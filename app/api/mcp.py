@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 from app.api.answer_models import Passage
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
-from app.api.request_models import RequestModel, SearchFilters, SearchRequest, validated
+from app.api.parsing import validated
+from app.api.request_models import RequestModel, SearchFilters, SearchRequest
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted
@@ -56,7 +57,7 @@ class Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Raises `RequestError` without a valid key, or if the SDK isn't installed."""
-        self._service.keys.check(Request(scope))
+        self._service.access(Request(scope))
         if not find_spec("mcp"):
             raise RequestError(
                 "MCP is not installed. Install docs-assistant[mcp] and start the service again.",
@@ -113,7 +114,7 @@ class Mcp:
         async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
             try:
                 async with self._service.limits.answer():
-                    text, data = await self._call(params.name, params.arguments or {})
+                    text, data = await self._call(context.request, params.name, params.arguments or {})
             except AssistantError as error:
                 info = info_of(context.request)
                 log_error(info, error)
@@ -125,9 +126,9 @@ class Mcp:
             "docs-assistant", version=version("docs-assistant"), on_list_tools=list_tools, on_call_tool=call_tool
         )
 
-    async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    async def _call(self, request: Request, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The result of a tool as text for the model and as structured data."""
-        assistant = self._service.assistants.get("")
+        assistant = self._service.assistant(self._service.access(request), "")
         if name not in TOOLS:
             raise RequestError(f"There is no tool {quoted(name)}. Available: {', '.join(TOOLS)}.")
         given = validated(TOOLS[name], arguments, "The arguments")

@@ -30,7 +30,10 @@ class MetricsPage:
 
     async def __call__(self, request: Request) -> Response:
         """The metrics as text, or as OpenMetrics if the client prefers that."""
-        (self.service.admins if self.service.admins.required else self.service.keys).check(request)
+        if self.service.keys.admins:
+            self.service.check_admin(request, "Metrics aren't shown")
+        else:
+            self.service.access(request)
         await self.facts.look()
         try:
             encode, content_type = choose_encoder(request.headers.get("accept", ""))

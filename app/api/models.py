@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -36,19 +36,19 @@ class Models:
     """The handlers of both routes."""
 
     service: Service
-    suggester: Suggester = field(default_factory=Suggester)
+    suggester: Suggester
 
     async def list_models(self, request: Request) -> Response:
         """All listed assistants."""
-        self.service.keys.check(request)
-        data = [await self._object(assistant) for assistant in self.service.assistants.listed()]
+        allowed = self.service.allowed(self.service.access(request))
+        data = [await self._object(assistant) for assistant in allowed.listed()]
         body: ModelList = {"object": "list", "data": data}
         return JsonResponse(body)
 
     async def get_model(self, request: Request, id: str) -> Response:  # noqa: A002  # as the path of the OpenAI API has it
         """One assistant."""
-        self.service.keys.check(request)
-        return JsonResponse(await self._object(self.service.assistants.get(id)))
+        access = self.service.access(request)
+        return JsonResponse(await self._object(self.service.assistant(access, id)))
 
     async def _object(self, assistant: Assistant) -> ModelObject:
         language = self.service.settings.default_language

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from app.core.errors import ECHOED, RequestError
 from app.core.filters import Filters
+from app.pipeline.overrides import Overrides
 
 MAX_INT = 2**31 - 1
 Name = Annotated[str, Field(max_length=200)]
@@ -19,6 +17,17 @@ Language = Annotated[
     Field(
         description="Language of the user, for questions that show none; takes precedence over Accept-Language.",
         examples=["cs"],
+    ),
+]
+
+
+PageAddress = Annotated[
+    str | None,
+    Field(
+        max_length=2000,
+        pattern=r"^(https?://[^\s/]+(/\S*)?)?$",
+        description="Address of the page that the reader looks at: pages near it rank a little higher.",
+        examples=["https://docs.example.org/guide/volumes"],
     ),
 ]
 
@@ -89,6 +98,49 @@ class SearchFilters(RequestModel):
         return Filters(**{name: tuple(values) for name, values in self})
 
 
+class OverridesBody(RequestModel):
+    """Other settings and prompts for this answer alone; an unknown field is an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    top_k: int | None = Field(None, ge=1, le=50, description="As DOCS_TOP_K.")
+    per_page: int | None = Field(None, ge=1, le=50, description="As DOCS_PER_PAGE.")
+    vector_weight: float | None = Field(None, ge=0, le=1, description="As DOCS_VECTOR_WEIGHT, for every language.")
+    fusion: Literal["weighted", "rrf"] | None = Field(None, description="As DOCS_FUSION.")
+    min_evidence: float | None = Field(None, ge=0, le=1, description="As DOCS_MIN_EVIDENCE.")
+    temperature: float | None = Field(None, ge=0, le=2, description="As DOCS_TEMPERATURE.")
+    prompts: dict[Name, Annotated[str, Field(max_length=100_000)]] | Name = Field(
+        default_factory=dict,
+        description="Texts by file, for every language or one; or `shipped`, for the prompts of the package.",
+        examples=[{"en/synthesize.md": "Answer from these passages:\n\n$passages"}],
+    )
+
+    @property
+    def overrides(self) -> Overrides:
+        """The overrides in the form that assistants use."""
+        given = {name: value for name, value in self if value is not None and name != "prompts"}
+        if self.vector_weight is not None:
+            given["vector_weight"] = {"*": self.vector_weight}
+        return Overrides(given, self.prompts)
+
+
+class ConversationReference(RequestModel):
+    """A conversation, as OpenAI's API also writes it."""
+
+    id: Name
+
+
+ConversationField = Annotated[
+    Name | ConversationReference | None,
+    Field(description="Id of a conversation of /v1/conversations, which this question and its answer join."),
+]
+Store = Annotated[bool | None, Field(description="With false, the question and the answer aren't kept.")]
+
+
+def _id_of(given: str | ConversationReference | None) -> str:
+    return given.id if isinstance(given, ConversationReference) else given or ""
+
+
 class ChatRequest(RequestModel):
     """A chat request. The last message of the user is the question; unknown fields are ignored."""
 
@@ -116,7 +168,22 @@ class ChatRequest(RequestModel):
         description="Name of a persona, which sets the tone of the answer; takes precedence over one in `model`.",
         examples=["kids"],
     )
-    trace: bool | None = Field(None, description="Include a step-by-step trace of the answer; requires an admin key.")
+    page: PageAddress = None
+    events: bool | None = Field(
+        None,
+        description="Stream status lines as events, as Open WebUI gets them. Sources are in the last chunk; the text has no list of them.",
+    )
+    trace: bool | None = Field(None, description="Include a trace of the answer; requires an admin key.")
+    overrides: OverridesBody | None = Field(
+        None, description="Other settings and prompts for this answer alone; requires an admin key."
+    )
+    conversation: ConversationField = None
+    store: Store = None
+
+    @property
+    def conversation_id(self) -> str:
+        """The id of its conversation; empty without one."""
+        return _id_of(self.conversation)
 
     @property
     def include_usage(self) -> bool:
@@ -147,7 +214,7 @@ class TextOptions(RequestModel):
 
 
 class ResponsesRequest(RequestModel):
-    """A request of the Responses API. Responses aren't stored, so references to earlier responses are an error."""
+    """A request of the Responses API."""
 
     model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
     input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
@@ -161,12 +228,19 @@ class ResponsesRequest(RequestModel):
     persona: Name | None = Field(
         None, description="Name of a persona, which sets the tone of the answer.", examples=["kids"]
     )
-    previous_response_id: None = Field(None, description="Refused: send the whole conversation as `input`.")
-    conversation: None = Field(None, description="Refused: send the whole conversation as `input`.")
+    page: PageAddress = None
+    previous_response_id: Name | None = Field(None, description="Id of the answer that this question follows.")
+    conversation: ConversationField = None
+    store: Store = None
     background: bool | None = Field(
         None, description="Only false is supported.", json_schema_extra={"enum": [False, None]}
     )
     metadata: dict[Name, Place] | None = Field(None, max_length=16, description="Returned unchanged.")
+
+    @property
+    def conversation_id(self) -> str:
+        """The id of its conversation; empty without one."""
+        return _id_of(self.conversation)
 
     @field_validator("background")
     @classmethod
@@ -186,6 +260,27 @@ class SearchRequest(RequestModel):
     limit: int | None = Field(None, ge=1, le=50, description="Number of passages; DOCS_TOP_K by default.")
     filters: SearchFilters = Field(default_factory=SearchFilters)
     language: Language = None
+    page: PageAddress = None
+    as_you_type: bool = Field(
+        default=False,
+        description="The query is being typed: its last word may be incomplete, rows are sections, and the client's language decides.",
+    )
+
+
+class QuestionRequest(RequestModel):
+    """A question for the question set; an unknown field is an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    question: str = Field(min_length=1, max_length=2000, examples=["How do I create a volume?"])
+    language: Name = Field(min_length=1, description="Language of the question.", examples=["en"])
+    answerable: bool = Field(default=True, description="False if the documentation has no answer; then without pages.")
+    pages: list[Place] = Field(
+        default_factory=list, max_length=20, description="Addresses of pages or sections that answer it, best first."
+    )
+    evidence: str | None = Field(None, max_length=2000, description="The sentence of the first page that proves it.")
+    answer: str | None = Field(None, max_length=2000, description="The right answer in short.")
+    model: Name = Field(default="", description="Assistant whose index has the pages; the first one by default.")
 
 
 class IngestRequest(RequestModel):
@@ -194,7 +289,8 @@ class IngestRequest(RequestModel):
     sites: list[str] | None = Field(
         None,
         min_length=1,
-        description="Sites to index, as written in DOCS_SITES and DOCS_SOURCES; all of them by default.",
+        description="Sites to index, as written in DOCS_SITES and DOCS_SOURCES or recorded with the index; by default all of "
+        "the settings, or without any those of the index.",
         examples=[["https://docs.example.org/sitemap.xml"]],
     )
     collections: list[Annotated[Name, Field(min_length=1)]] | None = Field(
@@ -205,53 +301,12 @@ class IngestRequest(RequestModel):
     )
 
 
-Body = TypeVar("Body", bound=RequestModel)
+class RollbackRequest(RequestModel):
+    """Which generation becomes live again."""
 
-
-def parse(kind: type[Body], body: bytes) -> Body:
-    """The body as this model. Raises `RequestError` that names the first invalid field."""
-    try:
-        return validated(kind, orjson.loads(body))
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"The body isn't valid JSON: {error}.", code="invalid_json") from error
-
-
-def validated(kind: type[Body], values: Any, whole: str = "The body") -> Body:
-    """The values as this model. Raises `RequestError` that names the first invalid field; `whole` names the values."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        param = _param(first["loc"])[:ECHOED]
-        raise RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None) from error
-
-
-# pydantic adds the branch of a union to the location of an error, which means nothing to clients
-_UNIONS = {
-    "input": "must be a string or a list of messages, at least one",
-    "content": "must be a string or a list of parts of a known type",
-    "stop": "must be a string or a list of strings",
-}
-_REFUSED = {
-    "response_format.type": "only text is supported, not JSON",
-    "text.format.type": "only text is supported, not JSON",
-    "previous_response_id": "responses aren't stored; send the whole conversation as input",
-    "conversation": "conversations aren't stored; send the whole conversation as input",
-    "background": "must be false; background responses aren't supported",
-}
-
-
-def _param(place: Sequence[int | str]) -> str:
-    """`messages[0].content` for ("messages", 0, "content", "str")."""
-    param = ""
-    for i, key in enumerate(place):
-        if i and place[i - 1] in _UNIONS:
-            break
-        param += f"[{key}]" if isinstance(key, int) else f".{key}" if param else key
-    return param
-
-
-def _reason(param: str, message: str) -> str:
-    if param in _REFUSED:
-        return _REFUSED[param]
-    return _UNIONS.get(param.rpartition(".")[2]) or message[0].lower() + message[1:]
+    index: Name | None = Field(
+        None, description="Name of an [[index]], empty for that of DOCS_STORE; the first assistant's by default."
+    )
+    generation: int = Field(
+        description="The generation before the live one. Another number is an error, so that a request sent twice goes back once."
+    )

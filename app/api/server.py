@@ -2,72 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import Lifespan
 
 from app.api import description as apidocs
+from app.api.admin import routes as admin
+from app.api.admin.operation import Operation
 from app.api.chat.route import Chat
+from app.api.conversations import routes as conversation_routes
 from app.api.health import HealthCheck
+from app.api.interface import Interface
 from app.api.mcp import Mcp
 from app.api.metrics import MetricsPage, RequestMetrics
 from app.api.middleware.admission import Admission, AnswerLimits
+from app.api.middleware.cors import AllowedOrigins, Cors
+from app.api.middleware.counters import Counters
 from app.api.middleware.forwarded import ForwardedHeaders
-from app.api.middleware.keys import ApiKeys, FailedAttempts
+from app.api.middleware.keys import Keys
+from app.api.middleware.limits import Limits
 from app.api.middleware.request_check import AllowedHosts, RequestCheck
 from app.api.middleware.requestlog import RequestLog, Watch, error_response
 from app.api.middleware.shutdown import Shutdown
 from app.api.models import Models
+from app.api.pages import Pages
+from app.api.passages import Passages
 from app.api.responses.route import Responses
 from app.api.runs.processes import Runs
 from app.api.runs.route import Ingest
 from app.api.search import Search
 from app.api.service import Service
 from app.api.site import Site, find_docs
+from app.api.warm_up import WarmUp
+from app.assistants.answer_cache import AnswerCache
+from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
 from app.core.settings import Settings
+from app.core.settings_sources import Origin
+from app.models.protocols import Closable
 from app.watch.facts import Facts
 from app.watch.metrics import Metrics
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
+    from app.conversations.store import ConversationStore
 
 PROBED = ("/health", "/metrics")
 
 
-def create_app(
+def create_app(  # noqa: PLR0913  # all but the first two are named by the caller
     assistants: Assistants,
     settings: Settings,
     *,
     open_after: float = 10.0,
     keep_alive: float = 10.0,
     ingest_command: Sequence[str] = (),
+    origins: Mapping[str, Origin] = MappingProxyType({}),
+    conversations: ConversationStore | None = None,
 ) -> FastAPI:
-    """The service as an ASGI application, which closes the assistants on shutdown.
+    """The service as an ASGI application, which closes the assistants and the conversations on shutdown.
 
     Times are in seconds. A stream sends its headers with the first text, but at the latest after `open_after`; until
     then an error is an HTTP error. After `keep_alive` without an event, it sends a comment. `ingest_command` indexes
-    DOCS_SITES and DOCS_SOURCES and prints a JSON report; without it, the service has no /v1/ingest.
+    DOCS_SITES and DOCS_SOURCES and prints a JSON report; without it, the service has no /v1/ingest. `origins` says where
+    the settings are written. Without `conversations`, nothing is kept.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        await runs.close()
-        await mcp.close()
-        await assistants.close()
+        if conversations:
+            conversations.begin()
+        warming = asyncio.create_task(warm_up.run())
+        with operation.recent.listening():
+            yield
+        warming.cancel()
+        await _close(conversations, runs, mcp, counters, assistants)
 
     runs = Runs(ingest_command)
-    app = FastAPI(
+    app = _application(lifespan)
+    limits = AnswerLimits.of(settings, assistants.llm_timeout)
+    counters = Counters(settings.limits_store)
+    own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
+    cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
+    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
+    metrics = Metrics(settings.languages)
+    warm_up = WarmUp(assistants, _add_api(app, service))
+    operation = Operation(service, origins)
+    admin.add_to(app, service, operation, runs)
+    _add_metrics(app, service, metrics)
+    conversation_routes.add_to(app, service, metrics)
+    mcp = Mcp(service)
+    # no GET: a stream of messages that the service never sends would stay open, also while it stops
+    app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
+    if ingest_command:
+        _add_ingest(app, Ingest(service, runs))
+    _add_pages(app, service)
+    _add_layers(app, service, counters, RequestMetrics(metrics, app.routes))
+    return app
+
+
+async def _close(*parts: Closable | None) -> None:
+    for part in parts:
+        if part is not None:
+            await part.close()
+
+
+def _application(lifespan: Lifespan[FastAPI]) -> FastAPI:
+    return FastAPI(
         title="Docs Assistant",
         description="Answers questions about a documentation site from its own pages, over the OpenAI chat API.",
         version=version("docs-assistant"),
@@ -78,22 +131,6 @@ def create_app(
         redirect_slashes=False,
         telemetry=_telemetry(),
     )
-    limits = AnswerLimits.of(settings, assistants.llm_timeout)
-    failures = FailedAttempts()
-    keys, admins = ApiKeys(settings.api_keys, failures), ApiKeys(settings.admin_keys, failures, "admin")
-    service = Service(assistants, settings, keys, admins, open_after, keep_alive, limits)
-    metrics = Metrics(settings.languages)
-    _add_api(app, service)
-    _add_metrics(app, service, metrics)
-    mcp = Mcp(service)
-    app.router.routes.append(Route("/mcp", mcp))
-    if ingest_command:
-        _add_ingest(app, Ingest(service, runs))
-    Site(find_docs(), default_language=settings.default_language).add_to(app)
-    apidocs.add_to(app, keys)
-    app.add_api_route("/", home, methods=["GET", "HEAD"], include_in_schema=False)
-    _add_layers(app, service, RequestMetrics(metrics, app.routes))
-    return app
 
 
 def _telemetry() -> TelemetryConfig:
@@ -117,18 +154,22 @@ async def method_refused(request: Request, error: Exception) -> Response:
     return response
 
 
-async def home(request: Request) -> Response:  # noqa: ARG001  # required by the signature of a handler
-    """Redirects to the documentation."""
-    return RedirectResponse("docs/", 307)
+def _add_pages(app: FastAPI, service: Service) -> None:
+    Site(find_docs(), default_language=service.settings.default_language).add_to(app)
+    apidocs.add_to(app, service.access)
+    Pages().add_to(app)
 
 
-def _add_layers(app: FastAPI, service: Service, watch: Watch) -> None:
-    """Add the middleware, the innermost first."""
+def _add_layers(app: FastAPI, service: Service, counters: Counters, watch: Watch) -> None:
+    """Add the middleware, the innermost first. Requests that it refuses aren't counted by `Limits`."""
     settings = service.settings
-    app.add_middleware(Admission, gate=service.limits.gate, check_key=service.check_key)
-    app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host))
+    app.add_middleware(Limits, settings=settings, counters=counters, access=service.access)
+    app.add_middleware(Admission, gate=service.limits.gate, check_key=service.access)
+    origins = AllowedOrigins(settings.origins, service.keys.origins, service.keys.removed_origins)
+    app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host), origins=origins)
     app.add_middleware(Shutdown)
     app.add_middleware(RequestLog, client=settings.log_client, watch=watch)
+    app.add_middleware(Cors, origins=origins)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
     app.add_exception_handler(405, method_refused)
@@ -136,13 +177,18 @@ def _add_layers(app: FastAPI, service: Service, watch: Watch) -> None:
         app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
 
 
-def _add_api(app: FastAPI, service: Service) -> None:
-    models, health = Models(service), HealthCheck(service)
+def _add_api(app: FastAPI, service: Service) -> Suggester:
+    suggester = Suggester()
+    models, health = Models(service, suggester), HealthCheck(service)
     app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
     app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **apidocs.RESPONSES)
-    app.add_api_route("/v1/search", Search(service), methods=["POST"], **apidocs.SEARCH)
+    search = Search(service)
+    app.add_api_route("/v1/search", search, methods=["POST"], **apidocs.SEARCH)
+    app.add_api_route("/v1/search", search.get, methods=["GET"], **apidocs.SEARCH_GET)
     app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
     app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
+    app.add_api_route("/v1/interface", Interface(service, suggester), methods=["GET"], **apidocs.INTERFACE)
+    app.add_api_route("/v1/passages/{id}", Passages(service), methods=["GET"], **apidocs.PASSAGE)
     for path, handler, described in (
         ("/health", health, apidocs.HEALTH),
         ("/health/live", health.live, apidocs.LIVE),
@@ -150,12 +196,14 @@ def _add_api(app: FastAPI, service: Service) -> None:
     ):
         app.add_api_route(path, handler, methods=["GET"], **described)
         app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
+    return suggester
 
 
 def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    facts = Facts(service.assistants, service.limits.gate)
+    breakers = (*service.assistants.breakers, *service.breakers)
+    facts = Facts(service.assistants, service.limits.gate, breakers)
     metrics.registry.register(facts)
-    for breaker in service.assistants.breakers:
+    for breaker in breakers:
         breaker.observers.append(metrics.call)
     app.add_api_route("/metrics", MetricsPage(service, metrics, facts), methods=["GET"], **apidocs.METRICS)
 
@@ -164,3 +212,4 @@ def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
     app.add_api_route("/v1/ingest", ingest.start, methods=["POST"], **apidocs.INGEST)
     app.add_api_route("/v1/ingest", ingest.list_runs, methods=["GET"], **apidocs.RUNS)
     app.add_api_route("/v1/ingest/{id}", ingest.get_run, methods=["GET"], **apidocs.RUN)
+    app.add_api_route("/v1/ingest/{id}/cancel", ingest.cancel, methods=["POST"], **apidocs.CANCEL)

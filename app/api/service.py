@@ -8,28 +8,50 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.accept import named_language, preferred_language
+from app.api.access import Access
 from app.api.bodies import read_body
 from app.api.middleware.admission import AnswerLimits
-from app.api.middleware.keys import ApiKeys
-from app.api.request_models import Body, parse
+from app.api.middleware.keys import Keys
+from app.api.parsing import Body, parse
+from app.core.breaker import Breaker
 from app.core.errors import RequestError
+from app.core.record import AnswerRecord
 from app.core.settings import Settings
+from app.core.turn import Events
+from app.core.turn import Request as Question
 
 if TYPE_CHECKING:
-    from app.assistants.assistant import Assistants
+    from app.assistants.answer_cache import AnswerCache
+    from app.assistants.assistant import Assistant, Assistants
+    from app.conversations.store import ConversationStore
 
 
 @dataclass(frozen=True)
 class Service:
-    """The dependencies of every route; `open_after` and `keep_alive` are in seconds (see `app.api.server.create_app`)."""
+    """The dependencies of every route; `open_after` and `keep_alive` are in seconds (see `app.api.server.create_app`).
+
+    `breakers` are those of servers that only the API uses; `conversations` is None if nothing is kept, and `answer_cache` if
+    each question gets a new answer.
+    """
 
     assistants: Assistants
     settings: Settings
-    keys: ApiKeys
-    admins: ApiKeys
+    keys: Keys
     open_after: float = 10.0
     keep_alive: float = 10.0
     limits: AnswerLimits = field(default_factory=AnswerLimits)
+    breakers: tuple[Breaker, ...] = ()
+    conversations: ConversationStore | None = None
+    answer_cache: AnswerCache | None = None
+
+    def answer(self, request: Request, assistant: Assistant, asked: Question, record: AnswerRecord) -> Events:
+        """As `Assistant.answer`, from the cache if there is one. `Cache-Control: no-cache` or `no-store` asks for a new answer."""
+        if not self.answer_cache:
+            return assistant.answer(asked, record)
+        wanted = request.headers.get("cache-control", "").lower()
+        if "no-store" in wanted:
+            return assistant.answer(asked, record)
+        return self.answer_cache.answer(assistant, asked, record, fresh="no-cache" in wanted)
 
     async def read(self, request: Request, kind: type[Body], default: bytes = b"") -> Body:
         """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid."""
@@ -47,16 +69,27 @@ class Service:
             return preferred_language(request.headers.get("accept-language", ""), languages)
         return named_language(named, languages)
 
-    def check_key(self, request: Request) -> None:
-        """Raises `RequestError` without a valid key of a reader or an admin."""
-        (self.admins if self.admins.key_number(request) else self.keys).check(request)
+    def access(self, request: Request) -> Access:
+        """What the sender of this request may do. Raises `RequestError` without a valid key, if keys are configured."""
+        return self.keys.access(request)
 
-    def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> None:
-        """Raises `RequestError` without a valid admin key, or when none is configured; then the message names what is `refused`."""
-        if not self.admins.required:
+    def allowed(self, access: Access) -> Assistants:
+        """The assistants that the key may use, limited to its collections."""
+        if not (access.assistants or access.collections):
+            return self.assistants
+        return self.assistants.within(access.assistants, access.collections)
+
+    def assistant(self, access: Access, name: str) -> Assistant:
+        """The assistant of this name, or the first one, within the limits of the key. Raises `RequestError` for another name."""
+        return self.allowed(access).get(name)
+
+    def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> Access:
+        """What an admin may do. Raises `RequestError` for anybody else; if there is no admin key, it names what is `refused`."""
+        if not (self.keys.admins or self.keys.is_open_to(request)):
             raise RequestError(
-                f"{refused} over HTTP here: no admin key is set. Set DOCS_ADMIN_KEYS and start the service again{instead}.",
+                f"{refused} over HTTP here: no admin key is set. Make one with `docs-assistant key new NAME "
+                f"--role admin`, or set DOCS_ADMIN_KEYS; then start the service again{instead}.",
                 param=param,
                 code="admin_disabled",
             )
-        self.admins.check(request)
+        return self.keys.admin(request)

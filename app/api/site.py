@@ -105,9 +105,7 @@ class Site:
             headers = {"content-security-policy": SECURITY}
         file = source if suffix or markdown else html
         response = self._files.file_response(file, file.stat(), request.scope)
-        response.headers.update(
-            {**headers, "vary": "Accept", "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-        )
+        response.headers.update({**headers, "vary": "Accept", "cache-control": "no-cache"})
         return response
 
     def _missing(self, request: Request, language: str) -> Response:

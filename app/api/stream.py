@@ -53,7 +53,7 @@ class StreamEncoder(Protocol):
         """The end of the stream."""
         ...
 
-    def failure(self, error: Exception, request_id: str) -> bytes:
+    def failure(self, event: Failure, request_id: str) -> bytes:
         """The end of the stream after an error."""
         ...
 
@@ -168,9 +168,12 @@ class ChatEncoder:
         counted["usage"] = usage_object(usage)
         return _event(last) + _event(counted) + END
 
-    def failure(self, error: Exception, request_id: str) -> bytes:
-        """An error event and `[DONE]`."""
-        return b"data: " + api_error(error, request_id).body + b"\n\n" + END
+    def failure(self, event: Failure, request_id: str) -> bytes:
+        """An error event, with the trace if there is one, and `[DONE]`."""
+        body = api_error(event.error, request_id).body
+        if event.trace:
+            body = orjson.dumps({**orjson.loads(body), "trace": event.trace})
+        return b"data: " + body + b"\n\n" + END
 
 
 def _event(chunk: ChatCompletionChunk) -> bytes:
@@ -215,7 +218,7 @@ class Stream:
     async def break_off(self, error: Exception) -> None:
         """End an open stream with this error."""
         self.error = error
-        await self.send({"type": "http.response.body", "body": self.encoder.failure(error, self.request_id)})
+        await self.send({"type": "http.response.body", "body": self.encoder.failure(Failure(error), self.request_id)})
 
     async def _first_events(self, open_after: float) -> list[Event]:
         """The events up to the first that opens the stream, or those of the first `open_after` seconds."""
@@ -249,7 +252,7 @@ class Stream:
                     return b"".join(out), True
                 case Failure():
                     self.error = event.error
-                    out.append(self.encoder.failure(event.error, self.request_id))
+                    out.append(self.encoder.failure(event, self.request_id))
                     return b"".join(out), True
         return b"".join(out), False
 

@@ -26,6 +26,7 @@ from app.pipeline.own_steps import own_prompts
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
 from app.pipeline.runner import Plan
 from app.pipeline.steps.optional.postprocess import Postprocess
+from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
 
@@ -192,6 +193,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras
         collections=tuple(entry.collections),
         listed=entry.listed,
         lookup=_without_models(make_plan(entry.steps, replace(own, model=None), known=named.steps)),
+        typing=((TypeAhead(own.embedder, own.prompts, own.settings, own.detector),),),
         languages=tools.prompts.languages,
         personas=frozenset(tools.prompts.personas),
         descriptions=entry.descriptions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,12 +17,14 @@ from app.core.memory import peak_mb
 from app.core.prompts import Language, Prompts
 from app.core.record import AnswerRecord
 from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
-from app.core.types import Page
+from app.core.types import Chunk, Page
 from app.index import Store
 from app.models import Embedder, Model
 from app.models.protocols import Closable
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
+from app.pipeline.overrides import Overrides, overridden
+from app.pipeline.recording import Recorder
 from app.pipeline.registry import search_of, upto
 from app.pipeline.runner import Plan, answer, run
 from app.pipeline.steps.optional.postprocess import Postprocess
@@ -34,7 +36,7 @@ from app.pipeline.trace import traced
 class Assistant:
     """A pipeline that clients select as a model; it answers only from pages within `collections` and `limits`.
 
-    `lookup` is the plan without a language model. `names`, `descriptions` and `suggestions` (first questions) are by
+    `lookup` is the plan without a language model, `typing` that of a search as you type. `names`, `descriptions` and `suggestions` (first questions) are by
     language. `sources` is the form of sources; empty if it depends on the client. `left_out` lists steps that need a
     language model but have none; `helper_call_warning` is set if the limit of helper calls is too low for the steps.
     `index` is the name of its index; empty for the configured one.
@@ -48,6 +50,7 @@ class Assistant:
     listed: bool = True
     persona: str = ""
     lookup: Plan = ()
+    typing: Plan = ()
     languages: Mapping[str, Language] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
     suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -65,8 +68,9 @@ class Assistant:
         iterator cancels the upstream calls.
         """
         record = record or AnswerRecord()
+        recorder = Recorder(record.began) if request.trace else None
         turn, texts = await self.begin(request, record.calls), None
-        for group in self.plan:
+        for group in recorder.watching(self.plan) if recorder else self.plan:
             if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
                 yield Status(texts.searching)
             record.turn = turn = await run((group,), turn)
@@ -75,9 +79,13 @@ class Assistant:
             texts = self.languages[record.language]
             yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
         events = answer(turn)
-        async with aclosing(traced(events, turn, self.plan) if request.trace else events) as traced_events:
+        async with aclosing(traced(events, turn, self.plan, recorder) if recorder else events) as traced_events:
             async for event in traced_events:
                 yield event
+
+    def overridden(self, overrides: Overrides) -> Assistant:
+        """This assistant with other settings and prompts. Raises `RequestError` for an unknown or invalid prompt."""
+        return replace(self, plan=overridden(self.plan, overrides))
 
     async def find(self, request: Request) -> Turn:
         """The turn after the passages are found, fused and reranked, without evidence check and synthesis."""
@@ -89,7 +97,8 @@ class Assistant:
 
     async def search(self, request: Request) -> Turn:
         """The turn after retrieval and, if the plan has it, reranking; never calls a language model."""
-        return await run(search_of(self.lookup), await self.begin(request), search=True)
+        plan = self.typing if request.as_you_type else search_of(self.lookup)
+        return await run(plan, await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
         """The page with its Markdown; None if it isn't indexed or is outside this assistant's limits."""
@@ -101,6 +110,19 @@ class Assistant:
         languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
         limits = self.limits.within(self.collections)
         return page if limits.admits(page.url, page.collection, languages, page.versions) else None
+
+    async def around(self, id_: str) -> tuple[str, Chunk, str] | None:
+        """The chunk between the texts before and after it on its page, empty at its ends; None outside this assistant's limits."""
+        live = await self.store.live()
+        found = await live.fetch([id_])
+        page = await self.page(found[0].url) if found else None
+        if page is None:
+            return None
+        at = page.chunk_ids.index(id_)
+        before, after = page.chunk_ids[:at][-1:], page.chunk_ids[at + 1 :][:1]
+        near = await live.fetch([*before, *after])
+        texts = {one.id: one.text for one in near if one.language == found[0].language}
+        return "".join(texts.get(id_, "") for id_ in before), found[0], "".join(texts.get(id_, "") for id_ in after)
 
     async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
@@ -154,6 +176,17 @@ class Assistants:
                 code="model_not_found",
             )
         return self.by_id[name]
+
+    def within(self, ids: Collection[str], collections: tuple[str, ...]) -> Assistants:
+        """These assistants, with their personas, limited to these collections. An empty argument sets no limit."""
+        return replace(
+            self,
+            by_id={
+                id_: replace(one, collections=Filters(one.collections).within(collections).collections)
+                for id_, one in self.by_id.items()
+                if not ids or id_ in ids or (one.persona and id_.removesuffix(f":{one.persona}") in ids)
+            },
+        )
 
     def _persona_hint(self, base: str) -> str:
         tones = ", ".join(self.prompts.personas)

@@ -197,10 +197,10 @@ async def _look(probe: Probe, breakers: Sequence[Breaker]) -> None:
             breaker.reachable()
 
 
-def part_states(breakers: Iterable[Breaker]) -> Mapping[str, PartState | None]:
-    """The state of each kind of part; of several, the worst one, which names the others."""
+def part_states(breakers: Iterable[Breaker], kinds: Iterable[Part] = PARTS) -> Mapping[str, PartState | None]:
+    """The state of each kind of part, or None if there is none; of several, the worst one, which names the others."""
     order = ("failing", "ok", "unknown")
-    found: dict[str, PartState | None] = dict.fromkeys(PARTS)
+    found: dict[str, PartState | None] = dict.fromkeys(kinds)
     by_kind: dict[str, list[PartState]] = {}
     for breaker in breakers:
         by_kind.setdefault(breaker.part, []).append(_part_state(breaker))

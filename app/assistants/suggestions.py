@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from app.core.prompts import Language
 from app.core.turn import Message, Request
 from app.core.types import Chunk
 from app.index.protocols import Generation
+from app.index.shared import Shared
 from app.pipeline.registry import upto
 from app.pipeline.runner import run
 from app.pipeline.steps.overview import top_pages
@@ -23,11 +25,14 @@ from app.text.analysis import fold
 log = logging.getLogger("app.assistants")
 
 SUGGESTED = 4  # questions for each language
-CENTRAL = 12  # pages near the top whose headings are tried
+CENTRAL = 40  # pages near the top whose headings are tried
 CHUNKS = 8  # of a page
 MOST_TRIED = 16  # searches for each language
 LONGEST = 80  # characters
 FEWEST_WORDS = 2
+TELLING_WORDS = 2  # besides those of any text: with fewer, a heading says little without its page
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese and Arabic
+PUNCTUATION = re.compile(r"[:;,()]")
 
 Suggestions = Mapping[str, Sequence[str]]
 
@@ -36,28 +41,37 @@ class Suggester:
     """Suggests questions of an assistant once for each generation of its index."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[int, Suggestions]] = {}
+        self._made: dict[tuple[str, tuple[str, ...]], tuple[tuple[int, str], Shared[Suggestions]]] = {}
         self._making = asyncio.Lock()
 
-    async def of(self, assistant: Assistant) -> Suggestions:
-        """The assistant's own suggestions, else those of its index, by language; empty if the index can't be searched."""
+    async def of(self, assistant: Assistant, patience: float | None = None) -> Suggestions:
+        """The assistant's own suggestions, else those of its index, by language; empty if the index can't be searched.
+
+        Raises `TimeoutError` if they aren't made after `patience` seconds; they are made all the same.
+        """
         if assistant.suggestions:
             return assistant.suggestions
         try:
-            async with self._making:
-                return await self._of_index(assistant)
+            made = await self._of_index(assistant)
+            return await asyncio.wait_for(made.get(lambda: self._make(assistant)), patience)
         except NoIndex:
             return {}
         except AssistantError as error:  # the list of models matters more
             log.warning(LogMessage("no suggestions", assistant=assistant.id, error=error))
             return {}
 
-    async def _of_index(self, assistant: Assistant) -> Suggestions:
-        generation = (await assistant.store.live()).info.id
-        known = self._made.get(assistant.id)
+    async def _of_index(self, assistant: Assistant) -> Shared[Suggestions]:
+        info = (await assistant.store.live()).info
+        generation = (info.id, info.built_at)
+        asked = (assistant.id, assistant.collections)  # a key may be limited to some collections
+        known = self._made.get(asked)
         if known is None or known[0] != generation:
-            known = self._made[assistant.id] = (generation, await suggested(assistant))
+            known = self._made[asked] = (generation, Shared())
         return known[1]
+
+    async def _make(self, assistant: Assistant) -> Suggestions:
+        async with self._making:
+            return await suggested(assistant)
 
 
 async def suggested(assistant: Assistant) -> Suggestions:
@@ -76,19 +90,26 @@ async def suggested(assistant: Assistant) -> Suggestions:
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:
-    """Headings with the addresses of their pages: questions, then titles, then headings, those that begin with a function
-    word ("What it costs") last.
-    """
-    found = dict[tuple[str, str], int]()
+    """Headings with the addresses of their pages, the best first."""
+    found = dict[tuple[str, str], tuple[int, int]]()
     for chunk in chunks:
         for heading in (*(section.path[-1] for section in chunk.sections if section.path), chunk.title):
-            words = heading.split()
-            if len(words) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading:
-                clause = fold(words[0]) in language.stopwords
-                found[chunk.url, heading] = (
-                    0 if heading.endswith("?") else 3 if clause else 2 - (heading == chunk.title)
-                )
+            fits = len(heading.split()) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading
+            if fits:
+                found[chunk.url, heading] = _rank(heading, title=heading == chunk.title, language=language)
     return sorted(found, key=lambda candidate: found[candidate])
+
+
+def _rank(heading: str, *, title: bool, language: Language) -> tuple[int, int]:
+    """Low for what reads like a question: questions, then titles, then headings, and those of several parts ("Models: local
+    ones") and those that begin with a function word ("What it costs") last. Of questions, those that say enough come first.
+    """
+    if heading.endswith(QUESTION_MARKS):
+        telling = sum(fold(word) not in language.words for word in re.findall(r"\w+", heading))
+        return 0, -min(telling, TELLING_WORDS)
+    if PUNCTUATION.search(heading) or fold(heading.split(maxsplit=1)[0]) in language.stopwords:
+        return 3, 0
+    return (1 if title else 2), 0
 
 
 async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:

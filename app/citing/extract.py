@@ -94,10 +94,10 @@ class _Passage:
         return max(self._score(block) for block in self.blocks)
 
     def heading(self, quote: _Quote) -> str:
-        """The title of the page and the headings above the quote."""
+        """The title of the page and the headings above the quote, without a full stop, which ends a sentence."""
         sections = self.hit.chunk.sections
         path = sections[quote.section].path if sections else ()
-        return " > ".join(dict.fromkeys(name for name in (self.hit.chunk.title, *path) if name))
+        return " > ".join(dict.fromkeys(name for name in (self.hit.chunk.title, *path) if name)).removesuffix(".")
 
     def quote(self) -> _Quote:
         """The best block, and neighbours in its section that fit."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from html import unescape
+from typing import ClassVar
 
 from app.citing.citations import Citations
 from app.citing.edits import Edit, applied, escaping, escaping_open_brackets, fenced, with_marks
@@ -52,10 +53,6 @@ class Judge:
         self, addresses: Addresses, citations: Citations | None = None, removals: Removals | None = None
     ) -> None:
         self.addresses, self._citations, self._removals = addresses, citations, removals
-        self._rules: dict[str, Callable[[str, Span], Iterator[Edit]]] = {
-            "link": self._link, "image": self._image, "autolink": self._autolink, "html_inline": self._tag,
-            "entity": self._entity, "backticks": self._span,
-        }  # fmt: skip
 
     def safe(self, text: str, before: str = "") -> str:
         """The text, safe for readers. `before` is what they already got of the same blocks."""
@@ -138,8 +135,8 @@ class Judge:
         for span in reading.spans:
             if span.kind == "html_inline" and span.start in reading.line_starts:
                 yield Edit(span.start, span.start, "\\")  # it could begin a block of HTML
-            elif rule := self._rules.get(span.kind):
-                yield from rule(text, span)
+            elif rule := self._RULES.get(span.kind):
+                yield from rule(self, text, span)
         last_code = max((span.start for span in reading.spans if span.kind == "backticks"), default=0)
         for words in reading.texts:
             yield from self._plain(text, words, code_follows=words.start < last_code)
@@ -252,6 +249,11 @@ class Judge:
             return None, stop
         around = text[at - 1 : at] + text[stop : stop + 1] in _AROUND
         return Edit(at - around, stop + around), stop + around
+
+    # of the class, because methods kept in an object keep the object until the garbage collector runs
+    _RULES: ClassVar[Mapping[str, Callable[[Judge, str, Span], Iterator[Edit]]]] = {
+        "link": _link, "image": _image, "autolink": _autolink, "html_inline": _tag, "entity": _entity, "backticks": _span,
+    }  # fmt: skip
 
 
 def _opens_fence(first: str, text: str) -> bool:

@@ -7,8 +7,8 @@ result depends on the text alone, never on how it was cut into pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
 
 from app.citing.citations import Citations
 from app.citing.inline import WHOLE_BLOCK, Inline
@@ -52,9 +52,6 @@ class Rewriter:
         self._own_list = OwnList(headings)
         self._placement = Placement(citations) if citations else None
         self._begin()
-        self._steps: dict[Where, Callable[[], str | None]] = {
-            "start": self._start, "line": self._line, "fence": self._fenced, "block": self._block,
-        }  # fmt: skip
 
     def _begin(self) -> None:
         self._held = self._return = ""
@@ -115,7 +112,7 @@ class Rewriter:
     def _read(self, text: str) -> str:
         self._held += text
         parts = []
-        while self._held and (part := self._steps[self._where]()) is not None:
+        while self._held and (part := self._STEPS[self._where](self)) is not None:
             parts.append(part)
         return "".join(parts)
 
@@ -269,6 +266,11 @@ class Rewriter:
         self._said, self._where, self._blank, self._item = "", "start", True, 0
         self._apart = written.endswith("\n\n")
         return written
+
+    # of the class, because methods kept in an object keep the object until the garbage collector runs
+    _STEPS: ClassVar[Mapping[Where, Callable[[Rewriter], str | None]]] = {
+        "start": _start, "line": _line, "fence": _fenced, "block": _block,
+    }  # fmt: skip
 
 
 def _known(text: str, at: int) -> bool:

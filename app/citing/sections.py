@@ -62,6 +62,14 @@ def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:
         yield " ".join(section.path[-1:]), chunk.text[section.offset : end]
 
 
+def section_text(chunk: Chunk, section: Section | None) -> str:
+    """The text of this section in the chunk, all of it without a section."""
+    if section is None:
+        return chunk.text
+    later = [one.offset for one in chunk.sections if one.offset > section.offset]
+    return chunk.text[section.offset : min(later, default=len(chunk.text))]
+
+
 def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     """Why `best_section` chose its section, with the words of the question that are in it."""
     if not chunk.sections:

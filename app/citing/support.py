@@ -23,6 +23,7 @@ _CODE_BELOW = re.compile(
     r"[ \t.:)*_]{0,9}\n{1,3}[ \t]{0,12}(`{3,20}|~{3,20})[^\n]{0,80}\n(.{0,500}?)\n[ \t]{0,12}\1", re.DOTALL
 )
 _BEHIND = re.compile(r"[^.!?\n\[【]{0,300}")
+_LABELLED = re.compile(r"[ \t]{0,9}[:\n]")
 _GAP = re.compile(r"[\s,;.)(]*")
 
 
@@ -62,11 +63,25 @@ def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequenc
         between, at = answer[at : found.start()], found.end()
         if not statement or not _GAP.fullmatch(between):
             statement = between[-LONGEST:]
-            if len(stems(statement)) < FEWEST_WORDS and (behind := _BEHIND.match(answer, at)):
+            if _is_label(statement) and _LABELLED.match(answer, at):
+                statement += _until_cited(answer, at, citations)
+            elif len(stems(statement)) < FEWEST_WORDS and (behind := _BEHIND.match(answer, at)):
                 statement += behind[0]
             if code := _CODE_BELOW.match(answer, at):
                 statement += f" {code[2]}"
         yield statement, passages
+
+
+def _is_label(statement: str) -> bool:
+    """True when the statement ends with a bold label instead of a sentence: what the citation proves comes behind it."""
+    end = statement.rstrip()
+    return end.endswith(("**", "__")) and not end.rstrip("*_").endswith((".", "!"))
+
+
+def _until_cited(answer: str, start: int, citations: Citations) -> str:
+    end = min(start + LONGEST, len(answer))
+    found = (one.start() for one in BRACKET.finditer(answer, start, end) if citations.numbers(inner(one[0])))
+    return answer[start : next(found, end)]
 
 
 def _of_page(

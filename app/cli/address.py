@@ -20,6 +20,8 @@ def base_url(settings: Settings) -> str:
 def serving_line(settings: Settings, index: str) -> str:
     """Address, who may use it, and the state of the index."""
     keys = f"{n} API key{'s' if n > 1 else ''}" if (n := len(settings.api_keys)) else "no key needed"
+    if settings.keys:
+        keys = f"keys of {settings.keys}"
     if is_loopback(settings.host):
         place = "this machine only"
     else:

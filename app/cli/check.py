@@ -6,17 +6,18 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli.options import Commands
-from app.cli.shown_settings import setting_lines, shown_settings
 from app.core.errors import AssistantError, NoIndex
 from app.core.masking import masked
 from app.core.settings import Settings
+from app.core.shown_settings import setting_lines, shown_settings
 
 if TYPE_CHECKING:
-    from app.assistants.assistant import Assistant
     from app.index import Store
     from app.models import Embedder
 
@@ -54,7 +55,10 @@ def check(arguments: argparse.Namespace) -> int:
 
 async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
+    from app.assistants.findings import empty_collections
+    from app.conversations.opening import look
     from app.core.turn import Message
+    from app.index import directory_of
     from app.models.protocols import CallOptions
 
     async with opened(settings) as assistants:
@@ -63,7 +67,8 @@ async def _findings(settings: Settings) -> dict[str, Any]:
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-        empty_collections = _empty_collections(assistants.by_id.values(), named)
+        filled = {name: one["index"]["pages_by_collection"] for name, one in named.items() if one["index"]}
+        lacking = empty_collections(assistants.by_id.values(), filled)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     findings = {
         "store": masked(settings.store),
@@ -71,8 +76,9 @@ async def _findings(settings: Settings) -> dict[str, Any]:
         "indexing_problem": _indexing_problem(settings),
         **named.pop("", unused),
         "indices": named,
-        "collections_without_pages": empty_collections,
+        "collections_without_pages": lacking,
         "language_model": model,
+        "conversations": asdict(look(settings, directory_of(settings) or Path("data"))),
     }
     problems = list(_problems(findings))
     findings |= {"problems": problems}
@@ -86,11 +92,9 @@ def _problems(findings: Mapping[str, Any]) -> Iterator[str]:
         for part, text in (("index", one["index_problem"]), ("embedder", one["embedder"]["problem"])):
             if text:
                 yield f"{part}{name and ' ' + name}: {text}"
-    for part in ("service", "indexing"):
-        if text := findings[f"{part}_problem"]:
-            yield f"{part}: {text}"
-    if text := findings["language_model"]["problem"]:
-        yield f"language model: {text}"
+    others = {part: findings[f"{part}_problem"] for part in ("service", "indexing")}
+    others |= {part.replace("_", " "): findings[part]["problem"] for part in ("language_model", "conversations")}
+    yield from (f"{part}: {text}" for part, text in others.items() if text)
     for assistant, names in findings["collections_without_pages"].items():
         yield f"assistant {assistant}: it answers from {', '.join(names)}, where no page is indexed"
 
@@ -107,8 +111,12 @@ def _verdict(findings: Mapping[str, Any]) -> str:
 
 
 def _service_problem(settings: Settings) -> str:
+    from app.api.key_file import read_keys
+
     try:
         settings.check_open()
+        if settings.keys:
+            read_keys(settings.keys, settings)
     except AssistantError as error:
         return str(error)
     return ""
@@ -170,17 +178,6 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
     }, embedder_mismatch(info, embedder)
 
 
-def _empty_collections(
-    assistants: Iterable[Assistant], states: Mapping[str, Mapping[str, Any]]
-) -> dict[str, list[str]]:
-    """For each assistant, its collections without a page in its index. Assistants without an index are left out."""
-    filled = {name: one["index"]["pages_by_collection"] for name, one in states.items() if one["index"]}
-    lacking = {
-        a.id: [name for name in a.collections if name not in filled[a.index]] for a in assistants if a.index in filled
-    }
-    return {id_: names for id_, names in lacking.items() if names}
-
-
 def _print(findings: dict[str, Any], *, all_: bool) -> None:
     print(findings["verdict"])
     print("\nsettings" if all_ else "\nsettings that differ from the defaults (--all shows all)")
@@ -201,6 +198,17 @@ def _print(findings: dict[str, Any], *, all_: bool) -> None:
     state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
     print(
         f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"
+    )
+    print(f"conversations   {_kept(findings['conversations'])}")
+
+
+def _kept(state: Mapping[str, Any]) -> str:
+    if not state["days"]:
+        return "not kept (DOCS_RETENTION_DAYS=0)"
+    kept = f"questions, answers and feedback are kept for {state['days']} days (DOCS_RETENTION_DAYS)"
+    place = f" in {state['database']}" if state["database"] else ""
+    return (
+        f"{kept}{place}: {'PROBLEM: ' + state['problem'] if state['problem'] else str(state['answers']) + ' answers'}"
     )
 
 

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING
 from app.cli import logs
 from app.cli.options import Commands, add_index_option, opened_store, settings_of
 from app.cli.output import table_lines
-from app.core.errors import IndexMismatch
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.core.generation import GenerationInfo
-    from app.index import Store
-    from app.models import Embedder
 
 
 def add_command(commands: Commands) -> None:
@@ -69,27 +66,15 @@ async def _kept(settings: Settings) -> tuple[int, tuple[GenerationInfo, ...]]:
 
 
 async def _back(settings: Settings) -> GenerationInfo:
+    from app.assistants.findings import roll_back
     from app.models import open_embedder
 
     embedder = open_embedder(settings)
     try:
         async with opened_store(settings) as store:
-            await _refuse_mismatch(store, embedder)
-            return await store.rollback()
+            return await roll_back(store, embedder)
     finally:
         await embedder.close()
-
-
-async def _refuse_mismatch(store: Store, embedder: Embedder) -> None:
-    """Raises `IndexMismatch` if the previous generation was built with another embedder: the service couldn't use it."""
-    from app.models.protocols import for_index
-
-    earlier = (await store.generations())[1:2]
-    if earlier and earlier[0].recipe.embedder != for_index(embedder, earlier[0].recipe.embedder).name:
-        raise IndexMismatch(
-            f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder.name} is "
-            "set, and the service would not answer from it. Set that embedder again first. Nothing was changed."
-        )
 
 
 def _row(info: GenerationInfo, *, live: bool) -> tuple[object, ...]:

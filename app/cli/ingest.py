@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.models import Embedder
     from ingestion.report import Report
     from ingestion.resuming import ResumingEmbedder
+    from ingestion.sharding.shared import Shard
     from ingestion.sources import Source
 
 
@@ -48,12 +49,27 @@ def add_command(commands: Commands) -> None:
         metavar="NAME",
         help="index only the sources of this collection (can be repeated)",
     )
+    parser.add_argument(
+        "--indexed",
+        action="append",
+        metavar="URL",
+        help="read this site of the index again with its recorded settings, too (can be repeated)",
+    )
     parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would change")
     parser.add_argument(
         "--rebuild", action="store_true", help="build a new index, even if the existing one can't be read"
     )
     parser.add_argument(
         "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to finish"
+    )
+    parser.add_argument(
+        "--draft", metavar="NAME", help="divide this run among several machines: the name that all its shards share"
+    )
+    parser.add_argument(
+        "--shard", metavar="2/4", help="read the second of four parts of the pages; the last one that is done publishes"
+    )
+    parser.add_argument(
+        "--finish", type=int, metavar="SHARDS", help="publish what all shards of the draft have read, so many of them"
     )
     add_index_option(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -71,12 +87,15 @@ def ingest(arguments: argparse.Namespace) -> int:
     named = arguments.site or configured(settings)
     if arguments.only and not named:  # of the recorded sites, some may not be read again
         raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
-    sites: Sequence[str | Source] = named or _indexed(settings)
+    sites: Sequence[str | Source] = named
+    if arguments.indexed or not named:
+        sites = (*as_sources(named), *_indexed(settings, arguments.indexed))
     if arguments.collection:
         sites = of_collections(as_sources(sites), arguments.collection, settings)
     if arguments.html and not Path(arguments.html).parent.is_dir():
         raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    given = vars(arguments)
+    given = dict(vars(arguments))
+    given["shard"] = shard_of(arguments)
     options = IngestOptions(**{one.name: given[one.name] for one in fields(IngestOptions) if one.name in given})
     try:
         # a reader may print, and the output is the report
@@ -91,9 +110,31 @@ def ingest(arguments: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _indexed(settings: Settings) -> Sequence[Source]:
-    """The sources of the index, which are said on standard error. Raises `SettingsError` if there are none."""
-    sources, lines = asyncio.run(_again(settings))
+def shard_of(arguments: argparse.Namespace) -> Shard | None:
+    """What of a draft is to be done. Raises `SettingsError` for options that don't fit."""
+    from ingestion.sharding.shared import Shard
+
+    draft, shard, count = arguments.draft, arguments.shard, arguments.finish
+    if draft is shard is count is None:
+        return None
+    if draft is None or (shard is None) == (count is None):
+        raise SettingsError(
+            "A draft needs its name and what to do: --draft NAME with either --shard 2/4 or --finish 4."
+        )
+    if count is not None:
+        return Shard(draft, count)
+    number, _, of = shard.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and int(number)):
+        raise SettingsError(f"--shard {shard}: write its number and how many there are, as --shard 2/4.")
+    return Shard(draft, int(of), int(number))
+
+
+def _indexed(settings: Settings, urls: Sequence[str] | None) -> Sequence[Source]:
+    """The sources of the index, or those with these addresses, which are said on standard error.
+
+    Raises `SettingsError` if there are none.
+    """
+    sources, lines = asyncio.run(_again(settings, urls))
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     if not sources:
         raise SettingsError(
@@ -102,8 +143,9 @@ def _indexed(settings: Settings) -> Sequence[Source]:
     return sources
 
 
-async def _again(settings: Settings) -> tuple[Sequence[Source], Sequence[str]]:
-    return again(await indexed(settings), settings)
+async def _again(settings: Settings, urls: Sequence[str] | None) -> tuple[Sequence[Source], Sequence[str]]:
+    found = await indexed(settings)
+    return again(found if urls is None else found.only(urls), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +159,7 @@ class IngestOptions:
     rebuild: bool = False
     supersede: bool = False
     wait: float = 0.0
+    shard: Shard | None = None
 
 
 async def index(settings: Settings, sites: Sequence[str | Source], options: IngestOptions) -> Report:
@@ -132,7 +175,12 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
         resuming, progress = _resuming(opened, settings), open_progress(sys.stderr)
         embedder = resuming.get(opened.name, opened)
         report = await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **asdict(options)
+            sites,
+            store=store,
+            embedder=embedder,
+            settings=settings,
+            progress=progress,
+            **{one.name: getattr(options, one.name) for one in fields(options)},
         )
         for one in resuming.values():
             one.finish(report)

@@ -16,6 +16,7 @@ from app.core.errors import RequestError
 from app.core.generation import GenerationInfo
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
+from app.index.run_history import as_last_read
 from app.text.analysis import fold
 
 if TYPE_CHECKING:
@@ -68,13 +69,13 @@ class _Shown:
 async def _all(settings: Settings) -> tuple[GenerationInfo, tuple[Page, ...]]:
     async with opened_store(settings) as store:
         live = await store.live()
-        return live.info, await live.pages()
+        return live.info, await as_last_read(store, await live.pages())
 
 
 async def _one(settings: Settings, url: str) -> _Shown:
     async with opened_store(settings) as store:
         live = await store.live()
-        page = await _find(live, url)
+        (page,) = await as_last_read(store, [await _find(live, url)])
         return _Shown(page, await live.fetch(page.chunk_ids))
 
 

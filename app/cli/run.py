@@ -26,6 +26,7 @@ from app.cli.sites import plan
 from app.core.errors import AssistantError, SettingsError
 from app.core.language import load_language
 from app.core.settings import Settings
+from app.core.settings_types import HASHED
 
 if TYPE_CHECKING:
     from ingestion.sources import Source
@@ -204,7 +205,7 @@ def _is_healthy(base: str) -> bool:
 
 def next_steps(settings: Settings, base: str, question: str = "") -> str:
     """The next steps for a new user, ready to copy. Without a `question`, our own documentation is what is indexed."""
-    key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys else ""
+    key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys or settings.keys else ""
     other = (
         "Add another site (REPLACE=1 removes the others)"
         if question
@@ -216,9 +217,10 @@ def next_steps(settings: Settings, base: str, question: str = "") -> str:
     )
     lines = [
         "",
-        f"Ready: {base}/v1 speaks the OpenAI chat API; the documentation is at {base}/docs/",
+        f"Ready. Ask in a browser: {base}/",
+        f"{base}/v1 speaks the OpenAI chat API; the documentation is at {base}/docs/",
         "",
-        "Ask a question:",
+        "Ask with curl:",
         f"  curl -s {base}/v1/chat/completions{key} -H 'Content-Type: application/json' \\",
         f"    -d {shlex.quote(body)}",
         "",
@@ -241,7 +243,8 @@ def _question(settings: Settings, base: str, sites: Sequence[Source]) -> str:
 
     if sites and all(isinstance(site, OwnDocumentation) for site in sites):
         return ""
-    key = settings.api_keys[0].get_secret_value() if settings.api_keys else ""
+    plain = [key.get_secret_value() for key in settings.api_keys if not key.get_secret_value().startswith(HASHED)]
+    key = plain[0] if plain else ""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
         models = httpx.get(f"{base}/v1/models", headers=headers, timeout=10, trust_env=False).json()

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli import logs, tracing
@@ -33,6 +34,12 @@ IDLE = 120
 Go 90). The client must close first, or its next request may meet a closing connection."""
 GARBAGE = 20_000
 """New objects between two searches for cycles; Python's default is 700, less than one search of the index returns."""
+OLDER_GARBAGE = (5, 2)
+"""Searches after which older objects are searched, too, and then all: with Python's (10, 10), which is after 2.4 million new
+objects, what errors leave in cycles took hundreds of megabytes; this is after 360,000.
+"""
+SHORT_DRAIN = 10.0
+"""Seconds for answers in progress when `run` ends: a person waits for it."""
 INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
@@ -52,7 +59,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def serve(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
-    settings = Settings.load(**overrides(arguments))
+    settings, origins = Settings.load_with_origins(**overrides(arguments))
     settings.check_open()
     logs.configure(settings)
     listener = bind(settings.host, settings.port)
@@ -66,14 +73,17 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.server import create_app
     from app.assistants.assembly import build
     from app.cli.address import index_state, serving_line
-    from app.cli.server import Server
+    from app.cli.server import DRAIN_TIMEOUT, Server
+    from app.conversations.opening import open_conversations
+    from app.index import directory_of
 
     if settings.rerank_url:
         asyncio.run(_prove(settings))
     tracing.start()
     assistants = build(settings)
     log_left_out(assistants)
-    app = create_app(assistants, settings, ingest_command=INGEST)
+    kept = open_conversations(settings, directory_of(settings) or Path("data"))
+    app = create_app(assistants, settings, ingest_command=INGEST, origins=origins, conversations=kept)
     config = uvicorn.Config(
         app,
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
@@ -89,13 +99,13 @@ def serve(arguments: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()
     # a search returns thousands of lists that live for milliseconds; looking for cycles in them took another 7 %
-    gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
+    gc.set_threshold(GARBAGE, *OLDER_GARBAGE)
 
     async def announce() -> None:
         store, embedder = next(iter(assistants.used().values()))
         log.info("%s", serving_line(settings, await index_state(store, embedder)))
 
-    Server(app, config, started=announce).run(sockets=[listener])
+    Server(app, config, SHORT_DRAIN if arguments.until_stdin_ends else DRAIN_TIMEOUT, announce).run(sockets=[listener])
     return 0
 
 

@@ -1,23 +1,28 @@
-"""uvicorn with a graceful shutdown: answers in progress may finish within the drain timeout."""
+"""uvicorn with a graceful shutdown: the balancer notices first, then answers in progress may finish."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
+import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
 
 from app.cli import tracing
 
-DRAIN_TIMEOUT = 10.0
+NOTICE = 6.0
+"""Seconds in which a service that stops goes on answering, so that a balancer notices: three checks, one every 2 s."""
+CHECKED = 30.0
+"""A balancer is there if somebody asked for /health/ready in so many seconds before the stop."""
+DRAIN_TIMEOUT = 60.0
 """Seconds that answers in progress have to finish; then they are cancelled and end with an error."""
 
 
 class Server(uvicorn.Server):
-    """Serves the application, which rejects new requests during shutdown (see `app.api.middleware.shutdown`).
+    """Serves the application, which stops in two steps (see `app.api.middleware.shutdown`); a second Ctrl-C skips them.
 
     `started` is called once it serves, and doesn't delay requests.
     """
@@ -31,7 +36,7 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         config.timeout_graceful_shutdown = 1
-        self._app = app
+        self._state = app.state
         self._drain_timeout = drain_timeout
         self._started = started
         self._announcing: asyncio.Task[None] | None = None
@@ -43,11 +48,16 @@ class Server(uvicorn.Server):
             self._announcing = asyncio.create_task(self._started())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for answers in progress, then stop."""
-        self._app.state.stopping = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._drain_timeout):
-                while self.server_state.tasks and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event for it
-                    await asyncio.sleep(0.1)
+        """Wait for a balancer that checks the service, then for answers in progress, then stop."""
+        self._state.leaving = True
+        if time.monotonic() - getattr(self._state, "checked", -math.inf) < CHECKED:
+            await self._wait(NOTICE, lambda: False)
+        self._state.stopping = True
+        await self._wait(self._drain_timeout, lambda: not self.server_state.tasks)
         await super().shutdown(sockets)
         await asyncio.to_thread(tracing.stop)  # here: uvicorn ends the program with the signal that it received
+
+    async def _wait(self, seconds: float, over: Callable[[], bool]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not over() and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.1)

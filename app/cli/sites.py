@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from app.cli.options import opened_store
-from app.core.errors import IndexDamaged, NoIndex, StoreError, StoreUnavailable
+from app.core.errors import IndexDamaged, NoIndex, SettingsError, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from app.core.generation import SourceRecord
     from app.core.settings import Settings
     from ingestion.sources import Source
 
-LOCAL = "an index on a server may not choose files and readers of this machine"
+LOCAL = "an index on a server may not choose files, readers and keys of this machine"
 BACK = "`docs-assistant rollback` brings them back."
 NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought back."
 
@@ -33,16 +33,26 @@ class Indexed:
 
     def beside(self, sources: Iterable[Source], settings: Settings) -> Indexed:
         """What the index holds beside these sources."""
-        named = {(source.within(settings).collection, source.without_password().url) for source in sources}
+        named = {(source.within(settings).collection, source.without_login().url) for source in sources}
         left = [one for one in self.records if named.isdisjoint((one.collection, url) for url in (one.url, *one.roots))]
         return replace(self, records=tuple(left))
+
+    def only(self, urls: Sequence[str]) -> Indexed:
+        """The sources with these addresses. Raises `SettingsError` for an address that none has."""
+        known = dict.fromkeys(one.url for one in self.records)
+        if unknown := [url for url in urls if url not in known]:
+            raise SettingsError(
+                f"--indexed: {', '.join(unknown)} isn't in the index. It has: {', '.join(known) or 'none'}."
+            )
+        return replace(self, records=tuple(one for one in self.records if one.url in urls))
 
     def listed(self, records: Iterable[SourceRecord]) -> str:
         """Their addresses, each with the number of its pages."""
         return ", ".join(self._with_pages(one) for one in records)
 
     def _with_pages(self, record: SourceRecord) -> str:
-        where = str(record.options.get("directory") or record.url)
+        named = (record.options.get(key) for key in ("directory", "git", "archive"))
+        where = str(next(filter(None, named), record.url))
         count = sum(self.pages.get((record.collection, root), 0) for root in record.roots)
         return where if self.damage else f"{where} ({count} {'page' if count == 1 else 'pages'})"
 
@@ -70,7 +80,7 @@ def again(found: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[
     Raises `IndexDamaged` if they are unknown, and `SettingsError` if a reader's class is gone.
     """
     from app.index import directory_of
-    from ingestion.recorded import sources_of
+    from ingestion.recorded import sources_of, uses_this_machine
 
     if found.damage and not found.records:
         raise IndexDamaged(
@@ -81,7 +91,7 @@ def again(found: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[
     read: list[SourceRecord] = []
     lines: list[str] = []
     for one in found.records:
-        local = is_shared and (one.options.get("directory") or one.options.get("reader"))
+        local = is_shared and uses_this_machine(one)
         if why := one.unreadable or (LOCAL if local else ""):
             lines.append(f"Not read again: {found.listed([one])}, because {why}. Its pages stay; to read it, name it.")
         else:

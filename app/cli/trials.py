@@ -41,7 +41,7 @@ async def _pages_of(sites: Sequence[str], settings: Settings) -> tuple[int, str]
     async with Fetcher(limited) as fetcher, Workers() as workers:
         listing = await list_pages(as_sources(sites), fetcher, workers)
         first = listing.entries[0]
-        if not first.site.directory and not first.site.reader:
+        if first.site.is_site:
             try:
                 await fetcher.get(PageRequest(first.url))
             except PageError as error:

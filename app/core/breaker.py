@@ -31,7 +31,7 @@ PATIENCE = 10.0
 SLOWER = 3
 """A slow server has more patience: this many times the latency of its last success."""
 
-Part = Literal["model", "embedder", "reranker", "store"]
+Part = Literal["model", "embedder", "reranker", "store", "database", "limits"]
 
 
 class OnCall(Protocol):
@@ -82,7 +82,8 @@ class Record:
 
 
 class Breaker:
-    """Opens after `FAILURES` failures in a row. While it is open, one call every `PAUSE` seconds may try the server.
+    """Opens after `FAILURES` failures in a row. While it is open, one call every `PAUSE` seconds may try the server, also
+    while the one before still waits: it may hang although the server works again.
 
     `failures` are the errors that count as failures; all other `AssistantError`s, such as for status 429, count as
     successes. While the breaker is open, calls raise a `refusal`. `probe` asks the server when nobody calls it.
@@ -112,7 +113,8 @@ class Breaker:
         self._since = ""
         self._last = ""
         self._until = 0.0
-        self._trying = False
+        self._worked_at = -math.inf
+        self._tried_at = -math.inf  # when the call began that tries the server
 
     @property
     def state(self) -> str:
@@ -140,14 +142,15 @@ class Breaker:
         """Whether this call is the one that tries the server. Raises the refusal if the breaker is open."""
         if self._count < FAILURES:
             return False
-        if self._trying or self.clock() < self._until:
+        now = self.clock()
+        if now < max(self._until, self._tried_at + PAUSE):
             raise self._refusal(f"{self.name} is skipped for some seconds, {self.state}")
-        self._trying = True
+        self._tried_at = now
         return True
 
     def ended_trying(self) -> None:
         """Let the next call try the server."""
-        self._trying = False
+        self._tried_at = -math.inf
 
     def reachable(self) -> None:
         """Close the breaker until the next failure: the server is reachable, but no call has shown that it works."""
@@ -160,14 +163,22 @@ class Breaker:
         if self.state:
             log.warning("works again: %s", self.name)
         self._count = 0
+        self._worked_at = self.clock()
 
-    def failed(self, error: AssistantError) -> None:
-        """Count a failure; open the breaker after `FAILURES` of them."""
+    def failed(self, error: AssistantError, began: float) -> None:
+        """Count the failure of a call that began then; open the breaker after `FAILURES` of them.
+
+        What a server that hung leaves behind fails for a while after it works again: a call that began before the last
+        success says nothing, and one that began before the last failure doesn't make the pause longer.
+        """
+        if began < self._worked_at:
+            return
         if not self._count:
             self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._count += 1
         self._last = str(error)
-        self._until = self.clock() + PAUSE
+        if began >= self._until - PAUSE:
+            self._until = self.clock() + PAUSE
         if self._count == FAILURES:
             log.warning("skipped for some seconds: %s, %s", self.name, self.state)
 
@@ -213,7 +224,7 @@ class Call:
         if self._tries:
             breaker.ended_trying()
         if isinstance(error, breaker.failures):
-            breaker.failed(error)
+            breaker.failed(error, self._began)
         elif self._proves and (error is None or isinstance(error, AssistantError)):
             breaker.worked()
         waited = breaker.waiting.pop(self, None)

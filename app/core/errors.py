@@ -1,18 +1,25 @@
-"""Every error that the service raises on purpose.
+"""Every error that the service raises on purpose. Its message says what failed, with what, and what to do.
 
 AssistantError
  ├─ SettingsError                 a setting is missing or wrong
  ├─ PromptError                   a prompt or language file is missing or has wrong placeholders
  ├─ RequestError                  the client's request is invalid
- ├─ Overloaded                    too many requests at the same time
- ├─ AnswerTimeout                 an answer took too long
+ │   └─ LimitReached              its key or address has sent too many; `retry_after` in seconds
+ ├─ Overloaded, AnswerTimeout     too many requests at the same time, and an answer that took too long
+ ├─ LimitsUnavailable             the server that counts requests can't be reached
+ ├─ QuestionSetError              a question can't be added to the question set
  ├─ StepError                     a step of a project took too long, or returned what it doesn't declare
+ ├─ WorkersUnavailable            no process can be started that converts pages
  ├─ StoreError                    the store gave an unexpected response
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
+ │   ├─ ShardsMissing, ShardsDiffer  of a divided run: some aren't done, or have other settings
  │   ├─ NoIndex                   nothing has been indexed yet
  │   ├─ IndexDamaged              the index can't be read; `ingest --rebuild` builds a new one
  │   └─ IndexMismatch             the index was built with another embedder or dimension
+ ├─ DatabaseError                 the database of conversations gave an unexpected response
+ │   ├─ DatabaseUnavailable       it can't be reached, or took too long
+ │   └─ DatabaseTooNew            a newer version of this program has changed its tables
  ├─ ModelError                    a language model or embedder gave an unusable response
  │   ├─ ModelUnavailable          it can't be reached, or responded with status 5xx
  │   ├─ ModelRateLimited          it responded with status 429; `retry_after` in seconds, if given
@@ -22,11 +29,11 @@ AssistantError
      ├─ ReaderError               a LlamaIndex reader fails, or gives nothing
      └─ NotPublished              a run was stopped before it changed the index
          └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes anyway
-
-Each message says what failed, with what, and what to do.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 ECHOED = 100
 
@@ -59,6 +66,19 @@ class RequestError(AssistantError):
         self.code = code
 
 
+class LimitReached(RequestError):
+    """A key or an address has sent too many requests. `headers` say how many it may send."""
+
+    def __init__(self, message: str, *, retry_after: int = 1, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message, code="rate_limit_exceeded")
+        self.retry_after = retry_after
+        self.headers = headers or {}
+
+
+class LimitsUnavailable(AssistantError):
+    """The server that counts requests can't be reached."""
+
+
 class Overloaded(AssistantError):
     """Too many requests at the same time; a later one may succeed."""
 
@@ -67,8 +87,16 @@ class AnswerTimeout(AssistantError):
     """An answer took too long."""
 
 
+class QuestionSetError(AssistantError):
+    """A question can't be added to the question set, because the file can't be read or written."""
+
+
 class StepError(AssistantError):
     """A step of a project took too long, or returned what it doesn't declare."""
+
+
+class WorkersUnavailable(AssistantError):
+    """No process can be started that converts pages: for want of memory, of a directory for temporary files, or such."""
 
 
 class StoreError(AssistantError):
@@ -83,6 +111,14 @@ class StoreBusy(StoreError):
     """Another run is writing to the index."""
 
 
+class ShardsMissing(StoreError):
+    """Shards of a draft aren't done, so that it can't be published."""
+
+
+class ShardsDiffer(StoreError):
+    """A shard was started with other settings than the others of its draft."""
+
+
 class NoIndex(StoreError):
     """Nothing has been indexed yet."""
 
@@ -93,6 +129,18 @@ class IndexDamaged(StoreError):
 
 class IndexMismatch(StoreError):
     """The index was built with another embedder or dimension."""
+
+
+class DatabaseError(AssistantError):
+    """The database of conversations gave an unexpected response."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """The database of conversations can't be reached, or took too long."""
+
+
+class DatabaseTooNew(DatabaseError):
+    """A newer version of this program has changed the tables of the database."""
 
 
 class ModelError(AssistantError):
@@ -125,6 +173,10 @@ class SitemapError(CrawlError):
 
 class ReaderError(CrawlError):
     """A LlamaIndex reader fails, or gives no document. The pages of its source stay as they are."""
+
+
+class SourceUnavailable(CrawlError):
+    """A git repository or an archive can't be read. The pages of its source stay as they are."""
 
 
 class NotPublished(CrawlError):

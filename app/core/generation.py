@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedBlock:
+    """A block that most pages of a source repeat around their own text, so that it is left out of all of them.
+
+    - `kind`: `text`, the same on all pages, or `links`, which differ at the same place of all pages
+    - `key`: stands for its place and text, or is the place of the links
+    - `example`: its text on one of the pages
+    - `selector`: a CSS selector that finds it on that page
+    - `share`: the percentage of the compared pages that have it
+    """
+
+    kind: str
+    key: str
+    example: str = field(default="", compare=False)
+    selector: str = field(default="", compare=False)
+    share: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +35,15 @@ class SourceRecord:
     - `roots`: the values that `Page.source` has in its pages
     - `unreadable`: why it can't be read again from this record; empty if it can
     - `demo`: True for this product's own documentation, which gives way to other sources
+    - `repeated`: what most of its pages repeat, by a comparison of `compared` pages
     """
 
     options: Mapping[str, Any]
     roots: tuple[str, ...]
     unreadable: str = ""
     demo: bool = False
+    repeated: tuple[RepeatedBlock, ...] = ()
+    compared: int = field(default=0, compare=False)
 
     @property
     def url(self) -> str:
@@ -83,7 +104,8 @@ class GenerationInfo:
     def stored(cls, entry: Mapping[str, Any]) -> GenerationInfo:
         """The info in this value of `stored_entry`. Raises `TypeError` or `LookupError` for other values."""
         values = entry["info"]
-        sources = (SourceRecord(**{**one, "roots": tuple(one["roots"])}) for one in entry.get("sources", ()))
+        found = dict(enumerate(entry.get("repeated", ())))
+        sources = (_source(one, found.get(number, {})) for number, one in enumerate(entry.get("sources", ())))
         recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
         return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
 
@@ -91,8 +113,16 @@ class GenerationInfo:
 def stored_entry(values: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of a store's list of generations, from the `dataclasses.asdict` of an object with an `info`.
 
-    The sources are beside the info: to a release that knows none, an info with one more field is a damaged index, and its next run
-    would build the index anew from its own sites alone.
+    The sources are beside the info, and what their pages repeat beside the sources: to a release that knows none, an info with one
+    more field is a damaged index, and its next run would build the index anew from its own sites alone.
     """
     info = dict(values["info"])
-    return {**values, "sources": info.pop("sources"), "info": info}
+    sources = [dict(one) for one in info.pop("sources")]
+    repeated = [{name: one.pop(name) for name in ("repeated", "compared")} for one in sources]
+    return {**values, "sources": sources, "repeated": repeated, "info": info}
+
+
+def _source(values: Mapping[str, Any], found: Mapping[str, Any]) -> SourceRecord:
+    repeated = tuple(RepeatedBlock(**one) for one in found.get("repeated", ()))
+    compared = int(found.get("compared", 0))
+    return SourceRecord(**{**values, "roots": tuple(values["roots"])}, repeated=repeated, compared=compared)

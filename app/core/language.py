@@ -20,6 +20,7 @@ FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
 OPTIONAL_LISTS = (
     "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
+    "secrets",
 )  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
 TABLES = ("translated", "written")
@@ -67,6 +68,7 @@ class Language:
     and_or: frozenset[str] = frozenset()
     also_called: frozenset[str] = frozenset()
     close_to: frozenset[str] = frozenset()
+    secrets: frozenset[str] = frozenset()
     none: str = ""
     labels: str = ""
     up_to: str = ""
@@ -99,6 +101,7 @@ class Vocabulary:
     close: tuple[frozenset[str], ...]
     abbreviations: frozenset[str]
     and_or: frozenset[str]
+    secrets: frozenset[str]
     encoding: str
     none: str
     labels: str
@@ -130,6 +133,7 @@ def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
         close=tuple(frozenset({one.code, *one.close_to}) for one in languages if one.close_to),
         abbreviations=frozenset().union(*(one.abbreviations for one in languages)),
         and_or=frozenset().union(*(one.and_or for one in languages)),
+        secrets=frozenset().union(*(one.secrets for one in languages)),
         encoding=next(iter(encodings), USUAL_ENCODING),
         none=_any(one.none for one in languages),
         labels=_any(one.labels for one in languages),
@@ -139,6 +143,16 @@ def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
         published=_any(one.published for one in languages),
         this_page=_any(one.this_page for one in languages),
         units={unit: _any(one.units.get(unit, "") for one in languages) for unit in units},
+    )
+
+
+@cache
+def with_words(codes: tuple[str, ...], override: str = "") -> tuple[str, ...]:
+    """Those of the languages that have a `language.toml`. Pages may be in others, questions may not."""
+    return tuple(
+        code
+        for code in codes
+        if _own(f"{code}/language.toml", (override,)) or files("prompts").joinpath(code, "language.toml").is_file()
     )
 
 

@@ -71,6 +71,23 @@ class Prompts:
             )
         return self._templates[language, name].substitute(values).strip()
 
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The text of each prompt by its file, such as `en/synthesize.md`; without tables and personas."""
+        return {f"{code}/{name}.md": one.template for (code, name), one in self._templates.items()}
+
+    def with_texts(self, texts: Mapping[str, str]) -> Prompts:
+        """These prompts with other texts, by file as in `files`; a file of other prompts changes nothing.
+
+        Raises `PromptError` if a text has other placeholders than the prompt.
+        """
+        changed = {
+            (code, name): _checked(texts[file], file, self._placeholders[name])
+            for code, name in self._templates
+            if (file := f"{code}/{name}.md") in texts
+        }
+        return Prompts(self.languages, {**self._templates, **changed}, self.personas, self.vocabulary)
+
     def with_own(self, folder: Path, override: str = "") -> Prompts:
         """These prompts and those in `<folder>/<lang>/`, beside a step of a project; `override` as in `load_prompts`.
 
@@ -124,7 +141,11 @@ def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[s
 
 
 def _template(name: str, needed: frozenset[str] | None, *folders: str) -> Template:
-    template, path = Template(read_text(name, *folders)), path_of(name, *folders)
+    return _checked(read_text(name, *folders), path_of(name, *folders), needed)
+
+
+def _checked(text: str, path: object, needed: frozenset[str] | None) -> Template:
+    template = Template(text)
     if not template.is_valid():
         raise PromptError(f"Prompt file {path} has a '$' that begins no placeholder: write '$$' for a dollar sign.")
     found = set(template.get_identifiers())

@@ -22,7 +22,9 @@ class AnswerRecord:
     - `turn`: the turn after the last group of steps that ended; None before that, and for a task
     - `language`: that of the answer; empty until all steps have ended
     - `writing`: the time at which all steps had ended, and the events were read
+    - `texts`, `sources`: what was sent so far; neither is logged
     - `calls`: the same object as in the turn
+    - `cache`: whether the answer is a stored one; empty if none could be. `age`: that of a stored one, in seconds
     """
 
     assistant: str = ""
@@ -34,10 +36,13 @@ class AnswerRecord:
     writing: float | None = None
     first_text: float | None = None
     ended: float | None = None
-    sources: int = 0
+    texts: list[str] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     calls: Calls = field(default_factory=Calls)
     done: Done | None = None
     error: Exception | None = None
+    cache: Literal["", "hit", "miss"] = ""
+    age: float | None = None
 
     def steps_ended(self, language: str) -> None:
         """Record that all steps have ended; the answer is in this language."""
@@ -48,8 +53,9 @@ class AnswerRecord:
         if isinstance(event, Text):
             if self.first_text is None:
                 self.first_text = time.perf_counter()
+            self.texts.append(event.text)
         elif isinstance(event, Source):
-            self.sources += 1
+            self.sources.append(event)
         elif isinstance(event, Done | Failure):
             self.ended = time.perf_counter()
             if isinstance(event, Done):
@@ -97,8 +103,9 @@ class AnswerRecord:
             "first_text_ms": _ms(self.began, self.first_text),
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
-            "sources": self.sources,
+            "sources": len(self.sources),
             "evidence": self.evidence,
+            "cache": self.cache,
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,
         }

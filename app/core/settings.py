@@ -14,7 +14,20 @@ from pydantic_core import ErrorDetails
 from app.core.errors import SettingsError
 from app.core.settings_errors import problem
 from app.core.settings_sources import Names, Origin, collect
-from app.core.settings_types import Filled, Keys, Object, SomeWords, Splitter, Url, Weights, Words, parse_object
+from app.core.settings_types import (
+    Filled,
+    Keys,
+    LimitsStore,
+    Object,
+    Origins,
+    Rates,
+    SomeWords,
+    Splitter,
+    Url,
+    Weights,
+    Words,
+    parse_object,
+)
 
 STATIC_VECTOR_WEIGHT = 0.2  # also of any model, if the words of a question have keywords beside them
 MODEL_VECTOR_WEIGHT = 0.5
@@ -155,14 +168,22 @@ class Answers(BaseModel):
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
     temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
-    images: Literal["site", "none"] = Field(
-        "site", description="Images in answers: from the hosts of the pages, or none."
-    )
+    images: Literal["site", "none"] = Field("site", description="Images in answers: from the pages' hosts, or none.")
     on_model_failure: Literal["extractive", "error"] = Field(
         "extractive", description="What to return if the language model fails."
     )
+    answer_cache: int = Field(0, ge=0, le=604_800, description="Seconds for which answers are repeated. 0: not at all.")
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
+
+
+class Conversations(BaseModel):
+    """What is kept of questions and answers."""
+
+    database: str = Field("", description="sqlite:///FILE or postgresql://… Empty: conversations.db beside the index.")
+    retention_days: int = Field(30, ge=0, le=36_500, description="Days for which answers are kept. 0: nothing is.")
+    keep_user: Literal["none", "id", "name", "email"] = Field("none", description="What is kept of Open WebUI's user.")
+    question_log: Literal["off", "hashed", "text"] = Field("text", description="What reports of gaps are made from.")
 
 
 class Server(BaseModel):
@@ -171,13 +192,29 @@ class Server(BaseModel):
     host: Filled = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
+    origins: Origins = Field((), description="Origins whose pages may ask, such as https://docs.example.org.")
     trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For, -Proto and -Prefix are trusted.")
     api_keys: Keys = Field((), description="Keys that clients must send. Unset: only this machine may ask.")
     open: bool = Field(default=False, description="Let other machines ask without a key, too.")
     admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
+    keys: str = Field("", description="TOML file of keys with roles and limits; docs-assistant key new writes one.")
+    admin_open: bool = Field(default=False, description="Let this machine use admin routes without a key.")
+    rate_limit: Rates = Field(
+        "300/minute",
+        description="Questions of one address without a key, or of one key without a rate. Empty: no limit.",
+    )
+    concurrency_limit: int = Field(
+        100, ge=0, description="Answers at the same time for one address without a key, or one key. 0: no limit."
+    )
+    limits_store: LimitsStore = Field(
+        "memory", description="Where requests are counted: memory, or redis://host:6379 for several instances."
+    )
+    question_sets: Filled = Field(
+        "question-sets", description="Directory for the questions that engineers add from a trace."
+    )
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: Annotated[dict[str, Literal["events", "links", "both"]], parse_object] = Field(
-        default_factory=dict, description="Form of the sources by position of the client's key."
+        default_factory=dict, description="Form of the sources by position or name of the client's key."
     )
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
     max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
@@ -207,6 +244,7 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "rerank": Rerank,
         "retrieval": Retrieval,
         "answers": Answers,
+        "conversations": Conversations,
         "server": Server,
         "log": Log,
     }
@@ -222,11 +260,12 @@ FILE_KEYS: Mapping[str, str] = MappingProxyType(
 """The key of each setting in docs-assistant.toml: `llm_url` is `llm.url`, `top_k` is `retrieval.top_k`."""
 
 
-NAMES = Names(FILE_KEYS, frozenset({"store", *(name for name in FILE_KEYS if name.endswith(SECRET))}))
+SECRETS = ("store", "database", "limits_store")
+NAMES = Names(FILE_KEYS, frozenset({*SECRETS, *(name for name in FILE_KEYS if name.endswith(SECRET))}))
 
 
 # pydantic collects the fields of the bases from the last to the first
-class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index):
+class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index):
     """What the service, the command line and ingestion are configured with. Times are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -241,8 +280,17 @@ class Settings(Log, Server, Answers, Retrieval, Rerank, LanguageModel, Embedding
         return self.vector_weight.get(language, self.vector_weight.get("*", default))
 
     def check_open(self) -> None:
-        """Raise `SettingsError` if other machines could ask without a key, and the settings don't say that they may."""
-        if not (self.api_keys or self.open or is_loopback(self.host)):
+        """Raise `SettingsError` if other machines could ask or administer without a key, and the settings don't say that
+        they may.
+        """
+        if is_loopback(self.host):
+            return
+        if self.admin_open:
+            raise SettingsError(
+                f"DOCS_ADMIN_OPEN=true is for this machine only, but DOCS_HOST={self.host} lets other machines reach the"
+                " service. Remove one of them, or give operators a key: docs-assistant key new NAME --role admin."
+            )
+        if not (self.api_keys or self.keys or self.open):
             raise SettingsError(
                 f"DOCS_HOST={self.host} lets other machines ask, and no key is needed. Set DOCS_API_KEYS to the keys of your"
                 " clients, or DOCS_OPEN=true if everybody who reaches the service may ask."

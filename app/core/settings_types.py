@@ -9,7 +9,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from app.core.rates import parse_rates
+
 EMPTY = "write a value, or remove the setting."
+HASHED = "sha256:"
+HASH = f"{HASHED}[0-9a-fA-F]{{64}}"
+PORTS = {"http": 80, "https": 443}
 
 
 def _split(value: object) -> object:
@@ -48,9 +53,44 @@ def _address(text: str) -> str:
     return text
 
 
+def web_origin(text: str) -> str:
+    """The origin as browsers send it; `https://*.example.org` stands for all names below. Raises `ValueError` for anything else."""
+    try:
+        parts = urlsplit(text.lower().rstrip("/"))
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    host = parts.netloc.removesuffix(f":{port}")
+    given = f"{parts.scheme}://{parts.netloc}"
+    name = re.fullmatch(r"(\*\.)?[\w-]++(\.[\w-]++)*+|\[[0-9a-f:.]++\]", host, re.ASCII)
+    if parts.scheme not in PORTS or not name or given != text.lower().rstrip("/"):
+        raise ValueError(
+            f"{text!r} is no origin: write a scheme and a host without a path, such as https://docs.example.org or https://*.example.org."
+        )
+    return f"{parts.scheme}://{host}" if port in {None, PORTS[parts.scheme]} else given
+
+
 def _filled(text: str) -> str:
     if not text.strip():
         raise ValueError(EMPTY)
+    return text
+
+
+def _keys(values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    for value in values:
+        if value.get_secret_value().startswith(HASHED) and not re.fullmatch(HASH, value.get_secret_value()):
+            raise ValueError("a hash must be sha256: and 64 hexadecimal digits, as `docs-assistant key new` prints it.")
+    return values
+
+
+def _rates(text: str) -> str:
+    parse_rates(text)
+    return text
+
+
+def _limits_store(text: str) -> str:
+    if not re.fullmatch(r"memory|(redis|rediss)://\S+", text):
+        raise ValueError("it must be memory, or the address of a Redis server, such as redis://host:6379/0.")
     return text
 
 
@@ -61,8 +101,11 @@ def _splitter(text: str) -> str:
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(web_origin)], ...], BeforeValidator(_split)]
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_split_some)]
-Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split_some)]
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split_some), AfterValidator(_keys)]
+LimitsStore = Annotated[str, AfterValidator(_limits_store)]
+Rates = Annotated[str, AfterValidator(_rates)]
 Object = Annotated[dict[str, Any], BeforeValidator(_object)]
 Weights = Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], BeforeValidator(_object)]
 Url = Annotated[str, AfterValidator(_address)]

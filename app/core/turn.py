@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from app.core.filters import Filters
 from app.core.types import Boost, Hit, Legs, Passage, Query, Recency, Vector
+
+if TYPE_CHECKING:
+    from app.core.trace import Trace
 
 # ---- a conversation --------------------------------------------------------------------------
 
@@ -41,7 +44,8 @@ class Request:
     client gets a trace. `attached` are texts that the user sent along with the question. `links`: the text ends with a
     list of links. `first_number` is the number of the first source, for clients that have numbered other sources before.
     `limit` is the number of passages; 0 means the setting. `language` is what the client says of its user's language, for
-    questions that show none.
+    questions that show none. `page` is the address of the page that the reader looks at. `as_you_type`: the last word may
+    be incomplete.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +61,8 @@ class Request:
     first_number: int = 1
     limit: int = 0
     language: str = ""
+    page: str = ""
+    as_you_type: bool = False
 
     @property
     def question(self) -> str:
@@ -109,6 +115,7 @@ class Source:
     translated_from: Annotated[
         str, Field(description="Language of the page if the answer uses a translation of it; else empty.")
     ] = ""
+    chunk: Annotated[str, Field(description="The id of its passage, for /v1/passages/{id}.")] = ""
 
     @property
     def name(self) -> str:
@@ -128,16 +135,12 @@ class Usage:
         return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
 
 
-Trace = tuple[Mapping[str, Any], ...]
-"""One mapping for each step, ready for JSON."""
-
-
 @dataclass(frozen=True, slots=True)
 class Failure:
     """An error after the first text was sent; `trace` as in `Done`."""
 
     error: Exception
-    trace: Trace = ()
+    trace: Trace | None = None
 
 
 FinishReason = Literal["stop", "length"]
@@ -150,15 +153,15 @@ class Done:
     the answer only says that the documentation has none.
 
     `language` is empty if the answer was in the right language, `corrected` if it was requested a second time, `wrong`
-    if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` has one entry
-    per step if the request asked for a trace.
+    if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` says how it was made, if the
+    request asked for that.
     """
 
     finish_reason: FinishReason = "stop"
     extractive: bool = False
     refused: bool = False
     language: LanguageCheck = ""
-    trace: Trace = ()
+    trace: Trace | None = None
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done

@@ -125,13 +125,16 @@ class Page:
 
     - `url`: the public address for readers; `fetched_url`: the downloaded one, which may end in .mdx
     - `source`: the sitemap that lists the page; `reading`: a fingerprint of the settings of its source
-    - `hash`: of the cleaned Markdown; `markdown` is empty if pages are only listed
+    - `hash`: of the cleaned Markdown without the addresses of links, then of all; `markdown` is empty if pages are only listed
     - `same_as`: the address of a page with the same text, which is searched instead; this page has no chunks
     - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
     - `translated_from`: set on a translation while it is split into chunks
     - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
     - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of, or how many have, as 3/8
     - `versions`: those that the page states, if its address has none
+    - `links`: addresses that a run that follows links found by this page first
+    - `lastmod`: what the sitemap said when the page was last requested; empty while the page may still change without a new one
+    - `last_ok`: when its text was last stored; `app.index.run_history` knows when a run last found it unchanged
     - `plain`: its plain text, which belongs to `markdown`; the index returns it by `Generation.plain_texts`
     """
 
@@ -166,6 +169,8 @@ class Page:
     plain: PlainText = field(default_factory=PlainText)
     fingerprint: str = ""
     translation_set: str = ""
+    links: tuple[str, ...] = ()
+    lastmod: str = ""
 
     @property
     def summary_text(self) -> str:
@@ -186,8 +191,8 @@ class LexicalText:
 class Boost:
     """Multiplies the fused score of a hit by `factor` if its page matches.
 
-    The date of the page is in the days `first` to `last` (ISO 8601, both included), and its address begins with one of
-    `url_prefixes` or its collection is one of `collections`; empty fields match every page.
+    The date of the page is in the days `first` to `last` (ISO 8601, both included), and its address is one of `urls` or
+    begins with one of `url_prefixes`, or its collection is one of `collections`; empty fields match every page.
     """
 
     factor: float
@@ -195,6 +200,7 @@ class Boost:
     last: str = ""
     url_prefixes: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from app.core.errors import SettingsError
 from app.core.masking import masked
@@ -52,30 +52,18 @@ def directory_of(settings: Settings) -> Path | None:
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:
+    from app.index.opensearch.address import parse
     from app.index.opensearch.store import OpenSearchStore
 
-    index = parts.path.strip("/")
-    if not parts.hostname or not index or "/" in index:
-        raise SettingsError(
-            f"DOCS_STORE={masked(parts.geturl())}: write it as opensearch://user:password@host:9200/index."
-        )
-    if index != index.lower() or index.startswith(("_", "-", "+", ".")):
-        raise SettingsError(
-            f"DOCS_STORE={masked(parts.geturl())}: an OpenSearch index name is lower case and starts with a letter."
-        )
-    scheme = "https" if parts.scheme == "opensearchs" else "http"
-    try:
-        port = parts.port or 9200
-    except ValueError as error:
-        raise SettingsError(f"DOCS_STORE={masked(parts.geturl())}: the port isn't a number from 1 to 65535.") from error
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    address = parse(parts)
     return OpenSearchStore(
-        f"{scheme}://{host}:{port}",
-        index=index,
+        address.url,
+        index=address.index,
+        layout=address.layout,
         keep=settings.generations,
         ca=settings.store_ca,
         timeout=settings.store_timeout,
-        auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
+        auth=address.auth,
         notice_seconds=NOTICE_SECONDS,
         vector_share=partial(settings.vector_share, ""),
     )

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.generation import GenerationInfo
 from app.core.types import LexicalText, Query
 from app.index.protocols import Generation
 from app.text.analysis import analyse
@@ -37,8 +38,11 @@ async def _damage(generation: Generation) -> str:
         return f"The index should have {info.chunks} chunks, but a search finds none of them."
     text, language = chunks[0].embedded_text[:500], chunks[0].language
     words = Query((LexicalText(language, text),), depth=1)
-    if analyse(text, language) and not (await generation.search(words)).lexical:
-        return "A search for a chunk's own words finds nothing."
+    if tokens := analyse(text, language):
+        if not (await generation.search(words)).lexical:
+            return "A search for a chunk's own words finds nothing."
+        if not any((await generation.frequencies(tokens)).values()):
+            return "The words of the index have none of a chunk's own."
     page = await generation.page(chunks[0].url)
     return "" if page else f"The page {chunks[0].url} has chunks, but no record."
 
@@ -51,15 +55,15 @@ class Checkup:
 
     def __init__(self, index: str = "") -> None:
         self._index = index
-        self._of: Generation | None = None
+        self._of: GenerationInfo | None = None
         self._known: str | None = None
         self._until = 0.0
         self._looking: asyncio.Task[None] | None = None
 
     async def problem(self, generation: Generation) -> str:
         """The problem found, or an empty string. Waits only briefly; a slow check is reported by a later call."""
-        if generation is not self._of:
-            self._of, self._known, self._until, self._looking = generation, None, 0.0, None
+        if generation.info != self._of:
+            self._of, self._known, self._until, self._looking = generation.info, None, 0.0, None
         if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look(generation))
         if self._looking is not None:
@@ -74,7 +78,7 @@ class Checkup:
             found = str(error)
         except StoreError as error:
             found = damage_message(error, self._index)
-        if generation is self._of:
+        if generation.info == self._of:
             self._known, self._until = found, time.monotonic() + FRESH
 
 

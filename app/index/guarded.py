@@ -13,6 +13,7 @@ from app.index.protocols import Draft, Generation, Store
 from app.index.recent import Recent, size_of_chunk, size_of_text
 from app.index.run_history import RunHistory, runs_of
 from app.index.translation_sets import TranslationSets
+from app.index.vocabulary import Vocabulary
 
 
 class GuardedStore:
@@ -100,10 +101,22 @@ class GuardedGeneration:
         with self._breaker.call("chunks_of"), busy():
             return await self._generation.chunks_of(urls)
 
+    async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of the texts of these chunks; none of a store that doesn't tell them."""
+        with self._breaker.call("vectors"), busy():
+            vectors = getattr(self._generation, "vectors", None)
+            return await vectors(ids) if vectors else {}
+
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""
         with self._breaker.call("frequencies"), busy():
             return await self._generation.frequencies(tokens)
+
+    async def vocabulary(self) -> Vocabulary:
+        """The words of the chunks."""
+        with self._breaker.call("vocabulary", proves=False), busy():  # it is cached, so success proves nothing
+            vocabulary = getattr(self._generation, "vocabulary", None)  # a store from outside may have none
+            return await vocabulary() if vocabulary else Vocabulary()
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.translation_sets import TranslationSets
+from app.index.vocabulary import Vocabulary
 
 
 class Generation(Protocol):
@@ -57,8 +58,22 @@ class Generation(Protocol):
         """The chunks of each of these pages, in the order of the page; pages without chunks are left out."""
         ...
 
+    async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of the texts of these chunks, by id; of any length. Unknown ids and chunks without a vector are left out.
+
+        A store may leave this method out: operators then see no neighbours of a chunk.
+        """
+        ...
+
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens (of `app.text.analysis`); 0 for an unknown token."""
+        ...
+
+    async def vocabulary(self) -> Vocabulary:
+        """The words of the chunks, of a sample of them in a large index. Read once per generation and cached.
+
+        A store may leave this method out: a half-typed word then finds what has it as it is.
+        """
         ...
 
     async def page(self, url: str) -> Page | None:
@@ -125,8 +140,49 @@ class Draft(Protocol):
     ) -> None: ...
 
 
+class Parts(Protocol):
+    """What several processes prepare for one run, the `draft`, until it is published. Others see at once what one has written."""
+
+    @property
+    def draft(self) -> str:
+        """The name of the run."""
+        ...
+
+    async def open(self) -> None:
+        """Make room for the parts, unless another process has."""
+        ...
+
+    async def find(self, key: str) -> Mapping[str, Any] | None:
+        """What is kept under this key; None if there is nothing, or no such draft."""
+        ...
+
+    async def find_all(self, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """What is kept under these keys, without those that aren't there."""
+        ...
+
+    async def keep(self, key: str, values: Mapping[str, Any]) -> None:
+        """Keep the values under this key, in place of others."""
+        ...
+
+    async def keep_all(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep each of these values under its key."""
+        ...
+
+    async def first(self, key: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is kept under this key: the values, if no other process was first."""
+        ...
+
+    async def is_published(self) -> bool:
+        """True if a run has published the draft."""
+        ...
+
+    async def publish(self) -> None:
+        """Remember that the draft is published, and delete its parts and those that were forgotten."""
+        ...
+
+
 class Store(Protocol):
-    """An index with its generations."""
+    """An index with its generations. One that several machines can write may also have `parts(draft)`, which gives `Parts`."""
 
     async def live(self) -> Generation:
         """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question."""

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from app.core.generation import GenerationInfo
 from app.core.types import Chunk, PlainText
 
-MOST_BYTES = 32_000_000
-"""About what the plain texts of 1,000 pages of documentation take, or 10,000 chunks."""
+MOST_BYTES = 16_000_000
+"""About what the plain texts of 500 pages of documentation take, or 5,000 chunks."""
 
 _BORDER, _SECTION, _PLACE, _CHUNK = 40, 400, 200, 600  # bytes that one takes
 

@@ -18,6 +18,8 @@ from app.models.local import LocalEmbedder
 
 NAME = "multilingual-e5-small"
 PREFIXES = ("query: ", "passage: ")
+EMBEDDER = f"local:{NAME} prefix={PREFIXES[1]!r}"
+"""Name of the embedder in an index; the engine itself writes the prefixes."""
 _INSTRUCTIONS = {"avx2", "fma"}  # the wheel is compiled with them, and a processor without them kills the process
 
 
@@ -26,7 +28,7 @@ class E5Embedder(LocalEmbedder):
 
     def __init__(self, max_chars: int = 8000) -> None:
         super().__init__(f"local:{NAME}", E5Engine, max_chars=max_chars)
-        self.name = f"local:{NAME} prefix={PREFIXES[1]!r}"  # the engine itself writes the prefixes
+        self.name = EMBEDDER
 
 
 class E5Engine:

@@ -134,7 +134,7 @@ class GuardedModel:
 
 
 class GuardedEmbedder:
-    """An embedder; `timeout` in seconds applies to each call of `embed_queries`.
+    """An embedder; `timeout` in seconds applies to each call of `embed_queries`. `instant`: it is as fast as a search by words.
 
     `others` are guarded alike (see `app.models.protocols.for_index`).
     """
@@ -145,6 +145,7 @@ class GuardedEmbedder:
         self._timeout = timeout
         self._breaker = breaker("embedder", embedder.name, embedder, probe_of(embedder))
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
+        self.instant = bool(getattr(embedder, "instant", False))
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
         self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
         self.breakers: tuple[Breaker, ...] = (

@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 import time
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from app.models.prefixes import recorded_name
 QUERY_CHARS = 1000
 """Questions are cut to this length, because each token costs time and the words find the rest."""
 KEPT_QUERIES = 1000
-"""Vectors of the latest questions that are kept, 3 to 8 KB each."""
+"""Vectors of the latest questions that are kept, 2 to 6 KB each."""
 
 log = logging.getLogger("app.models")
 
@@ -93,7 +94,7 @@ class LocalEmbedder:
         self._engine = InThreads(name, load, threads)
         self._prefixes = prefixes
         self._max_chars = max_chars
-        self._kept: OrderedDict[str, Vector] = OrderedDict()
+        self._kept: OrderedDict[str, array[float]] = OrderedDict()  # a list takes four times as much
         self._dimension = 0
 
     async def dimension(self) -> int:
@@ -105,11 +106,11 @@ class LocalEmbedder:
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector of length 1 for each question. Raises `SettingsError` or `ModelError` if the model can't be loaded."""
         asked = [self._prefixes[0] + text[: min(QUERY_CHARS, self._max_chars)] for text in texts]
-        vectors = {text: self._kept[text] for text in asked if text in self._kept}
+        vectors: dict[str, Vector] = {text: self._kept[text].tolist() for text in asked if text in self._kept}
         if new := [text for text in dict.fromkeys(asked) if text not in vectors]:
             vectors |= zip(new, await self._embed(new, question=True), strict=True)
         for text in asked:
-            self._kept[text] = vectors[text]
+            self._kept[text] = array("d", vectors[text])
             self._kept.move_to_end(text)
         while len(self._kept) > KEPT_QUERIES:
             self._kept.popitem(last=False)

@@ -18,13 +18,17 @@ from app.core.errors import ModelError, SettingsError
 from app.models.local import LocalEmbedder
 
 DIMENSION = 256
+NAME = f"wordllama-{DIMENSION}"
+"""Name of the embedder in an index."""
 
 
 class StaticEmbedder(LocalEmbedder):
     """Vectors of 256 numbers; zeros for a text without words. The first call loads the weights (0.25 s, 50 MB)."""
 
+    instant = True  # 0.2 ms a question
+
     def __init__(self) -> None:
-        super().__init__(f"wordllama-{DIMENSION}", StaticEngine)
+        super().__init__(NAME, StaticEngine)
 
 
 class StaticEngine:
@@ -32,6 +36,7 @@ class StaticEngine:
 
     def __init__(self) -> None:
         self._model = _load()
+        self._model.embedding = self._model.embedding.astype(np.float16)  # as in the file: the same sums in 16 MB less
 
     def embed(self, texts: Sequence[str], *, question: bool) -> NDArray[np.float32]:  # noqa: ARG002  # embedded alike
         """A row for each text."""

@@ -69,14 +69,14 @@ def room_in(settings: Settings, answer: int) -> int:
     return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
 
 
-def numbered(passages: Sequence[Passage], condensed: Mapping[str, str] | None = None) -> str:
-    """The passages with their numbers, each below its site, page and headings.
+def numbered(passages: Sequence[Passage], condensed: Mapping[str, str] | None = None, first: int = 1) -> str:
+    """The passages with their numbers from `first` on, each below its site, page and headings.
 
     A text of `condensed`, by the id of the chunk, replaces that of the passage.
     """
     texts = (
         f"[{number}] {heading_line(one.chunk)}\n{(condensed or {}).get(one.chunk.id) or _below_title(one)}"
-        for number, one in enumerate(passages, start=1)
+        for number, one in enumerate(passages, start=first)
     )
     return "\n\n".join(texts)
 

@@ -10,7 +10,8 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import BaseQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from app.api.request_models import ChatRequest, validated
+from app.api.parsing import validated
+from app.api.request_models import ChatRequest
 from app.core.turn import Source
 from app.retriever.nodes import source_node
 from app.retriever.retriever import DocsAssistantRetriever

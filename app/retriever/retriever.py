@@ -8,7 +8,8 @@ from typing import Any, Self
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from app.api.request_models import SearchRequest, validated
+from app.api.parsing import validated
+from app.api.request_models import SearchRequest
 from app.core.settings import Settings
 from app.retriever.backend import open_backend
 from app.retriever.loop import LoopThread

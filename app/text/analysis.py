@@ -14,10 +14,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-ANALYZER = "stem-prefix5-1"  # part of the index's recipe: raise the number when the tokens of a text change
+ANALYZER = "stem-prefix5-2"  # part of the index's recipe: raise the number when the tokens of a text change
 
 PREFIX = 5
-PREFIX_MARK, STEM_MARK = "*", "~"  # never part of a word or an identifier, so that kinds of tokens don't collide
+PREFIX_MARK, STEM_MARK, HEADED_MARK = (
+    "*",
+    "~",
+    "=",
+)  # never part of a word or an identifier, so that kinds of tokens don't collide
 LONGEST_KEPT = 32  # characters of a run whose tokens are cached; it bounds the memory of the cache
 LONGEST = 64  # longer runs are encoded data, which would only fill the index
 
@@ -38,7 +42,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def analyse(text: str, language: str) -> list[str]:
     """The tokens of a text in order; without a stemmer for the language, words and first letters only."""
-    return [token for run in _runs(text) for token in _tokens(run, language)]
+    return [token for run in runs(text) for token in _tokens(run, language)]
 
 
 def fold(text: str) -> str:
@@ -53,9 +57,16 @@ def _without_marks(found: re.Match[str]) -> str:
     return "".join([c for c in found[0] if not unicodedata.combining(c)])
 
 
-def _runs(text: str) -> list[str]:
+def runs(text: str) -> list[str]:
+    """The words of a text as they are written; words that signs join, as in `docs.example.org`, are one."""
     # composed, because stemmers expect it and a lone accent isn't part of a word
     return _RUN.findall(unicodedata.normalize("NFC", text))
+
+
+def words_of(run: str) -> list[str]:
+    """The run folded and, if it has several, its words; parts by capitals are words too."""
+    parts = [part for word in _WORD.findall(run) for part in _humps(word)]
+    return list(dict.fromkeys(fold(each) for each in (run, *parts)))
 
 
 def _tokens(run: str, language: str) -> tuple[str, ...]:
@@ -89,13 +100,14 @@ def _word_tokens(word: str, language: str) -> Iterator[str]:
     yield folded
     if folded.isdigit():
         return
-    yield _stem(folded, language) + STEM_MARK
+    yield stem(folded, language) + STEM_MARK
     if len(folded) >= PREFIX:
         yield folded[:PREFIX] + PREFIX_MARK
 
 
 @lru_cache(maxsize=50_000)
-def _stem(word: str, language: str) -> str:
+def stem(word: str, language: str) -> str:
+    """The stem of a folded word; the word itself without a stemmer for the language."""
     name = STEMMERS.get(language)
     if name is None:
         return word

@@ -15,14 +15,18 @@ from app.core.prompts import Language
 from app.core.turn import LanguageCheck
 from app.text.analysis import fold
 from app.text.language import has_profile, letter_statistics, likeliest, profiles_of
+from app.text.letter_odds import LetterOdds
 
 Verdict = Literal["right", "wrong", "unsure"]
 
 SURE = 3  # function words of one language and none of another: more text won't change the verdict
+LIKELY = 6.0  # log odds by letters, with a function word: measured in decision 055
+LIKELY_ALONE = 10.0  # without one; also the odds against a language that decide about related ones
 MAJORITY = 2  # times the words of the other language, if there are words of both
 PROSE = 0.2  # least share of function words: prose has 20 to 50 %; text of a related language has under 15 %
 FEWEST_OWN = 2
 FEWEST_WORDS = 6  # fewer words without a function word could be names
+FEWEST_RELATED = 8  # words; with fewer, names can look like another language
 CERTAIN = 0.9  # probability by letter statistics
 LONGEST_WORD = 4  # letters, for scripts without spaces between words
 SWITCHED = 0.2  # share of the prose
@@ -35,12 +39,12 @@ MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru"
 
 _SILENT = re.compile(
     # bounded or anchored, so that the time is linear
-    r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|https?://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
+    r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|(?i:https?)://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
     r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
-    r"|^[^\w\n]*+(?:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
+    r"|^[^\w\n]*+(?i:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
     r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_][!-~]*|\w{1,40}\.\w[!-~]*|[!-~]{0,40}\d[!-~]*"
-    r"|\b(?-i:[^\W\d_]*[a-z][A-Z][^\W\d_]*)",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    r"|\b[^\W\d_]*[a-z][A-Z][^\W\d_]*",
+    re.DOTALL | re.MULTILINE,  # with IGNORECASE, each class of characters takes a quarter longer
 )
 _LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
@@ -65,14 +69,16 @@ class AnswerLanguage:
         others = tuple(known.words for other, known in languages.items() if other != code)
         self._own, self._foreign = _distinct(languages[code].words, others)
         self._letters = languages[code].letters
-        self._code = code
+        self._code, self._configured = code, tuple(languages)
         # without its own profile, others would match its texts
         self._statistics = profiles(languages) if has_profile(code) else None
+        self._odds = _odds(code, tuple(sorted(languages))) if has_profile(code) else None
 
     def early(self, text: str) -> Verdict:
         """The verdict on the beginning of an answer; "unsure" as long as more text could change it."""
-        count = self._count(_SILENT.sub(" ", text))
-        if count.own >= SURE and not count.foreign:
+        prose = _SILENT.sub(" ", text)
+        count = self._count(prose)
+        if not count.foreign and self._is_likely(prose, count):
             return "right"
         return "wrong" if count.foreign > SURE and not count.own else "unsure"
 
@@ -80,7 +86,7 @@ class AnswerLanguage:
         """The verdict on the beginning of an answer, when no more text can be waited for."""
         prose = _SILENT.sub(" ", text)
         count = self._count(prose)
-        if count.is_foreign:
+        if count.is_foreign or self._is_related(prose, count):
             return "wrong"
         if self._is_own(count):
             return "right"
@@ -103,6 +109,22 @@ class AnswerLanguage:
     def _is_strange(self, part: str, count: _Count) -> bool:
         """Whether a part could be in a language that isn't configured; uses the slow statistics only if words don't decide."""
         return count.words >= WINDOW and not self._is_own(count) and self._statistical(part) not in {"", self._code}
+
+    def _is_likely(self, prose: str, count: _Count) -> bool:
+        """Whether few words are enough, because related languages have other letters and words."""
+        if self._odds is None:
+            return count.own >= SURE
+        return count.words > 0 and self._odds(prose) >= (LIKELY if count.own else LIKELY_ALONE)
+
+    def _is_related(self, prose: str, count: _Count) -> bool:
+        """Whether the letters are those of a related language, which has function words in common.
+
+        Configured languages have words of their own, and documentation has terms of theirs. Names have capitals.
+        """
+        if self._odds is None or not count.own:
+            return False
+        words = [word for word in _WORD.findall(prose) if word[0].islower()]
+        return len(words) >= FEWEST_RELATED and self._odds(" ".join(words), without=self._configured) < -LIKELY_ALONE
 
     def _is_own(self, count: _Count) -> bool:
         return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
@@ -160,6 +182,11 @@ def _windows(prose: str) -> Iterator[str]:
                 yield " ".join(part)
                 part, words = [], 0
         yield " ".join(part)
+
+
+@cache
+def _odds(code: str, languages: tuple[str, ...]) -> LetterOdds:
+    return LetterOdds(code, profiles(languages))
 
 
 def profiles(languages: Iterable[str] = ()) -> Any:

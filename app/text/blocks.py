@@ -99,10 +99,25 @@ class Units:
     rows: bool = False
 
     def plain(self, text: str) -> str:
-        """A unit without list markers and cell borders."""
+        """A unit without list markers, cell borders and fenced code; code alone without its fences."""
         if self.rows:
             return " – ".join(cell.strip() for cell in text.strip().strip("|").split("|") if cell.strip())
-        return _MARK.sub("", text)
+        outside, code = _apart(text)
+        return _MARK.sub("", outside.strip() or code)
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The text without fenced code, and the code without its fences."""
+    outside, code, fence = list[str](), list[str](), ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        else:
+            (code if fence else outside).append(line)
+    return "\n".join(outside), "\n".join(code)
 
 
 def units_of(block: Block, abbreviations: Collection[str] | None = None) -> Units:

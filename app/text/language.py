@@ -234,6 +234,14 @@ def profiles_of(codes: Iterable[str]) -> list[str]:
 
 
 @cache
+def profile_codes() -> tuple[str, ...]:
+    """The codes of all languages that langdetect supports."""
+    from langdetect import PROFILES_DIRECTORY
+
+    return tuple(sorted(file.name for file in Path(PROFILES_DIRECTORY).iterdir() if not file.suffix))
+
+
+@cache
 def has_profile(code: str) -> bool:
     """Whether langdetect supports the language."""
     return bool(profiles_of([code]))

@@ -18,8 +18,9 @@ _LINK = re.compile(
 )
 _DEFINITION = re.compile(r"(?m)^ {0,3}\[[^\[\]\n^]++\]:[ \t]++\S.*+\n?")
 _ANCHOR = re.compile(r"(?m)(?:(?<![ \t])[ \t]++)?(?:\{#[^{}\s]++\}|(?<=[ \t])\[#[^\[\]\s]++\])[ \t]*+$")
-_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)((?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+)>")
-_CLOSING = re.compile(r"</([A-Za-z][\w.:-]*+)")
+_ESCAPED = re.compile(r"\\([<&])")
+_TAG = re.compile(r"(?<!\\)<(/?)([A-Za-z][\w.:-]*+)((?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+)>")
+_CLOSING = re.compile(r"(?<!\\)</([A-Za-z][\w.:-]*+)")
 _ENCODED = re.compile(r"data:[\w.+-]++/[\w.+-]++[;,][^\s()<>\"']*+|(?<![\w%+/=-])[\w%+/=-]{200,}+")
 _ENCODED_IN_CODE = re.compile(r"(?<![\w%+/=-])[\w%+/=-]{500,}+")
 _SHOWN = 40  # characters of encoded data: what it begins with may tell what it is
@@ -57,6 +58,8 @@ def _prose(text: str) -> str:
     if "<" in text:
         closed = frozenset(_CLOSING.findall(text))
         text = _TAG.sub(lambda found: _untagged(found, closed), text)
+    if "\\" in text:
+        text = _ESCAPED.sub(r"\1", text)
     return _ENCODED.sub(_begun, text)
 
 

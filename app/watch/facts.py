@@ -6,13 +6,14 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from app.core.breaker import Breaker
 from app.core.errors import AssistantError
 from app.core.gate import Gate
 from app.core.generation import GenerationInfo
@@ -42,10 +43,11 @@ class IndexFacts:
 
 
 class Facts(Collector):
-    """Collects the state of these assistants and of the gate. `look` must be awaited before each scrape."""
+    """Collects the state of these assistants, of the gate and of the breakers. `look` must be awaited before each scrape."""
 
-    def __init__(self, assistants: Assistants, gate: Gate) -> None:
+    def __init__(self, assistants: Assistants, gate: Gate, breakers: Sequence[Breaker]) -> None:
         self._assistants = assistants
+        self._breakers = breakers
         self._gate = gate
         self._indexes: dict[str, IndexFacts] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -81,7 +83,7 @@ class Facts(Collector):
             "docs_assistant_breaker_open", "1 while calls are skipped after failures.", labels=("part", "name")
         )
         states: dict[tuple[str, str], int] = {}
-        for one in self._assistants.breakers:
+        for one in self._breakers:
             states[one.part, one.name] = max(states.get((one.part, one.name), 0), int(bool(one.state)))
         for labels, value in states.items():
             open_.add_metric(labels, value)

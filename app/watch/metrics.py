@@ -89,6 +89,13 @@ class Metrics:
             "name",
             "operation",
         )
+        self._not_kept = Counter(
+            "docs_assistant_answers_not_kept",
+            "Answers that the database of conversations didn't take.",
+            registry=self.registry,
+        )
+        self._feedback = self._counter("feedback", "Ratings of answers.", "assistant", "rating")
+        self._cache = self._counter("answer_cache", "Questions that a stored answer could answer.", "result")
         self._call_failures = self._counter("call_failures", "Calls that failed.", "part", "name", "error")
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -107,6 +114,8 @@ class Metrics:
             self._tokens["prompt", call.step].inc(call.usage.prompt_tokens)
             self._tokens["completion", call.step].inc(call.usage.completion_tokens)
         self._steps(record)
+        if record.cache:
+            self._cache[record.cache,].inc()
         if record.outcome and not record.task:
             self._outcome(record)
 
@@ -127,6 +136,14 @@ class Metrics:
             self._answer_seconds[record.assistant,].observe(record.ended - record.began)
         if record.evidence is not None:
             self._evidence.observe(record.evidence)
+
+    def not_kept(self, count: int) -> None:
+        """Count answers that should have been kept."""
+        self._not_kept.inc(count)
+
+    def feedback(self, assistant: str, rating: str) -> None:
+        """Count a rating, up or down, of an answer of this assistant."""
+        self._feedback[assistant, rating].inc()
 
     def call(self, part: Part, name: str, operation: str, seconds: float, error: Exception | None) -> None:
         """Count a call to another server, as `app.core.breaker.OnCall`."""

@@ -12,6 +12,7 @@ from eval.commands import (
     compare,
     conversations,
     docs,
+    from_log,
     gate,
     generate,
     grid,
@@ -32,7 +33,7 @@ def add_commands(commands: Commands) -> None:
     for add in (
         docs.add_command, retrieval.add_command, conversations.add_command, refusals.add_command, run_command.add_command,
         grid.add_command, compare.add_command, check.add_command, gate.add_command, generate.add_command, label.add_command,
-        clusters.add_command,
+        clusters.add_command, from_log.add_command,
     ):  # fmt: skip
         add(commands)
 

@@ -13,7 +13,7 @@ from eval.errors import EvaluationError
 from ingestion.convert.prepare import Prepared
 from ingestion.embedding import BatchEmbedder
 from ingestion.publish.write import texts_of
-from ingestion.run import recipe_for
+from ingestion.recipe import recipe_for
 from ingestion.split import open_splitter
 from ingestion.split.chunker import Chunker
 from ingestion.workers import Workers

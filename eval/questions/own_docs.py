@@ -42,7 +42,8 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
     if not folder.is_dir():
         raise EvaluationError(f"{folder}: there is no such directory, so there is no documentation to measure.")
     app = FastAPI(openapi_url=None)
-    Site(folder, default_language=settings.default_language).add_to(app)
+    # only Markdown: the built site may be of another state of the documentation
+    Site(folder, default_language=settings.default_language, built=folder / "not-built").add_to(app)
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as directory:
         own = settings.model_copy(update={"store": directory, "store_ca": "", "collection": "docs"})
         store, embedder = open_store(own), open_embedder(own)

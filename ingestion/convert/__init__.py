@@ -8,16 +8,29 @@ from __future__ import annotations
 import re
 
 from app.text.fences import blocks
+from ingestion.convert.asciidoc import AsciiDocConverter
 from ingestion.convert.document import Converter, Document, SourceText, well_formed
 from ingestion.convert.html import HtmlConverter
 from ingestion.convert.javascript import NeedsJavaScript
 from ingestion.convert.markdown import MarkdownConverter
+from ingestion.convert.office import OfficeConverter
+from ingestion.convert.openapi import OpenApiConverter
+from ingestion.convert.pdf import PdfConverter
+from ingestion.convert.rst import RstConverter
 from ingestion.errors import ConversionError
 
-VERSION = "convert-3"
+VERSION = "convert-7"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
-CONVERTERS: tuple[Converter, ...] = (MarkdownConverter(), HtmlConverter())
+CONVERTERS: tuple[Converter, ...] = (
+    PdfConverter(),
+    OfficeConverter(),
+    OpenApiConverter(),
+    RstConverter(),
+    AsciiDocConverter(),
+    MarkdownConverter(),
+    HtmlConverter(),
+)
 """Asked in this order; the first that matches converts."""
 
 MOST_HEADINGS = 5_000

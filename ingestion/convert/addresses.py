@@ -80,4 +80,4 @@ class Addresses:
 
 
 def _arrived(entry: Entry, fetched: Fetched) -> str:
-    return public_url(fetched.url) if fetched.redirects else entry.address
+    return public_url(fetched.url) if fetched.redirects and not entry.public else entry.address

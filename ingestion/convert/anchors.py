@@ -110,6 +110,16 @@ class Anchors:
     _probed: dict[str, int] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
+    async def learn(self, site: str, raw: Document, page: Document) -> None:
+        """Learn the rules of the site from both forms of a page."""
+        if self.mode != "auto":
+            return
+        async with self._locks.setdefault(site, asyncio.Lock()):
+            headings = await self.workers.run(headings_in, raw.markdown)
+            known = self._rules.get(site)
+            if known := await self.workers.run(_learn, known, headings, page.markdown) or known:
+                self._rules[site] = known
+
     async def anchored(self, read: Document, site: str, url: str) -> Document:
         """The raw document with ` {#id}` on the headings whose anchor is certain; `url` is the page for readers."""
         if self.mode == "none":

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from app.text.fences import blocks, outside_code
+from ingestion.convert.admonitions import component_kind, label
 
 LONGEST_ADDRESS = 1000
 """Characters: a longer one holds encoded data, such as the program of a playground, which nobody searches or quotes."""
@@ -23,7 +24,7 @@ _LABEL = re.compile(
     r"\[(?P<bracket>[^\[\]\n]++)\]|\b(?:title|file(?:name)?|name)=(?:\"(?P<double>[^\"\n]++)\"|'(?P<single>[^'\n]++)')"
 )
 _ATTRIBUTES = r"(?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+"
-_COMPONENT = re.compile(rf"<(?P<close>/?)(?P<name>[A-Z][\w.]*+)(?P<rest>{_ATTRIBUTES})>")
+_COMPONENT = re.compile(rf"(?<!\\)<(?P<close>/?)(?P<name>[A-Z][\w.]*+)(?P<rest>(?=[\s/>]){_ATTRIBUTES})>")
 _CLOSING = re.compile(r"</([A-Z][\w.]*+)")
 _BADGE = re.compile(
     rf"(?:(?<![ \t])[ \t]++)?<(?P<tag>sup|span|i|em|small)\b(?P<rest>{_ATTRIBUTES})>(?:(?P<said>[^<>\n]*+)</(?:sup|span|i|em|small)>)?"
@@ -130,5 +131,6 @@ def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
         return found[0]
     if said := _TEXT.search(rest):
         return f"({said[1]})"
-    label = _TITLE.search(rest)
-    return f"**{label[1]}**\n\n" if label else ""
+    title = _TITLE.search(rest)
+    text = "" if found["close"] else label(component_kind(found["name"], rest), title[1] if title else "")
+    return f"**{text}**\n\n" if text else ""

@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
+from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary, vocabulary
+from ingestion.crawl.exchange import BINARY_TYPES, Fetched
+from ingestion.errors import ConversionError
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([\w.:-]++)""", re.IGNORECASE)
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
 """Encodings of Python that no browser knows."""
@@ -23,10 +27,14 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A downloaded page: `url` is where its relative links start from, `media_type` comes without parameters.
+    """A downloaded page: its relative links start from `base`, or else `url`; `media_type` comes without parameters.
 
-    The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content.
-    `words` are those by which a page tells of its dates and scripts.
+    The CSS selectors say, for HTML of a site of its own make, where the content is and what of it isn't content, and which
+    of it is content in any case. `repeated` is what most pages of the site repeat, `robots` the X-Robots-Tag header,
+    which counts as little as that of the page where the source `ignores_noindex`.
+    `words` are those by which a page tells of its dates and scripts. `body` is the download as it is; of a binary type,
+    `text` is empty. `anchors` says how the source addresses sections. `file` is the path of the page among the files of
+    its source, `root` where they are (see `Tree`).
     """
 
     url: str
@@ -35,6 +43,15 @@ class SourceText:
     content_selector: str = ""
     drop_selectors: tuple[str, ...] = ()
     words: Vocabulary = field(default_factory=vocabulary)
+    base: str = ""
+    body: bytes = b""
+    anchors: str = ""
+    file: str = ""
+    root: str = ""
+    keep_selectors: tuple[str, ...] = ()
+    repeated: tuple[RepeatedBlock, ...] = ()
+    robots: str = ""
+    ignores_noindex: bool = False
 
     @property
     def is_mdx(self) -> bool:
@@ -49,7 +66,7 @@ class Document:
     `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
     page's own raw Markdown, when it names one. Dates and `version` (several with commas between) are as the page gives
     them, or empty. `note` says what of the
-    source's settings didn't fit. `raw` is true of what came as Markdown: its headings may have anchors that it
+    source's settings didn't fit, or what of its text is missing. `templates` is the template markup that it had. `raw` is true of what came as Markdown: its headings may have anchors that it
     doesn't tell.
     """
 
@@ -64,6 +81,7 @@ class Document:
     version: str = ""
     note: str = ""
     raw: bool = False
+    templates: tuple[str, ...] = ()
 
 
 class Converter(Protocol):
@@ -76,6 +94,22 @@ class Converter(Protocol):
     def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` when the source holds no text."""
         ...
+
+
+def source_text(fetched: Fetched, words: Vocabulary) -> SourceText:
+    """A download as its converter gets it. Raises `ConversionError` for bytes that are no text and that none reads."""
+    if fetched.media_type in BINARY_TYPES:
+        return SourceText(fetched.url, "", fetched.media_type, words=words, body=fetched.body)
+    if _is_binary(fetched.body):
+        raise ConversionError(f"{fetched.url} is binary, not text")
+    text = decode(fetched.body, fetched.charset, words.encoding)
+    return SourceText(fetched.url, text, fetched.media_type, words=words, body=fetched.body, robots=fetched.robots)
+
+
+def _is_binary(body: bytes) -> bool:
+    """True when many bytes are control characters."""
+    start = body[:4096]
+    return not start.startswith(_UTF16) and len(start.translate(None, _CONTROLS)) < 0.95 * len(start)
 
 
 def decode(body: bytes, charset: str = "", usual: str = "") -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from lxml.etree import XPath
 from lxml.html import Element, HtmlElement
 
-_CLASS = re.compile(r"\{([\w-]+)\}")
+_CLASS = re.compile(r"\{([\w:-]+)\}")
 
 
 _CLASSES = XPath("descendant-or-self::*/@class", smart_strings=False)

@@ -12,13 +12,17 @@ import lxml.html
 from lxml.cssselect import CSSSelector
 from lxml.etree import LxmlError, ParserError
 
+from app.text.fences import outside_fences
 from app.text.titles import breadcrumb
 from ingestion.convert.clean import clean_root, find_root, text_of
-from ingestion.convert.document import HTML_TYPES, Document, SourceText
+from ingestion.convert.document import Document, SourceText
 from ingestion.convert.dom import drop
+from ingestion.convert.escapes import escape_marked
 from ingestion.convert.html_dates import html_dates
 from ingestion.convert.javascript import NeedsJavaScript, needs_script
-from ingestion.errors import ConversionError
+from ingestion.convert.left_out import left_out
+from ingestion.crawl.exchange import HTML_TYPES
+from ingestion.errors import ConversionError, PageLeftOut
 from ingestion.urls import joined
 
 _OPTIONS = html_to_markdown.ConversionOptions(
@@ -30,6 +34,8 @@ _OPTIONS = html_to_markdown.ConversionOptions(
 )
 SHELL_WORDS = 20
 """A page with fewer words may be an empty shell that JavaScript fills."""
+
+_LANGUAGE_META = ("og:locale", "content-language", "docsearch:language", "language")
 
 _VERSION = ("docsearch:version", "docusaurus_version", "readthedocs-version-slug", "version")
 """Meta tags with the version of the documentation. `version` may mean something else, so it is the last."""
@@ -47,20 +53,20 @@ class HtmlConverter:
 
     def convert(self, source: SourceText) -> Document:
         """The document of the page's main content; raises `ConversionError` when there is no text in it."""
-        page = _parse(source)
+        page = parse(source)
         meta = _meta(page)
+        if reason := left_out(page, source):
+            raise PageLeftOut(reason)
         published, modified = html_dates(page, meta, source.words)
-        chosen = _chosen(page, source.content_selector)
-        root = chosen[0] if chosen else find_root(page)
-        for selector in source.drop_selectors:
-            for element in _chosen(root, selector):
-                drop(element)
+        root, kept, note = content_of(page, source)
+        languages = _languages(page, root, meta)  # before cleaning, which takes attributes away
         base = _base(page, source.url)
-        clean_root(root, base)
-        markdown = _tidy(html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or "")
+        clean_root(root, base, source.repeated, kept)
+        written = html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or ""
+        markdown = _tidy(escape_marked(written))
         words = len(re.findall(r"\w+", markdown))
         if words < SHELL_WORDS and needs_script(
-            _parse(source), source.words.javascript
+            parse(source), source.words.javascript
         ):  # anew: cleaning took the scripts away
             raise NeedsJavaScript(f"{source.url} needs JavaScript: its HTML is a shell, it is made by JavaScript")
         if not words:
@@ -71,17 +77,32 @@ class HtmlConverter:
         return Document(
             title=title,
             markdown=markdown,
-            languages=_languages(page),
+            languages=languages,
             canonical=_canonical(page, source.url),
             alternates=_alternates(page, source.url),
             markdown_url=_markdown_url(page, source.url),
             published=published,
             modified=modified,
             version=next((meta[name] for name in _VERSION if name in meta), ""),
-            note=f"content_selector {source.content_selector!r} found nothing"
-            if source.content_selector and not chosen
-            else "",
+            note=note,
         )
+
+
+def content_of(
+    page: lxml.html.HtmlElement, source: SourceText
+) -> tuple[lxml.html.HtmlElement, frozenset[lxml.html.HtmlElement], str]:
+    """The element with the page's content, by the source's selectors; what of it is kept in any case, and what is odd."""
+    chosen = _chosen(page, source.content_selector)
+    note = (
+        f"content_selector {source.content_selector!r} found nothing" if source.content_selector and not chosen else ""
+    )
+    root = chosen[0] if chosen else find_root(page)
+    for selector in source.drop_selectors:
+        for element in _chosen(root, selector):
+            drop(element)
+    kept = {element for selector in source.keep_selectors for element in _chosen(root, selector)}
+    inside = {one for element in kept for one in element.iter()}
+    return root, frozenset(inside.union(*(element.iterancestors() for element in kept))), note
 
 
 def _chosen(root: lxml.html.HtmlElement, selector: str) -> list[lxml.html.HtmlElement]:
@@ -98,7 +119,8 @@ def _base(page: lxml.html.HtmlElement, url: str) -> str:
     return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
 
 
-def _parse(source: SourceText) -> lxml.html.HtmlElement:
+def parse(source: SourceText) -> lxml.html.HtmlElement:
+    """The page. Raises `ConversionError` for what isn't HTML."""
     text = _NOT_XML.sub("", _XML_DECLARATION.sub("", source.text.lstrip("\ufeff")))
     try:
         # a parser of its own per call: pages are converted in threads
@@ -111,8 +133,12 @@ def _parse(source: SourceText) -> lxml.html.HtmlElement:
 
 
 def _tidy(markdown: str) -> str:
-    lines = [line.rstrip() if line.endswith(("\t", "   ")) else line for line in markdown.split("\n")]
-    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n") + "\n"
+    return outside_fences(markdown, _without_empty_lines).strip("\n") + "\n"
+
+
+def _without_empty_lines(prose: str) -> str:
+    lines = [line.rstrip() if line.endswith(("\t", "   ")) else line for line in prose.split("\n")]
+    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
 
 
 def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, url: str, site: str) -> str:
@@ -134,9 +160,19 @@ def _meta(page: lxml.html.HtmlElement) -> Mapping[str, str]:
     return found
 
 
-def _languages(page: lxml.html.HtmlElement) -> Mapping[str, str]:
-    declared = (page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "").strip()
-    return {"html lang": declared} if declared else {}
+def _languages(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, meta: Mapping[str, str]) -> Mapping[str, str]:
+    """What the page says of its language. Starlight marks the content of a page that isn't translated (`<main lang>`)."""
+    around = [element for element in (root, *root.iterancestors()) if element is not page]
+    declared = {
+        "content lang": next((found for element in around if (found := _lang(element))), ""),
+        "html lang": _lang(page),
+        **{name: meta.get(name, "") for name in _LANGUAGE_META},
+    }
+    return {place: tag for place, tag in declared.items() if tag}
+
+
+def _lang(element: lxml.html.HtmlElement) -> str:
+    return (element.get("lang") or element.get("{http://www.w3.org/XML/1998/namespace}lang") or "").strip()
 
 
 def _links(page: lxml.html.HtmlElement, rel: str) -> list[lxml.html.HtmlElement]:

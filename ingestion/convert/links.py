@@ -10,7 +10,6 @@ from app.text.fences import outside_code
 from ingestion.urls import public_url
 
 _INLINE = re.compile(r"(\]\(\s*+)(<[^<>\n]*+>|(?:[^\s()]|\([^\s()]*+\))++)(?=\s*+\)|\s++[\"'(])")
-_DEFINITION = re.compile(r"(?m)^([ ]{0,3}\[[^\]\n]++\]:[ \t]*+)(<[^<>\n]*+>|\S++)")
 _TAG = re.compile(r"(?i)<(?:a|img|video|source)\b[^<>]*+")
 _ATTRIBUTE = re.compile(r"""(?i)(\b(?:href|src)\s*+=\s*+["'])([^"']*+)""")
 _SCHEME = re.compile(r"(?i)\A[a-z][a-z0-9+.-]*:")
@@ -22,7 +21,7 @@ def absolute_links(text: str, base: str) -> str:
 
     @lru_cache(maxsize=1024)  # most pages repeat their links
     def absolute(target: str) -> str:
-        if not target or "\x00" in target or _SCHEME.match(target):
+        if not target or "\x00" in target or (_SCHEME.match(target) and not target.lower().startswith("http")):
             return target
         try:
             joined = urljoin(base, target)
@@ -40,7 +39,6 @@ def absolute_links(text: str, base: str) -> str:
         return match[1] + (f"<{made}>" if written.startswith("<") else made)
 
     def change(prose: str) -> str:
-        linked = _DEFINITION.sub(join, _INLINE.sub(join, prose))
-        return _TAG.sub(lambda tag: _ATTRIBUTE.sub(join, tag[0], count=1), linked)
+        return _TAG.sub(lambda tag: _ATTRIBUTE.sub(join, tag[0], count=1), _INLINE.sub(join, prose))
 
     return outside_code(text, change)

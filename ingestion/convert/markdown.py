@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
 from app.text.fences import blocks
+from ingestion.convert.attributes import clean_attributes, missing_text
 from ingestion.convert.components import clean_components
+from ingestion.convert.containers import clean_containers
 from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
 from ingestion.convert.inline_html import clean_html
 from ingestion.convert.links import absolute_links
 from ingestion.convert.mdx import clean_mdx
+from ingestion.convert.myst import clean_myst
+from ingestion.convert.raw import with_linked_anchors
+from ingestion.convert.references import inline_references
+from ingestion.convert.tables import compact_tables
+from ingestion.convert.templates import clean_templates, template_markup
 from ingestion.errors import ConversionError
 
 _LARGEST = 10**18
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TOML = re.compile(r"\A\+\+\+[ \t]*\n(.{0,100000}?)\n\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL)  # Hugo
 _LONGEST_FRONT, _DEEPEST_FRONT, _MOST_ALIASES = 100_000, 20, 10
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FRONT_LINE = re.compile(r"(?m)^(\w++):[ \t]*+(.+)$")
@@ -33,6 +42,9 @@ _HEADED = re.compile(
     r"\A#[ \t]++(?P<title>[^\n]*\S)[ \t]*+\n(?:URL|Source|Source URL):[ \t]*\S+[ \t]*(?:\n(?!\S*:)|\n|\Z)"
 )  # fumadocs
 _LINKED = re.compile(r"\A#[ \t]++(?P<title>[^\n]*\S)[ \t]++\((?:https?:/)?/[^\s()]*\)[ \t]*(?:\n|\Z)")  # fumadocs
+_IMPORT = re.compile(r"(?m)^import [^\n]*['\"](?:@theme|@site|@docusaurus|\.|[\w@-]+/)[^\n'\"]*['\"];?[ \t]*$")
+_HEAD = 3_000
+"""Characters at the start of a page in which imports show that it is MDX, whatever its ending."""
 _H1 = re.compile(r"(?m)^(?:# ++(?P<atx>\S[^\n]*+)$|(?P<setext>\S[^\n]*+)\n=++[ \t]*+$)")
 _ANCHOR = re.compile(r"(?:\{#[^{}\s]+\}|\[#[^\[\]\s]+\])\s*+$")
 
@@ -53,9 +65,12 @@ class MarkdownConverter:
         text = re.sub(r"\r\n?", "\n", source.text.lstrip("\ufeff")).replace("\x00", "")
         facts, body = _front_matter(text)
         title, body = _banner(body)
-        if source.is_mdx:
+        missing, templates = missing_text(body), template_markup(body)
+        body, note = clean_attributes(clean_containers(clean_myst(clean_templates(body, facts))))
+        if source.is_mdx or _IMPORT.search(body[:_HEAD]):
             body = clean_mdx(body)
-        body = absolute_links(clean_html(clean_components(body)), source.url).strip("\n")
+        body = inline_references(compact_tables(clean_html(clean_components(body))))
+        body = absolute_links(with_linked_anchors(body), source.base or source.url).strip("\n")
         if not re.search(r"\w", body) and not (title or _text(facts.get("title"))):
             raise ConversionError(f"{source.url} is empty")
         heading = _first_h1(body)
@@ -69,11 +84,18 @@ class MarkdownConverter:
             published=_date(facts, "published", "date", "created"),
             modified=_date(facts, "modified", "updated", "last_modified", "lastModified", "lastUpdated", "last_update"),
             version=_version(facts),
+            note=note or missing,
             raw=True,
+            templates=templates,
         )
 
 
 def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+    if match := _TOML.match(text):
+        try:
+            return tomllib.loads(match[1]), text[match.end() :]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            return {}, text[match.end() :]
     if not (match := _FRONT.match(text)):
         return {}, text
     body = text[match.end() :]

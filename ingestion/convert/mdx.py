@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from app.text.fences import blocks, outside_code
+from ingestion.convert.admonitions import component_kind, label
 from ingestion.convert.pairs import without
 
 _ESM = re.compile(r"(?m)^(?:import\s+(?:[\w{*\"'])|export\s+(?:default|const|let|var|function|async|class|\{|\*))")
 _COMMENT, _COMMENT_END = re.compile(r"\{\s*+/\*"), re.compile(r"\*/\s*+\}")
 _BLANK = re.compile(r"\{\s*+([\"'`])[ \t]*+\1\s*+\}")
-_TAG = re.compile(r"(?:(?<!\w)<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
+_TAG = re.compile(r"(?:(?<![\w\\])<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
 _LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
 _OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
 _CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
@@ -108,8 +109,9 @@ def _drop_tags(prose: str) -> str:
             continue
         tag = prose[match.start() : end]
         kept.append(prose[at : match.start()])
-        if label := _label(tag):
-            kept.append(f"**{label}**\n\n")
+        if text := _label(tag, match[1] or ""):
+            before = kept[-1].rstrip(" ")
+            kept += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
         at = end
     return "".join([*kept, prose[at:]])
 
@@ -130,7 +132,10 @@ def _tag_end(text: str, at: int) -> int:
     return -1
 
 
-def _label(tag: str) -> str:
-    """What a reader sees of a component's attributes: the title of a callout, the label of a tab."""
+def _label(tag: str, name: str) -> str:
+    """What a reader sees of a component's attributes: the kind and title of a callout, the label of a tab."""
+    if tag.startswith("</"):
+        return ""
     match = _LABEL.search(tag)
-    return "" if tag.startswith("</") or match is None else next((g for g in match.groups() if g), "").strip()
+    title = next((group for group in match.groups() if group), "") if match else ""
+    return label(component_kind(name, tag), title.strip())

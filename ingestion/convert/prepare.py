@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
-from app.core.language import Vocabulary, vocabulary
+from app.core.language import vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.core.versions import said_versions
+from app.text.fences import outside_fences, outside_spans
 from app.text.marks import fingerprint
 from app.text.titles import plain_title
-from ingestion.convert import Document, SourceText, convert
-from ingestion.convert.document import decode
+from ingestion.convert import Document
 from ingestion.convert.language import Languages, page_language
 from ingestion.convert.page_dates import page_dates
 from ingestion.convert.structure import LONGEST_HEADING
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
 from ingestion.urls import public_url
+
+_TARGET = re.compile(r"\]\((?:<[^<>\n]*+>|(?:[^()\s]|\([^()\s]*+\))*+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,6 @@ class Prepared:
     translated: tuple[str, ...] = ()
 
 
-def document(fetched: Fetched, words: Vocabulary) -> Document:
-    """The document of a download. Raises `ConversionError`."""
-    return convert(
-        SourceText(fetched.url, decode(fetched.body, fetched.charset, words.encoding), fetched.media_type, words=words)
-    )
-
-
 def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) -> Prepared:
     """The page, not yet cut; its `fetched_url` is the address that the sitemap lists."""
     url = entry.public if entry.given else public_url(fetched.url if fetched.redirects else entry.url)
@@ -52,7 +48,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         **read.languages,
         "Content-Language": fetched.language.partition(",")[0],
     }
-    words = vocabulary(settings.languages, settings.prompts)
+    words = vocabulary(with_words(settings.languages, settings.prompts), settings.prompts)
     languages = Languages(settings.languages, settings.default_language, words)
     found = page_language(read.markdown, entry.url, declared, languages)
     published, modified = page_dates(entry, read, fetched)
@@ -63,7 +59,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         title=plain_title(read.title)[:LONGEST_HEADING] or _file(url) or url,
         language=found.code,
         markdown=read.markdown,
-        hash=hashlib.sha256(read.markdown.encode()).hexdigest(),
+        hash=text_hash(read.markdown),
         fetched_url=entry.url,
         source=entry.source,
         canonical=read.canonical,
@@ -76,10 +72,31 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         fetched_at=now,
         last_ok=now,
         versions=said_versions(url, read.version),
-        reading=entry.site.reading,
+        reading=entry.reading,
         fingerprint=fingerprint(read.markdown),
     )
     return Prepared(page, note=found.note)
+
+
+def text_hash(markdown: str) -> str:
+    """A hash in two halves: of the text without the addresses of its links (`same_text`), and of all."""
+    halves = without_targets(markdown), markdown
+    return "".join(hashlib.sha256(half.encode()).hexdigest()[:32] for half in halves)
+
+
+def without_targets(markdown: str) -> str:
+    """The text without the addresses of its links."""
+    return outside_fences(markdown, _without_targets)
+
+
+def _without_targets(prose: str) -> str:
+    # most prose between fences has no link, and looking for one is faster than for code spans
+    return outside_spans(prose, lambda text: _TARGET.sub("](", text)) if "](" in prose else prose
+
+
+def same_text(hashed: str) -> str:
+    """What the hashes of pages have in common that say the same, wherever their links lead."""
+    return hashed[:32]
 
 
 def dated_as(page: Page, known: Page) -> Page:

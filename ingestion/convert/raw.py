@@ -1,4 +1,4 @@
-"""A page's own raw Markdown beside its HTML: which of the two to take, and the anchors that only HTML knows."""
+"""A page's own raw Markdown with what only its HTML knows: anchors, languages and dates."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import re
 from collections import Counter, defaultdict, deque
 from dataclasses import replace
 
-from app.text.fences import outside_fences
+from app.text.fences import outside_fences, outside_spans
 from ingestion.convert.document import Document
-
-SHARE = 0.5
-"""Raw Markdown with a smaller share of the HTML's words lacks the content of components."""
 
 _HEADING = re.compile(r"(?m)^(?P<marks>#{1,6})[ \t]++(?P<text>\S.*+)$")
 _ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])$")
+BLANK = "\u00a0\u200b\u2060\ufeff"
+"""Characters that make a link which nobody sees."""
+
+_SELF_LINK = re.compile(r"(?m)^(?P<heading>#{1,6}[ \t]++\S.*)\n\n\[[^\[\]\n]*+\]\(#(?P<anchor>[^()\s]++)\)[ \t]*+$")
+_LINK_IN_HEADING = re.compile(
+    rf"(?m)^(?P<heading>#{{1,6}}[ \t]++\S[^\n]*?)\[[{BLANK}]*+\]\(#(?P<anchor>[^()\s]++)\)[ \t]*+$"
+)
+_EMPTY_LINK = re.compile(rf"(?<!!)\[[{BLANK}]*+\]\(#[^()\s]*+\)")
 
 
-def prefer_raw(page: Document, raw: Document) -> Document | None:
-    """The raw document with anchors, languages, dates and version of the HTML; None when it has far fewer words."""
-    if len(re.findall(r"\w+", raw.markdown)) < SHARE * len(re.findall(r"\w+", page.markdown)):
-        return None
+def with_facts(raw: Document, page: Document) -> Document:
+    """The raw document with anchors, languages, dates and version of the HTML."""
     return replace(
         page,
         title=raw.title or page.title,
@@ -48,6 +51,26 @@ def with_anchors(markdown: str, other: str) -> str:
         return f"{match['marks']} {text} {{#{anchor}}}" if anchor else match[0]
 
     return outside_fences(markdown, lambda prose: _HEADING.sub(mark, prose))
+
+
+def with_linked_anchors(markdown: str) -> str:
+    """The Markdown with the anchors that some generators write as a link in each heading, or in a line of its own below it.
+
+    Links without a text that lead into the page are left out.
+    """
+    if "](#" not in markdown:
+        return markdown
+    return outside_fences(markdown, lambda prose: outside_spans(prose, _without_self_links))
+
+
+def _without_self_links(prose: str) -> str:
+    prose = _LINK_IN_HEADING.sub(_anchor_of_link, prose)
+    return _EMPTY_LINK.sub("", _SELF_LINK.sub(_anchor_of_link, prose))
+
+
+def _anchor_of_link(match: re.Match[str]) -> str:
+    heading = match["heading"].rstrip(" \t")
+    return heading if _ANCHOR.search(heading) else f"{heading} {{#{match['anchor']}}}"
 
 
 def _headings(markdown: str) -> list[tuple[str, str]]:

@@ -39,7 +39,12 @@ def _is_after(state: StateBlock, line: int) -> bool:
     return state.sCount[line] < state.blkIndent or state.isEmpty(line) or state.is_code_block(line)
 
 
-_BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
+MOST_NESTED = 100
+"""Levels of blocks, two for each list; of a block further inside, the parser takes the rest of the page for its text. The
+nested properties of an API's reference have more than the 20 of CommonMark's preset.
+"""
+
+_BLOCKS = MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable("table").disable("inline")
 _BLOCKS.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 

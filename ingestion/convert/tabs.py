@@ -2,34 +2,100 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
 
 from lxml.html import HtmlElement
 
 from ingestion.convert.dom import bold, drop, select, text_of
 
 _SETS = (
-    # where the set is, its labels, its panels
+    # what a browser script makes of them isn't in the page: where the set is, its labels, its panels
     ("//*[{tabbed-set}]", "/*[{tabbed-labels}]/label", "/*[{tabbed-content}]/*[{tabbed-block}]"),  # mkdocs-material
     ("//*[{vp-code-group}]", "/*[{tabs}]//label", "/*[{blocks}]/*"),  # VitePress
-    ("//*[{sd-tab-set}]", "/label[{sd-tab-label}]", "/*[{sd-tab-content}]"),  # sphinx-design
-    ("//*[*[@role='tablist']]", "/*[@role='tablist']//*[@role='tab']", "//*[@role='tabpanel']"),  # Docusaurus, ARIA
 )
+_PANELS = "//*[@role='tabpanel']|//*[{tabpanel} or {tab-pane}]"
+_MARKS = frozenset({"tabpanel", "tab-pane"})
+_TABS = (
+    "//*[@role='tab']|//*[@data-toggle='tab' or @data-bs-toggle='tab' or @data-toggle='pill' or @data-bs-toggle='pill']"
+)
+_CONTROLS = ("aria-controls", "data-bs-target", "data-target", "href")
+_RADIOS = "//input[@type='radio' and @id=following-sibling::*[1][self::label]/@for]"  # tabs without a script
+_FAR = 8
+"""Elements from a panel up to the one that holds its row of tabs, too."""
+
+_ROWS = frozenset({"li", "ul", "ol", "div", "nav"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 def label_tabs(root: HtmlElement, present: frozenset[str]) -> None:
     """Write every tab's label above its panel and remove the row of labels."""
+    roles = frozenset(root.xpath(".//@role", smart_strings=False))
+    pairs = [*(_linked(root, present) if _MARKS & (roles | present) else ()), *_radios(root)]
+    paired = {panel for _, panel in pairs}
     for sets, labels, panels in _SETS:
         for group in select(root, sets, present):
-            found = select(group, labels)
-            for label, panel in zip(found, select(group, panels), strict=False):
-                if text := text_of(label):
-                    panel.insert(0, bold(text))
-                    # text before the first child would otherwise stand above the label
-                    panel[0].tail, panel.text = panel.text, None
-            for label in found:
-                drop(label)
+            pairs += zip(select(group, labels), select(group, panels), strict=False)
+    if "tablist" in roles:
+        pairs += [(tab, panel) for tab, panel in _in_order(root) if panel not in paired]
+    for label, panel in pairs:
+        if text := text_of(label):
+            panel.insert(0, bold(text))
+            # text before the first child would otherwise stand above the label
+            panel[0].tail, panel.text = panel.text, None
+    for label in {label for label, _ in pairs}:
+        _drop_with_row(label)
+
+
+def _linked(root: HtmlElement, present: frozenset[str]) -> list[tuple[HtmlElement, HtmlElement]]:
+    """Tabs with the panels that they, or that name each other (WAI-ARIA, Bootstrap, asciidoctor-tabs)."""
+    if not (panels := list(dict.fromkeys(select(root, _PANELS, present)))):
+        return []
+    tabs = {
+        (tab.get(name) or "").rpartition("#")[2]: tab for tab in select(root, _TABS) for name in reversed(_CONTROLS)
+    }
+    named = {element.get("id"): element for element in select(root, "//*[@id]")}
+    pairs = []
+    for panel in panels:
+        by = panel.get("aria-labelledby") or panel.get("aria-labelled-by") or ""
+        tab = tabs.get(panel.get("id") or by) if panel.get("id") else None
+        tab = named.get(by) if tab is None else tab
+        if tab is not None and panel not in tab.iterancestors():
+            pairs.append((tab, panel))
+    return pairs
+
+
+def _radios(root: HtmlElement) -> list[tuple[HtmlElement, HtmlElement]]:
+    """Labels of radio buttons with the block behind each (mkdocs, sphinx-design, sphinx-inline-tabs)."""
+    labels = [radio.getnext() for radio in select(root, _RADIOS)]
+    behind = ((label, label.getnext()) for label in labels)
+    return [(label, panel) for label, panel in behind if panel is not None and panel.tag == "div"]
+
+
+def _in_order(root: HtmlElement) -> Iterator[tuple[HtmlElement, HtmlElement]]:
+    """The tabs of rows with the panels beside each row, which nothing links (Docusaurus)."""
+    tabs: defaultdict[HtmlElement, list[HtmlElement]] = defaultdict(list)  # by what holds their row and its panels
+    for row in select(root, "//*[@role='tablist']"):
+        if (beside := row.getparent()) is not None:
+            tabs[beside] += select(row, "//*[@role='tab']")
+    panels: defaultdict[HtmlElement, list[HtmlElement]] = defaultdict(list)
+    for panel in select(root, "//*[@role='tabpanel']") if tabs else ():
+        for above in islice(panel.iterancestors(), _FAR):
+            if above in tabs:
+                panels[above].append(panel)
+            if above in tabs or above.get("role") == "tabpanel":
+                break
+    for beside, labels in tabs.items():
+        yield from zip(labels, panels[beside], strict=False)
+
+
+def _drop_with_row(label: HtmlElement) -> None:
+    row = label.getparent()
+    drop(label)
+    while row is not None and row.tag in _ROWS and not len(row) and not (row.text or "").strip():
+        label, row = row, row.getparent()
+        drop(label)
 
 
 def label_variants(root: HtmlElement) -> None:

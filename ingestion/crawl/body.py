@@ -12,7 +12,7 @@ ACCEPT_ENCODING = "gzip, deflate"
 _PIECE = 1 << 16
 
 
-async def read_body(response: httpx.Response, most: int) -> bytes:
+async def read_body(response: httpx.Response, most: int, advice: str = "") -> bytes:
     """The whole body. Raises `PageSkipped` when it has more than `most` bytes, `PageError` when it can't be decompressed."""
     packed = response.headers.get("content-encoding", "").strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -22,7 +22,7 @@ async def read_body(response: httpx.Response, most: int) -> bytes:
     async for part in response.aiter_raw(_PIECE):
         body += part if unpacked is None else unpacked.more(part, most + 1 - len(body))
         if len(body) > most:
-            raise PageSkipped(f"is larger than {most:,} bytes")
+            raise PageSkipped(f"is larger than {most:,} bytes{advice}")
     return bytes(body)
 
 

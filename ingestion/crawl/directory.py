@@ -1,4 +1,4 @@
-"""A directory or checkout of Markdown as a source: its files, their public addresses and counterparts in other languages."""
+"""Files as a source, of a directory, a git repository or an archive: their public addresses and counterparts in other languages."""
 
 from __future__ import annotations
 
@@ -6,89 +6,177 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
-from ingestion.crawl.exchange import FILE_TYPES, Fetched
+from ingestion.crawl import antora, openapi
+from ingestion.crawl.beside import INCLUDING, LARGEST, beside, digest_of
+from ingestion.crawl.exchange import BINARY_TYPES, BUILT_TYPES, FILE_TYPES, Fetched, most_bytes
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.language_tags import primary_language
 from ingestion.sources import Source
 
+LARGEST_SNIFFED = 50_000_000
+"""Bytes of a JSON or YAML file that is looked at; a larger one holds data."""
+
+_TYPES = {**FILE_TYPES, **BUILT_TYPES, **openapi.FILE_TYPES}
+_LFS = b"version https://git-lfs.github.com/spec/"
 _INDEX = ("index", "readme")
+_SOURCE = re.compile(r"\.(?:rst|adoc|asciidoc)$")
+_ASCIIDOC = (".adoc", ".asciidoc")
 _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of a source: where it can be read, and the digest of its content, if that is known without reading it."""
+
+    file: str
+    digest: str = ""
+
+
 def list_files(source: Source, languages: Iterable[str]) -> Listing:
-    """The Markdown files below the source's directory as pages, in order of their paths. Raises `SitemapError`.
+    """The files below the source's directory as pages, in order of their paths. Raises `SitemapError`.
 
     Names that begin with a dot or an underscore and node_modules aren't looked at. README.md is the page of its
     directory where there is no index.md beside it.
     """
     root = Path(source.directory)
-    found = sorted(_walk(root))
-    files = [path for path in found if _is_utf8(path)]
+    found = list(_walk(root))
+    unreadable = [path for path in found if not _is_utf8(path)]
+    skipped = [Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8") for path in unreadable]
+    files = {path: Found(str(root / path)) for path in found if path not in unreadable}
+    return pages_of(source, files, skipped, languages, _included(root, pages_among(files)))
+
+
+def pages_of(
+    source: Source,
+    found: Mapping[PurePosixPath, Found],
+    skipped: Iterable[Skipped],
+    languages: Iterable[str],
+    included: str = "",
+) -> Listing:
+    """The files that are pages, at the addresses at which the source publishes them. Raises `SitemapError`.
+
+    `included` is the digest of all that they may include.
+    """
+    files, left = pages_among(found), list(skipped)
     if not files:
-        raise SitemapError(
-            f"The directory {root} holds no Markdown file ({', '.join(FILE_TYPES)}). Nothing was changed."
-        )
-    indexed = {path.parent for path in files if path.stem.lower() == "index"}
-    addresses = {p: _address(source, p) for p in files if not (p.stem.lower() == "readme" and p.parent in indexed)}
+        why = f": {left[0].url}: {left[0].reason}" if left else f" ({', '.join(FILE_TYPES)})"
+        raise SitemapError(f"{_named(source)} holds no file that can be read{why}. Nothing was changed.")
+    indexed = {path.parent for path in files if path.stem.lower() == "index" and not _is_binary(path)}
+    addresses = {
+        p: _address(source, p)
+        for p in files
+        if _is_binary(p) or not (p.stem.lower() == "readme" and p.parent in indexed)
+    }
     counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
+    left += [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
     entries: list[Entry] = []
-    skipped = [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
-    skipped += [
-        Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8")
-        for path in found
-        if not _is_utf8(path)
-    ]
     for path, address in addresses.items():
         if reason := source.left_out(address):
-            skipped.append(Skipped(address, reason))
+            left.append(Skipped(address, reason))
             continue
-        file = str(root / path)
-        entries.append(
-            Entry(_file_url(source, path), source.url, source, alternates=counterparts[path], file=file, public=address)
-        )
+        url, one = _file_url(source, path), found[path]
+        entry = Entry(url, source.url, source, alternates=counterparts[path], public=address)
+        with_others = included if path.suffix.lower() in INCLUDING else ""
+        entries.append(replace(entry, file=one.file, digest=one.digest, included=with_others))
     if not entries:
-        raise SitemapError(f"None of the files in {root} can be indexed: {skipped[0].url}: {skipped[0].reason}")
-    return Listing(tuple(entries), tuple(skipped), frozenset({source.url}), frozenset({source.url}))
+        raise SitemapError(f"None of the files in {_named(source)} can be indexed: {left[0].url}: {left[0].reason}")
+    return Listing(tuple(entries), tuple(left), frozenset({source.url}), frozenset({source.url}))
+
+
+def pages_among(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    """Which of the files that may be pages are pages, in order.
+
+    Where an index.html is at the top and most texts are HTML, they are a built site: its other texts are what it was
+    built from, or copies of its pages. The page that it shows for missing addresses isn't one.
+    """
+    shown = [path for path in sorted(paths) if path.suffix.lower() in _TYPES and not _is_part(path)]
+    built = [path for path in shown if path.suffix.lower() in BUILT_TYPES]
+    files = [path for path in shown if path.suffix.lower() not in BUILT_TYPES]
+    others = [path for path in files if not _TYPES[path.suffix.lower()].startswith("text/")]
+    if PurePosixPath("index.html") in built and len(built) > len(files) - len(others):
+        return sorted({*built, *others} - {PurePosixPath("404.html")})
+    return files
+
+
+def _is_part(path: PurePosixPath) -> bool:
+    return path.suffix in _ASCIIDOC and antora.is_part(str(path))
+
+
+def is_page_name(path: PurePosixPath) -> bool:
+    """True when a file of this name may be a page. JSON and YAML hold anything, so their names must say what they are."""
+    ending, name = path.suffix.lower(), path.name.lower()
+    if ending in openapi.FILE_TYPES and not ("openapi" in name or "swagger" in name):
+        return False
+    return ending in _TYPES and not any(map(_is_hidden, path.parts))
+
+
+def most_of(path: PurePosixPath, most: int) -> int:
+    """The largest size of a file of this name, in bytes, where a page may have `most`."""
+    return most_bytes(_TYPES.get(path.suffix.lower(), ""), most)[0] if is_page_name(path) else LARGEST
 
 
 def read_file(entry: Entry, etag: str, most: int) -> Fetched:
     """The file of a page as if it had been downloaded: 304 when its content is that of `etag`. Raises `PageError`."""
+    if entry.digest and _version(entry, entry.digest) == etag:
+        return Fetched(entry.url, 304, etag=etag)
+    body = _body(entry, most)
+    if body.startswith(_LFS):
+        raise PageSkipped("is a pointer of Git LFS, whose content isn't here")
+    version = _version(entry, entry.digest or hashlib.sha256(body).hexdigest())
+    if version == etag:
+        return Fetched(entry.url, 304, etag=version)
+    return Fetched(entry.url, 200, body, _type(entry), etag=version)
+
+
+def _version(entry: Entry, digest: str) -> str:
+    return hashlib.sha256(f"{digest}\n{entry.included}".encode()).hexdigest() if entry.included else digest
+
+
+def _type(entry: Entry) -> str:
+    return _TYPES[PurePosixPath(entry.url).suffix.lower()]
+
+
+def _body(entry: Entry, most: int) -> bytes:
     path = Path(entry.file)
     try:
         found = path.stat()
         if not S_ISREG(found.st_mode):
             raise PageSkipped("is a pipe or a device, not a file")
+        most, advice = most_bytes(_type(entry), most)
         if found.st_size > most:
-            raise PageSkipped(f"is larger than {most:,} bytes")
-        body = path.read_bytes()
+            raise PageSkipped(f"is larger than {most:,} bytes{advice}")
+        return path.read_bytes()
     except FileNotFoundError as error:
+        if entry.digest:
+            raise PageError("its kept file was replaced by another run") from error
         raise PageGone("its file is gone") from error
     except OSError as error:
         raise PageError(f"{path} can't be read: {error.strerror}") from error
-    digest = hashlib.sha256(body).hexdigest()
-    if digest == etag:
-        return Fetched(entry.url, 304, etag=digest)
-    return Fetched(entry.url, 200, body, FILE_TYPES[path.suffix.lower()], etag=digest)
 
 
 def published_links(markdown: str, source: Source) -> str:
     """The Markdown with links between the directory's files as they are published."""
-    if not source.ending and "index" not in markdown.lower() and "readme" not in markdown.lower():
-        return markdown
     base = re.escape(_base(source))
 
     def link(match: re.Match[str]) -> str:
-        name = PurePosixPath(match[2]).name
+        path = _SOURCE.sub("", match[2])
+        name = PurePosixPath(path).name
+        if path != match[2]:
+            path = path if match[2].endswith(".rst") else antora.published(path)
+            return f"{match[1]}{_base(source)}{_published(path, source.ending)}"
+        if match[2].endswith("/") and not source.ending:
+            return match[0].rstrip("/")
         if "." in name or match[2].endswith("/") or not name:
             return match[0]
         return f"{match[1]}{_base(source)}{_published(match[2], source.ending)}"
@@ -100,14 +188,69 @@ def _walk(root: Path) -> Iterator[PurePosixPath]:
     """Paths below the root. Symbolic links that leave it are ignored."""
     real = root.resolve()
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
+        folders[:] = [name for name in folders if not _is_hidden(name)]
         for name in names:
             path = Path(folder) / name
-            if name.startswith((".", "_")) or path.suffix.lower() not in FILE_TYPES:
+            if not (is_page_name(PurePosixPath(name)) or _is_openapi(path)):
                 continue
             with suppress(RuntimeError):  # a link in a circle
                 if path.resolve().is_relative_to(real):
                     yield PurePosixPath(path.relative_to(root).as_posix())
+
+
+def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
+    """The digest of all that the pages may include; empty if they include nothing."""
+    if not any(page.suffix.lower() in INCLUDING for page in pages):
+        return ""
+    is_page = frozenset(pages)
+    others = (
+        PurePosixPath((Path(folder) / name).relative_to(root).as_posix())
+        for folder, names in _folders(root)
+        for name in names
+    )
+    return digest_of(
+        (str(path), _digest(root / path)) for path in beside(pages, (one for one in others if one not in is_page))
+    )
+
+
+def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        yield folder, names
+
+
+def _digest(path: Path) -> str:
+    try:
+        found = path.stat()
+        if not S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            return ""
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:  # what can't be read isn't included either
+        return ""
+
+
+def _is_openapi(path: Path) -> bool:
+    """True for a JSON or YAML file that says that it is an OpenAPI document."""
+    if path.suffix.lower() not in openapi.FILE_TYPES or _is_hidden(path.name) or not path.is_file():
+        return False
+    with suppress(OSError):  # read_file tells of it
+        return path.stat().st_size <= LARGEST_SNIFFED and openapi.is_openapi(path.read_text("utf-8", "replace"))
+    return False
+
+
+def _is_binary(path: PurePosixPath) -> bool:
+    """True for a PDF, DOCX or ODT file, which is published as it is."""
+    return FILE_TYPES.get(path.suffix.lower()) in BINARY_TYPES
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) or name == "node_modules"
+
+
+def _named(source: Source) -> str:
+    kind = "directory" if source.directory else "git repository" if source.git else "archive"
+    folder = f", folder {source.folder}," if source.folder else ""
+    return f"The {kind} {source.place}{folder}"
 
 
 def _is_utf8(path: PurePosixPath) -> bool:
@@ -126,7 +269,14 @@ def _file_url(source: Source, path: PurePosixPath) -> str:
 
 
 def _address(source: Source, path: PurePosixPath) -> str:
-    return _base(source) + _published(quote(str(path.with_suffix(""))), source.ending)
+    if path.suffix.lower() in BUILT_TYPES:  # a built site has its addresses already
+        return _base(source) + quote(str(path)).removesuffix("index.html" if path.name == "index.html" else "")
+    if _is_binary(path):
+        return _file_url(source, path)
+    published = quote(str(path.with_suffix("")))
+    if path.suffix in _ASCIIDOC:
+        published = antora.published(published)
+    return _base(source) + _published(published, source.ending)
 
 
 def _published(path: str, ending: str) -> str:

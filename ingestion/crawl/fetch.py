@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import logging
-import re
+import ssl
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import TracebackType
@@ -18,13 +18,27 @@ import httpx
 import stamina
 from stamina.instrumentation import RetryDetails
 
+from app.core.errors import SettingsError
 from app.core.log_message import LogMessage
 from app.core.masking import masked
 from app.core.settings import Settings
+from ingestion.crawl.advice import ADVICE, REFUSED, hint_of_closed, tls_problem
 from ingestion.crawl.body import ACCEPT_ENCODING, read_body
-from ingestion.crawl.exchange import Fetched, PageRequest, linked_markdown, refuses_ai_input
+from ingestion.crawl.downloads import Downloads
+from ingestion.crawl.exchange import (
+    BINARY_TYPES,
+    FILE_FACTOR,
+    Fetched,
+    PageRequest,
+    answered,
+    given_type,
+    most_bytes,
+    refuses_ai_input,
+    type_of,
+)
 from ingestion.crawl.guard import AddressRefused, Guard
-from ingestion.crawl.http_date import parse_date
+from ingestion.crawl.http_date import retry_after
+from ingestion.crawl.login_page import has_login_form, leads_to_login, names_login
 from ingestion.crawl.pace import Pace
 from ingestion.crawl.robots import Robots, read_robots
 from ingestion.crawl.transport import CrawlTransport
@@ -33,13 +47,10 @@ from ingestion.urls import host, origin
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
-ADVICE = {401: ", so its address must contain user and password"}
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
 SILENT_PAGES = 5
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""How OpenSSL calls an answer in plain HTTP, before and since version 3.2."""
 
 
 log = logging.getLogger("ingestion")
@@ -66,7 +77,7 @@ stamina.instrumentation.set_on_retry_hooks([_log_retry])  # instead of a line wi
 class Fetcher:
     """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds.
 
-    `refusing` has the sites that don't want their pages as input of AI answers.
+    `refusing` has the sites that don't want their pages as input of AI answers, `downloads` what was fetched for its links.
     """
 
     settings: Settings
@@ -74,21 +85,25 @@ class Fetcher:
     retry_wait: float = 0.5
     guard: Guard | None = None
     refusing: Counter[str] = field(default_factory=Counter)
+    downloads: Downloads = field(default_factory=Downloads)
     _hosts: set[str] = field(default_factory=set)
     _patterns: set[str] = field(default_factory=set)
     _robots: dict[str, Robots] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _paces: dict[str, Pace] = field(default_factory=dict)
     _logins: dict[str, httpx.Auth] = field(default_factory=dict)
+    _headers: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    _tls: dict[str, ssl.SSLContext] = field(default_factory=dict)
     _silent: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.guard = self.guard or Guard(self.settings.crawl_allow)
+        self.transport = self.transport or CrawlTransport(self.guard)
         self._patterns.update(self.guard.hosts)
         self._client = httpx.AsyncClient(
             headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
             timeout=self.settings.crawl_timeout,
-            transport=self.transport or CrawlTransport(self.guard),
+            transport=self.transport,
         )
 
     async def __aenter__(self) -> Self:
@@ -101,6 +116,7 @@ class Fetcher:
 
     async def close(self) -> None:
         """Close all connections."""
+        self.downloads.close()
         await self._client.aclose()
 
     def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
@@ -115,12 +131,29 @@ class Fetcher:
             self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
         self._patterns.update(pattern.lower() for pattern in patterns)
 
-    def sign_in(self, url: str) -> None:
-        """Show the name and password of this address, where it has them, to its host, and to no other."""
+    def sign_in(self, url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None = None) -> None:
+        """Send the name and password of this address, where it has them, and these headers to its host, and to no other.
+
+        `tls` has its certificates. Raises `SettingsError` when another source has others, or sends other headers there.
+        """
         parts = urlsplit(url)
+        site = origin(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
         if parts.username is not None:
-            login = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
-            self._logins[origin(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())] = login
+            self._logins[site] = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+        if headers and self._headers.setdefault(site, headers) != headers:
+            raise SettingsError(f"Two sources have different `headers` for {site}: index them in separate runs.")
+        if tls is not None and isinstance(self.transport, CrawlTransport):
+            if self._tls.setdefault(site, tls) is not tls:
+                raise SettingsError(f"Two sources have different certificates for {site}: index them in separate runs.")
+            self.transport.connect_with(tls, site)
+
+    def login(self, url: str) -> Mapping[str, str]:
+        """The headers that `sign_in` has for the address's host, for a program that sends its own requests."""
+        site = origin(url)
+        request = httpx.Request("GET", site, headers=self._headers.get(site, {}))
+        if login := self._logins.get(site):
+            request = next(login.auth_flow(request))
+        return {name: request.headers[name] for name in request.headers if name != "host"}
 
     def allows(self, url: str) -> bool:
         """True for a web address on an allowed host."""
@@ -148,14 +181,20 @@ class Fetcher:
 
     async def get(self, wanted: PageRequest) -> Fetched:
         """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
+        if kept := self.downloads.take(wanted):
+            return kept
         at, passed = wanted.url, list[str]()
         while True:
             await self._check(at, wanted)
             answer = await self._with_retries(at, wanted)
             if isinstance(answer, Fetched):
+                if passed and names_login(at) and not names_login(wanted.url) and has_login_form(answer.body):
+                    raise self._asks_for_login(wanted.url, at)
                 return replace(answer, redirects=tuple(passed))
             passed.append(at)
             at = answer
+            if leads_to_login(wanted.url, at):
+                raise self._asks_for_login(wanted.url, at)
             if len(passed) > MAX_REDIRECTS or at in passed:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
 
@@ -164,7 +203,7 @@ class Fetcher:
         for _ in range(MAX_REDIRECTS):
             if not self.allows(url):
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
-            stream = self._client.stream("GET", url, headers={"Accept": accept}, auth=self._logins.get(origin(url)))
+            stream = self._stream(url, {"Accept": accept})
             try:
                 async with asyncio.timeout(self.settings.crawl_timeout), stream as response:
                     if response.status_code not in MOVED:
@@ -176,6 +215,7 @@ class Fetcher:
                 httpx.HTTPError,
                 httpx.InvalidURL,
                 httpx.StreamError,
+                ssl.SSLError,
                 ValueError,
             ) as error:
                 raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
@@ -221,26 +261,40 @@ class Fetcher:
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
         """One request: the answer, or the address it sends us to."""
-        limit = self.settings.crawl_timeout
+        limit = wanted.seconds or self.settings.crawl_timeout
         try:
             async with (
                 self._pace(url).turn(),
-                asyncio.timeout(limit),
-                self._client.stream("GET", url, headers=wanted.headers, auth=self._logins.get(origin(url))) as response,
+                asyncio.timeout(limit) as deadline,
+                self._stream(url, wanted.headers) as response,
             ):
+                if type_of(given_type(response), url) in BINARY_TYPES:
+                    deadline.reschedule(asyncio.get_running_loop().time() + FILE_FACTOR * limit)
                 return await self._read(response, url, wanted)
         except AddressRefused as error:
             raise PageSkipped(str(error)) from error
         except TimeoutError as error:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
-        except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
-            if any(sign in str(error) for sign in NO_TLS):
-                raise PageError(
-                    "the server doesn't speak TLS on this port: write http:// instead of https://"
-                ) from error
-            raise _TryAgainError(f"no connection ({type(error).__name__}: {error})".replace(": )", ")")) from error
+        except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, ssl.SSLError) as error:
+            if problem := tls_problem(error):
+                raise PageError(problem) from error
+            raise _TryAgainError(f"no connection ({_named(error)}){hint_of_closed(url, error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
+
+    def _stream(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[httpx.Response]:
+        site = origin(url)
+        return self._client.stream(
+            "GET", url, headers={**headers, **self._headers.get(site, {})}, auth=self._logins.get(site)
+        )
+
+    def _asks_for_login(self, url: str, target: str) -> PageError:
+        place = urlsplit(target)._replace(query="", fragment="").geturl()
+        return PageError(f"redirected to {place}{self._advice(url, 401)}", 401)
+
+    def _advice(self, url: str, status: int) -> str:
+        signed_in = origin(url) in self._logins or origin(url) in self._headers
+        return REFUSED if signed_in and status in ADVICE else ADVICE.get(status, "")
 
     async def _read(self, response: httpx.Response, url: str, wanted: PageRequest) -> Fetched | str:
         status, headers = response.status_code, response.headers
@@ -254,26 +308,16 @@ class Fetcher:
         if status in RETRIED:
             raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
         if status != 200:
-            raise PageError(f"answered {status}{ADVICE.get(status, '')}", status)
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+            raise PageError(f"answered {status}{self._advice(url, status)}", status)
+        media_type = type_of(given_type(response), url)
         if wanted.types is not None and media_type not in wanted.types:
-            raise PageSkipped(f"is {media_type}, not text")
+            raise PageSkipped(f"is {media_type}, not {'text' if 'text/html' in wanted.types else 'JSON or YAML'}")
         signal = headers.get("content-signal", "")
         if refuses_ai_input(signal):
             self.refusing[origin(url)] += 1
-        body = await read_body(response, wanted.max_bytes or self.settings.crawl_max_bytes)
-        return Fetched(
-            url,
-            200,
-            body,
-            media_type,
-            response.charset_encoding or "",
-            etag=headers.get("etag", ""),
-            last_modified=headers.get("last-modified", ""),
-            language=headers.get("content-language", ""),
-            markdown_url=linked_markdown(headers.get("link", "")),
-            signal=signal,
-        )
+        most, advice = most_bytes(media_type, wanted.max_bytes or self.settings.crawl_max_bytes)
+        body = await read_body(response, most, advice)
+        return answered(url, body, media_type, response)
 
     async def _read_robots(self, site: str) -> Robots:
         wanted = PageRequest(f"{site}/robots.txt", types=None, robots=False)
@@ -295,9 +339,5 @@ class Fetcher:
         return self._paces[origin(url)]
 
 
-def retry_after(value: str) -> float | None:
-    """The seconds of a Retry-After header, from its number or its date; None when it can't be read."""
-    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
-        return float(value)
-    until = parse_date(value)
-    return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

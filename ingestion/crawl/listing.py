@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from app.core import spans
-from app.core.errors import ReaderError
-from ingestion.crawl.directory import list_files
+from app.core.errors import ReaderError, SitemapError, SourceUnavailable
+from app.core.types import Page
+from ingestion.crawl.archive import read_archive
+from ingestion.crawl.beside import digest_of
+from ingestion.crawl.directory import Found, is_page_name, list_files, pages_among, pages_of
 from ingestion.crawl.documents import list_documents
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.sitemap import read_sitemaps
+from ingestion.crawl.follow import NamedSitemap, follow_links
+from ingestion.crawl.full_text import is_full_text, list_sections
+from ingestion.crawl.git import read_repository
+from ingestion.crawl.kept_files import KeptFiles
+from ingestion.crawl.openapi import list_openapi
+from ingestion.crawl.sitemap import NoSitemap, read_sitemaps
 from ingestion.entry import Entry, Listing, Skipped
+from ingestion.git_address import is_web
 from ingestion.sources import Source
-from ingestion.urls import public_url
+from ingestion.urls import public_url, stem
 from ingestion.workers import Workers
 
 
-async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Workers) -> Listing:
-    """What the sources list. Raises `SitemapError` when one of them can't be read or brings no page.
+async def list_pages(
+    sources: Sequence[Source], fetcher: Fetcher, workers: Workers, known: Iterable[Page] = ()
+) -> Listing:
+    """What the sources list; `known` are the pages of the index. Raises `SitemapError` when one of them can't be read or brings no page.
 
-    A LlamaIndex reader that fails is among those that `failed`.
+    A LlamaIndex reader, a repository or an archive that fails is among those that `failed`.
     """
     for source in sources:
-        if not source.directory and not source.reader:
-            fetcher.allow([source.url], source.hosts)
-            fetcher.set_pace(source.url, source.parallel, source.delay)
+        if source.requested and not source.git:
+            fetcher.allow([source.url, source.requested] if source.openapi else [source.requested], source.hosts)
+            fetcher.set_pace(source.requested, source.parallel, source.delay)
     with spans.span("list"):
-        read = [await _one(source, fetcher, workers) for source in sources]
+        read = [
+            list_openapi(source) if source.openapi else await _one(source, fetcher, workers, known)
+            for source in sources
+        ]
     entries, skipped = _unique(entry for one in read for entry in one.entries)
     kept = {entry.url for entry in entries}
     # another source may list what this one skips
@@ -36,33 +51,81 @@ async def list_pages(sources: Sequence[Source], fetcher: Fetcher, workers: Worke
     found = frozenset(root for one in read for root in one.sources)
     partly = frozenset(root for one in read for root in one.sources - one.complete)
     failed = tuple(failure for one in read for failure in one.failed)
+    notes = tuple(note for one in read for note in one.notes)
     roots = {source: one.sources for source, one in zip(sources, read, strict=True)}
-    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed, roots)
+    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed, roots, notes)
 
 
-async def _one(source: Source, fetcher: Fetcher, workers: Workers) -> Listing:
-    if source.reader:
+async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
+    if source.reader or source.git or source.archive:
         try:
-            return await list_documents(source)
-        except ReaderError as error:
+            return await (list_documents(source) if source.reader else _kept(source, fetcher))
+        except (ReaderError, SourceUnavailable) as error:
             return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
     if source.directory:
         return await asyncio.to_thread(list_files, source, fetcher.settings.languages)
-    return await read_sitemaps(source, fetcher, workers)
+    return await _site(source, fetcher, workers, known)
+
+
+async def _site(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
+    if is_full_text(source.url):
+        return await list_sections(source, fetcher, workers)
+    if source.follow:
+        return await follow_links(source, fetcher, workers, known)
+    try:
+        return await read_sitemaps(source, fetcher, workers)
+    except NoSitemap as missing:
+        try:
+            return await follow_links(source, fetcher, workers, known)
+        except NamedSitemap as named:
+            return await read_sitemaps(source, fetcher, workers, str(named))
+        except SitemapError as error:
+            raise SitemapError(f"{missing}. Its links can't be followed either: {error}") from error
+
+
+async def _kept(source: Source, fetcher: Fetcher) -> Listing:
+    """The pages of a git repository or an archive."""
+    kept = KeptFiles.of(source, fetcher.settings)
+    async with kept.locked():
+        if source.git:
+            login = fetcher.login(source.git) if is_web(source.git) else {}
+            read = await read_repository(source, login, fetcher.settings.crawl_max_bytes, kept)
+        else:
+            read = await read_archive(source, fetcher, kept)
+    found = {PurePosixPath(path): Found(str(kept.texts / one), one) for path, one in read.files.items()}
+    files = {path: one for path, one in found.items() if is_page_name(path)}
+    pages = frozenset(pages_among(files))
+    included = digest_of((path, one) for path, one in read.files.items() if PurePosixPath(path) not in pages)
+    skipped = [Skipped(f"{source.place}: {name}", reason) for name, reason in read.skipped.items()]
+    try:
+        return await asyncio.to_thread(pages_of, source, files, skipped, fetcher.settings.languages, included)
+    except SitemapError as error:
+        raise SourceUnavailable(str(error)) from error
 
 
 def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
     """Each page once, as raw Markdown where both forms are listed, and the entries skipped for that."""
     chosen: dict[str, Entry] = {}
     skipped: list[Skipped] = []
-    for entry in listed:
+    entries = list(listed)
+    pages = {stem(entry.address): entry.url for entry in entries if not entry.of_full_text}
+    for entry in entries:
+        if entry.of_full_text and stem(entry.address) in pages:
+            skipped.append(Skipped(entry.url, f"in {entry.source} is the same page as {pages[stem(entry.address)]}"))
+            continue
         key = unquote(entry.address)
         other = chosen.setdefault(key, entry)
         if unquote(other.url) == unquote(entry.url):
             if other.site.collection != entry.site.collection:
                 skipped.append(Skipped(entry.url, f"is listed for the collection {other.site.collection or 'set'} too"))
             continue
-        raw_is_new = public_url(other.url) == other.url
-        chosen[key], left = (entry, other) if raw_is_new else (other, entry)
+        chosen[key], left = (entry, other) if _gives_way(other, entry) else (other, entry)
         skipped.append(Skipped(left.url, f"is the same page as {chosen[key].url}"))
     return list(chosen.values()), skipped
+
+
+def _gives_way(page: Entry, other: Entry) -> bool:
+    """Which of two forms of a page is read: an OpenAPI document rather than what shows it, raw Markdown rather than HTML."""
+    if page.site.openapi or other.site.openapi:
+        return not page.site.openapi
+    return public_url(page.url) == page.url

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 from app.core.errors import SitemapError
+from ingestion.crawl.advice import ADVICE, FORM, cannot_be_read
 from ingestion.crawl.exchange import Fetched, PageRequest
 from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.login_page import has_login_form
 from ingestion.crawl.sitemap_parse import MAX_BYTES, NotASitemap, ParsedSitemap, parse_sitemap
 from ingestion.entry import Entry, Listing, Skipped
-from ingestion.errors import ConversionError, PageError
+from ingestion.errors import ConversionError, PageError, PageGone
 from ingestion.sources import Source
 from ingestion.urls import joined
 from ingestion.workers import Workers
@@ -20,9 +22,15 @@ OTHER_HOST = "on a host that isn't one of the given sites"
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
 
+NAMES = ("sitemap.xml", "sitemap-index.xml", "sitemap_index.xml")
+"""What sitemaps are usually called: the second by Astro, the third by WordPress."""
 
 SMALL = 64 << 10
 """Bytes of a sitemap, not packed, that are parsed at once: starting a process takes longer."""
+
+
+class NoSitemap(SitemapError):
+    """The site has no sitemap, as far as it tells: its links can be followed."""
 
 
 @dataclass
@@ -40,14 +48,16 @@ class _Reading:
     listed: int = 0
 
 
-async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers) -> Listing:
+async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers, named: str = "") -> Listing:
     """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
+
+    The sitemap that a page of the site has `named` is read instead of looking for one.
 
     Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
     """
     url = site.url
     reading = _Reading(fetcher, workers, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
-    roots = await _site_roots(url, fetcher) if _is_site(url) else [url]
+    roots = [named or url] if named or not _is_site(url) else await _site_roots(url, fetcher)
     for root in roots:
         before = reading.listed
         reading.seen.add(root)
@@ -72,20 +82,24 @@ def _first_reason(reading: _Reading) -> str:
 
 
 async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
-    """The sitemaps that a site's robots.txt names, else /sitemap.xml where one is found."""
+    """The sitemaps that a site's robots.txt names, else the first that is found under a usual name."""
     base = site if site.endswith("/") else f"{site}/"
     named = [joined(base, line) for line in (await fetcher.robots(base)).sitemaps]
     if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
         return found
     reason = ""
-    for guess in dict.fromkeys((urljoin(base, "sitemap.xml"), urljoin(base, "/sitemap.xml"))):
+    none: type[SitemapError] = NoSitemap
+    for guess in dict.fromkeys(urljoin(base, folder + name) for name in NAMES for folder in ("", "/")):
         try:
             await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
         except PageError as error:
+            if error.status in ADVICE:
+                raise SitemapError(f"{guess} can't be read: {error}. Nothing was changed.") from error
             reason = reason or str(error)
+            none = none if isinstance(error, PageGone) else SitemapError
             continue
         return [guess]
-    raise SitemapError(
+    raise none(
         f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')} ({reason}): give the sitemap's address"
     )
 
@@ -94,9 +108,7 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
     try:
         return await fetcher.get(PageRequest(url, types=None, max_bytes=MAX_BYTES, robots=False))
     except PageError as error:
-        raise SitemapError(
-            f"The sitemap {url} can't be read: {error}. Nothing was changed; check its address."
-        ) from error
+        raise SitemapError(cannot_be_read(f"The sitemap {url}", error)) from error
 
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
@@ -107,7 +119,8 @@ async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> 
         else:
             parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
     except (NotASitemap, ConversionError) as error:
-        raise SitemapError(f"{answer.url} {error}. Nothing was changed; give the address of a sitemap.") from error
+        advice = FORM if has_login_form(answer.body) else "give the address of a sitemap"
+        raise SitemapError(f"{answer.url} {error}. Nothing was changed; {advice}.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
     if not parsed.whole:
         reading.skipped.append(Skipped(answer.url, "sitemap without an end: what it lists after that is unknown"))

@@ -1,4 +1,4 @@
-"""The body of a sitemap (XML, index, gzip or plain list) -> addresses. Hostile bodies are harmless."""
+"""The body of a sitemap (XML, index, gzip, plain list or llms.txt) -> addresses. Hostile bodies are harmless."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ END = 2000
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
 # entities that the sitemap defines are never expanded: braces make the address invalid
 _OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
+_MARKDOWN_LINK = re.compile(r"\]\(<?([^()<>\s]+)")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -124,6 +125,8 @@ def _as_declared(text: bytes) -> bytes:
 
 def _plain(text: bytes, url: str) -> ParsedSitemap:
     lines = [line.strip() for line in _as_declared(text).decode("utf-8", "replace").splitlines()]
+    if urlsplit(url).path.endswith("/llms.txt"):
+        lines = list(dict.fromkeys(link for line in lines for link in _MARKDOWN_LINK.findall(line)))
     found = [_address(line, url) for line in lines if line and not line.startswith("#")]
     pages = tuple(ListedPage(good) for good, _ in found if good)
     if not pages and found:

@@ -13,6 +13,7 @@ import httpx
 
 from app.core.errors import SettingsError
 from ingestion.crawl.guard import Guard
+from ingestion.urls import origin
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -106,8 +107,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class _DirectTransport(httpx.AsyncHTTPTransport):
     """httpx's own transport, with its errors and its streams, on connections of ours."""
 
-    def __init__(self, guard: Guard) -> None:
-        context = httpx.create_ssl_context()  # reading the authorities takes longer than all else here
+    def __init__(self, guard: Guard, context: ssl.SSLContext) -> None:
         super().__init__(verify=context)
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=context,
@@ -117,9 +117,9 @@ class _DirectTransport(httpx.AsyncHTTPTransport):
         )
 
 
-def _proxied(address: str) -> httpx.AsyncHTTPTransport:
+def _proxied(address: str, context: ssl.SSLContext) -> httpx.AsyncHTTPTransport:
     try:
-        return httpx.AsyncHTTPTransport(proxy=address if "://" in address else f"http://{address}")
+        return httpx.AsyncHTTPTransport(verify=context, proxy=address if "://" in address else f"http://{address}")
     except (ValueError, httpx.InvalidURL, ImportError) as error:  # SOCKS needs a package of its own
         raise SettingsError(f"The proxy {address} of the environment can't be used: {error}") from error
 
@@ -130,18 +130,26 @@ class CrawlTransport(httpx.AsyncBaseTransport):
     A proxy resolves names itself, so only addresses written as numbers can be checked there.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, context: ssl.SSLContext | None = None) -> None:
+        context = context or httpx.create_ssl_context()  # reading the authorities takes longer than all else here
         self._guard = guard
-        self._direct = _DirectTransport(guard)
+        self._sites: dict[str, CrawlTransport] = {}
+        self._direct = _DirectTransport(guard, context)
         self._proxies = {
-            scheme: _proxied(address)
+            scheme: _proxied(address, context)
             for scheme, address in urllib.request.getproxies().items()
             if scheme in ("http", "https", "all") and address
         }
 
+    def connect_with(self, context: ssl.SSLContext, site: str) -> None:
+        """Use this certificate and these authorities for the site's scheme, host and port, and for no other."""
+        self._sites[origin(str(httpx.URL(site)))] = CrawlTransport(self._guard, context)
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """The response. Raises `AddressRefused` and httpx's errors."""
         url = request.url
+        if own := self._sites.get(origin(str(url))) if self._sites else None:
+            return await own.handle_async_request(request)
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
         if proxy is None or urllib.request.proxy_bypass(url.host):
             return await self._direct.handle_async_request(request)
@@ -150,5 +158,5 @@ class CrawlTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for transport in (self._direct, *self._proxies.values()):
+        for transport in (self._direct, *self._proxies.values(), *self._sites.values()):
             await transport.aclose()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
@@ -70,3 +70,13 @@ class Baseline:
         if isinstance(error, StoreUnavailable) or not self.rebuilds:
             raise error
         log.warning(LogMessage("a page of the old index can't be read", url=url, error=error))
+
+
+async def live_pages(store: Store) -> Sequence[Page]:
+    """The pages of the live index; none if there is none, or if it is damaged. Raises `StoreUnavailable`."""
+    try:
+        return await (await store.live()).pages()
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return ()

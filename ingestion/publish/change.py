@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.types import Page
-from ingestion.convert.language import not_configured
 from ingestion.convert.prepare import Prepared
+from ingestion.crawl.lastmods import settled
 from ingestion.entry import Entry
 from ingestion.report import PageReport
 
@@ -32,12 +32,42 @@ class PageChange:
     entry: Entry | None = None
 
 
-def unchanged(entry: Entry, known: Page, languages: Sequence[str]) -> PageChange:
-    """The page is as the index has it. `languages` are those that are configured."""
-    page = replace(known, status=200, stale_since="", source=entry.source)
-    note = not_configured(known.language, languages)
-    report = PageReport(known.url, "unchanged", language=known.language, note=note, chunks=len(known.chunk_ids))
+def unchanged(entry: Entry, known: Page) -> PageChange:
+    """The page is as the index has it."""
+    page = replace(
+        known, status=200, stale_since="", source=entry.source, links=entry.links, lastmod=settled(entry.lastmod)
+    )
+    report = PageReport(known.url, "unchanged", language=known.language, chunks=len(known.chunk_ids))
     return PageChange(report, touch=page if page != known else None, page=page)
+
+
+def same_text_as(known: Page, page: Page, report: PageReport) -> PageChange:
+    """The page was read and has the text of its known state. Its record is written if anything but the time differs."""
+    page = replace(
+        page,
+        markdown="",
+        plain=known.plain,
+        chunk_ids=known.chunk_ids,
+        fetched_at=known.fetched_at,
+        last_ok=known.last_ok,
+        translations=known.translations,
+        summary=known.summary,
+        summary_of=known.summary_of,
+        questions_of=known.questions_of,
+        same_as=known.same_as,
+    )
+    return PageChange(report, touch=page if page != known else None, page=page)
+
+
+def in_other_language(
+    entry: Entry, known: Page | None, listed: Collection[str], languages: Sequence[str], found: PageReport
+) -> PageChange:
+    """The page, as the report has found it, is in none of the configured `languages`, and stays or is left out."""
+    reason = f"its language, {found.language}, isn't one of DOCS_LANGUAGES ({' '.join(languages)})"
+    change = removed(entry, known, listed, reason)
+    assert change.report is not None
+    report = replace(change.report, language=found.language, note=found.note, other_language=True)
+    return replace(change, report=report)
 
 
 def removed(entry: Entry, known: Page | None, listed: Collection[str], reason: str) -> PageChange:
@@ -54,12 +84,12 @@ def removed_address(entry: Entry, known: Page | None, listed: Collection[str]) -
     return known.url
 
 
-def kept(entry: Entry, known: Page | None, report: PageReport, status: int) -> PageChange:
-    """The page can't be read, as the report says. Its indexed state stays and becomes stale."""
+def kept(entry: Entry, known: Page | None, report: PageReport, status: int, last_ok: str) -> PageChange:
+    """The page can't be read, as the report says. Its indexed state, last found at `last_ok`, stays and becomes stale."""
     if known is None:
         return PageChange(report)
     since = known.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    page = replace(known, stale_since=since, status=status, source=entry.source)
+    page = replace(known, stale_since=since, status=status, source=entry.source, last_ok=last_ok)
     report = replace(
         report, url=known.url, language=known.language, kept=True, stale_since=since, chunks=len(known.chunk_ids)
     )

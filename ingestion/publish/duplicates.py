@@ -1,4 +1,4 @@
-"""Pages of one collection, language and version with the same text: one is the original, the others are copies without chunks."""
+"""Pages of one collection, language and version with the same text, wherever their links lead: one is the original, the others are copies without chunks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.types import Page
-from ingestion.convert.prepare import Prepared
+from ingestion.convert.prepare import Prepared, same_text
 from ingestion.entry import Entry
 from ingestion.publish.change import PageChange
 from ingestion.report import PageReport
+from ingestion.urls import stem
 
 LEAST_WORDS = 20
 """Shorter pages are stubs, whose equal texts mean nothing."""
@@ -19,7 +20,7 @@ _Key = tuple[str, str, str, tuple[str, ...]]
 
 
 def _key(page: Page) -> _Key:
-    return page.collection, page.language, page.hash, page.versions
+    return page.collection, page.language, same_text(page.hash), page.versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Duplicates:
             return [self._only_one(change, page)]
         if page.same_as and change.put is None:
             return [self._as_copy(change, page, original.page)]
-        if change.put is None or _words(change.put.page.markdown) < LEAST_WORDS:
+        if change.put is None or _is_stub(change.put.page, original.page):
             return [change]
         if not self._is_preferred(original, page):
             return [self._as_copy(change, page, original.page)]
@@ -150,5 +151,6 @@ def _same(report: PageReport, original: str) -> PageReport:
     )
 
 
-def _words(markdown: str) -> int:
-    return len(re.findall(r"\w+", markdown))
+def _is_stub(page: Page, original: Page) -> bool:
+    """True for a page whose text says too little, unless its address is only another form of the original's."""
+    return len(re.findall(r"\w+", page.markdown)) < LEAST_WORDS and stem(page.url) != stem(original.url)

@@ -153,7 +153,9 @@ class LossCheck:
         for hash_, count in Counter(text.hash for text in new).most_common(1):
             if count >= ONE_TEXT and 2 * count > read:
                 begin = next(text.begin for text in new if text.hash == hash_)
-                return [f"{count} of {read} pages say the same ({begin!r}), as a login or error page does"]
+                return [
+                    f"{count} of {read} pages say the same ({begin!r}), as a login or error page does: if the site wants a login, set `headers` of its source"
+                ]
         return []
 
 

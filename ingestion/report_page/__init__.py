@@ -41,7 +41,13 @@ def html(report: Report) -> str:
         lead=f"{report.seconds:.1f} s",
         report=report,
         figures=[
-            (n, str(c), "") for n, c in (*report.counts.items(), ("stale", stale), (embed, report.embedded_texts))
+            (n, str(c), "")
+            for n, c in (
+                *report.counts.items(),
+                ("stale", stale),
+                *_other_languages(report),
+                (embed, report.embedded_texts),
+            )
         ],
         reasons=lambda outcome: _reasons(report, outcome),
         slowest=slowest[:TOP],
@@ -49,6 +55,10 @@ def html(report: Report) -> str:
         longest=LONGEST,
         top=TOP,
     )
+
+
+def _other_languages(report: Report) -> list[tuple[str, int]]:
+    return [(f"not indexed, in {code}", count) for code, count in report.other_languages.items()]
 
 
 def _reasons(report: Report, outcome: str) -> list[tuple[str, int]]:

@@ -7,21 +7,32 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from app.text.sentences import sentences
+from ingestion.convert.admonitions import KINDS
 from ingestion.convert.structure import CONTAINERS, Block, Heading, heading_of, top_level, without_blank_end
 from ingestion.split.cut import cut_code, cut_lines, cut_prose, cut_table
 
 _FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 
+_LABEL = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+\*\*\S.*\*\*:?$")
+"""A bold line: a term, the label of a tab, the title of an admonition or of code."""
+
+_ADMONITION = re.compile(rf"\*\*(?:{'|'.join(sorted(KINDS))})(?:: [^*\n]+)?\*\*$", re.IGNORECASE)
+
 # the cost of ending a chunk before a piece; a missing chunk would cost 1
 BEFORE_HEADING = (0.0, 0.0, 0.02, 0.05, 0.08, 0.1, 0.1)
 BEFORE_BLOCK, BEFORE_ITEM, BEFORE_CUT, STACKED, ANNOUNCED, NEVER = 0.25, 0.45, 0.35, 0.5, 0.8, 1e6
+BEFORE_SYMBOL = -2.0
+"""Below the cost of any short chunk: packed with others, a symbol or an operation would be found by their words too."""
+IN_ADMONITION = (0.8, 0.6, 0.4)
+"""Before the blocks after its first: how many it has isn't known, but most have few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a page that is never cut. `gap` stands between it and the piece before it in the same chunk.
 
-    `lines` are those of the page (first, and the one after) of the block, or the item of a list, that it is of.
+    `lines` are those of the page (first, and the one after) of the block, or the item of a list, that it is of. `indent` are
+    the spaces before it because it is inside a list.
     """
 
     text: str
@@ -29,6 +40,7 @@ class Piece:
     cost: float
     heading: Heading | None = None
     lines: tuple[int, int] = (0, 0)
+    indent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +60,19 @@ def pieces(
     """
     lines = markdown.split("\n")
     made: list[Piece] = []
+    in_symbol = False
     headed = 0  # characters of the headings just before: the first part of a block that is cut stays with them
     for block, start, end in top_level(lines):
         gap = "\n\n" if not start or not lines[start - 1].strip() else "\n"
         limits = _Limits(max(size // 2, size - headed), abbreviations)
         if block is not None and block.type == "heading":
             heading, text = heading_of(block, lines[start:end])
-            made.append(Piece(text, "\n\n", BEFORE_HEADING[heading.level], heading, (start, end)))
+            after_symbol, in_symbol = in_symbol, block.content.startswith("`")
+            cost = BEFORE_SYMBOL if in_symbol or after_symbol else BEFORE_HEADING[heading.level]
+            made.append(Piece(text, "\n\n", cost, heading, (start, end)))
             headed += len(text) + 2
             continue
-        headed = 0
+        headed = headed + len(lines[start]) + 2 if _is_label(lines, start, end) else 0
         if sentences_apart and block is not None and block.type == "paragraph":
             found = _sentences("\n".join(lines[start:end]), gap, limits)
             made.extend(replace(piece, lines=(start, end)) for piece in found)
@@ -103,29 +118,43 @@ def _children(block: Block, lines: list[str], start: int, end: int, gap: str, li
     """A list as its items, an item too long as its blocks; markers and indentation stay as written."""
     starts = [child.start for child in block.children] or [start]
     bounds = [start, *starts[1:], end]
+    labelled = 0
     for number, child in enumerate(block.children):
+        room = replace(limits, size=max(limits.size // 2, limits.size - labelled))
         first, last = bounds[number], without_blank_end(lines, bounds[number], bounds[number + 1])
         between = gap if not number else "\n\n" if not lines[first - 1].strip() else "\n"
         cost = None if not number else BEFORE_ITEM
-        for piece in _cut(child, lines, first, last, between, limits):
-            yield piece if cost is None else replace(piece, cost=cost)
+        for piece in _cut(child, lines, first, last, between, room):
+            indent = 0 if child.type == "code_block" else len(piece.text) - len(piece.text.lstrip(" "))
+            yield replace(piece, cost=piece.cost if cost is None else cost, indent=indent)
             cost = None
+        labelled = len(lines[first]) + 2 if _is_label(lines, first, last) else 0
+
+
+def _is_label(lines: list[str], start: int, end: int) -> bool:
+    return end - start == 1 and _LABEL.match(lines[start]) is not None
 
 
 def _glued(made: list[Piece]) -> list[Piece]:
-    """Raise the cost of ending a chunk with a heading, with a line that introduces the next one, or in code."""
+    """Raise the cost of ending a chunk with a heading or a label, with a line that introduces the next one, or in code."""
     result = list(made)
     code = False
+    noted = len(IN_ADMONITION)  # blocks since the title of an admonition and its first block
     for number in range(1, len(result)):
         before, piece = result[number - 1], result[number]
+        noted = -1 if _ADMONITION.match(before.text) else len(IN_ADMONITION) if piece.heading is not None else noted + 1
         # a fence with the wrong indentation is no fence to the parser, but its author meant code
         code = piece.heading is None and code != bool(len(_FENCE_LINE.findall(before.text)) % 2)
-        if piece.heading is None and (before.heading is not None or code):
+        if piece.heading is None and (
+            before.heading is not None or code or _LABEL.match(before.text.rpartition("\n")[2])
+        ):
             result[number] = replace(piece, cost=NEVER)
         elif piece.heading is not None and before.heading is not None and piece.heading.level > before.heading.level:
             result[number] = replace(piece, cost=STACKED)
         elif piece.heading is None and piece.cost < ANNOUNCED and _continues(before.text, piece.text):
             result[number] = replace(piece, cost=ANNOUNCED)
+        elif piece.heading is None and 0 <= noted < len(IN_ADMONITION) and not _LABEL.match(piece.text):
+            result[number] = replace(piece, cost=max(piece.cost, IN_ADMONITION[noted]))
     return result
 
 

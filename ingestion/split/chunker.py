@@ -91,6 +91,10 @@ class Chunker:
         questions = self.questioner.wanted(page) if self.questioner else ""
         return (known.summary_of, known.questions_of) == (summary, questions) and self._is_translated(known, page)
 
+    def is_translatable(self, page: Page) -> bool:
+        """True when the page is to be translated, so that readers can use it in whatever language it is."""
+        return bool(self._wanted(page))
+
     def improves(self, page: Page, known: Page) -> bool:
         """True when a finished page has translations, a summary or questions that its known state lacks.
 

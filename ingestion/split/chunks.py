@@ -67,15 +67,23 @@ def _joined(group: Sequence[Piece], trail: _Trail) -> tuple[str, tuple[Section, 
     """(text, sections in it, headings that hold at its end)."""
     text = ""
     sections: list[Section] = []
+    indent = group[0].indent
     for piece in group:
+        indent = min(indent, piece.indent)
         gap = piece.gap if text else ""
         if piece.heading is not None:
             trail = (*(h for h in trail if h.level < piece.heading.level), piece.heading)
         if piece.heading is not None or not sections:
             anchor = trail[-1].anchor if trail else ""
             sections.append(Section(len(text) + len(gap), tuple(h.text for h in trail if h.text), anchor))
-        text += gap + piece.text
+        text += gap + (_outdented(piece.text, indent) if indent else piece.text)
     return text, tuple(sections), trail
+
+
+def _outdented(text: str, indent: int) -> str:
+    """Without so many spaces before each line: of what begins inside a list, four would make code."""
+    lines = text.split("\n")
+    return "\n".join(line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in lines)
 
 
 def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:

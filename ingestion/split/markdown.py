@@ -21,7 +21,7 @@ class MarkdownSplitter:
     @property
     def name(self) -> str:
         """See `Splitter`."""
-        return f"markdown-3/{self.size}"
+        return f"markdown-5/{self.size}"
 
     def windows(self, page: Page) -> Sequence[str]:
         """None: the text alone decides."""

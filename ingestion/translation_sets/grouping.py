@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from app.core.types import Page
 from app.core.versions import split_version
-from ingestion.sources import NO_TRANSLATIONS
+from ingestion.source_fields import NO_TRANSLATIONS
 from ingestion.translation_sets.patterns import Pattern, patterns
 from ingestion.translation_sets.proof import ENOUGH, Proof
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from app.models.openai import Endpoint, OpenAIModel
 from tests.fake_llm import FakeLLM, fake_llm
+from tests.postgres import Cluster, cluster
 
 
 @pytest.fixture
@@ -19,7 +21,23 @@ async def llm() -> AsyncIterator[FakeLLM]:
 
 @pytest.fixture
 async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    """With little patience, so that a server that hangs is noticed soon."""
-    opened = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    """With more patience than a busy machine needs."""
+    opened = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL cluster; the test skips if the programs aren't installed."""
+    with cluster() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.server)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'conversations.db'}"
+    running: Cluster = request.getfixturevalue("postgres")
+    return running.new_database()

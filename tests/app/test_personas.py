@@ -51,7 +51,7 @@ def test_every_shipped_tone_is_there() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 async def test_only_the_tone_is_added_to_the_prompt(llm: FakeLLM, language: str, name: str) -> None:
     """Same passages, same rules, same question, on 40 questions: the system message ends with the persona's block."""
-    model = OpenAIModel(Endpoint(llm.url, timeout=5), "m")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     step = Synthesize(model, PROMPTS, SETTINGS)
     for number in range(40):
         asked = turn(

@@ -44,14 +44,14 @@ async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
     async with AsyncExitStack() as stores:
 
         async def open_store() -> Store:
-            store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=10.0, auth=None)
+            store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=120.0, auth=None)
             stores.push_async_callback(store.close)
             return store
 
         try:
             yield open_store
         finally:
-            async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+            async with httpx.AsyncClient(base_url=address, timeout=120) as client:
                 indices = (await client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all")).text.split()
                 for index in indices:
                     await client.delete(f"/{index}")

@@ -23,7 +23,7 @@ from tests.fake_llm import Reply, fake_llm
 
 PROMPTS = load_prompts(("cs", "en"))
 RULES = open_rules(PROMPTS)
-SETTINGS = Settings.load(None, top_k=10, helper_timeout=2.0)
+SETTINGS = Settings.load(None, top_k=10, helper_timeout=60.0)
 TODAY = dt.date(2025, 3, 14)
 LIMITS = "Harbor memory limits"
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
@@ -113,7 +113,7 @@ async def test_without_a_time_newer_pages_count_more(dated: Store) -> None:
 async def test_a_time_that_only_the_model_understands_does_the_same(dated: Store) -> None:
     async with fake_llm() as llm:
         llm.reply = lambda _: Reply('{"operator": "gte", "date": "2024-12-01", "question": "Harbor memory limits"}')
-        model = OpenAIModel(Endpoint(llm.url, timeout=2), "m")
+        model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
         turn, hits = await ranked(dated, f"{LIMITS} since mid-2024", model)
         await model.close()
     assert turn.topic == LIMITS

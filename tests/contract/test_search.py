@@ -203,3 +203,19 @@ async def test_the_centre_of_a_language_is_the_mean_of_its_chunks(store):
         mean = [sum(values) / len(rows) for values in zip(*rows, strict=True)]
         assert centres[language] == pytest.approx(mean, abs=1e-6)
     assert set(centres) == {"en", "cs"}
+
+
+async def test_the_vocabulary_completes_and_corrects_words(store):
+    await publish(store, {"/a": ["volume snapshot", "volume claim"], "/b": ["volunteer Zálohování docs_top_k"]})
+    vocabulary = await (await store.live()).vocabulary()
+    assert vocabulary.completions("volu", 5) == ("volume", "volunteer")
+    assert vocabulary.completions("volu", 1) == ("volume",)
+    assert vocabulary.completions("zaloh", 5) == ("zalohovani",)
+    assert "docs_top_k" in vocabulary.completions("docs_", 5)
+    assert vocabulary.completions("x", 5) == ()
+    assert (vocabulary.count("volume"), vocabulary.count("nothing")) == (2, 0)
+    for word, whole, corrected in (
+        ("volumw", True, "volume"), ("snapshto", True, "snapshot"), ("snapsoh", False, "snapsho"), ("tnapshot", True, "tnapshot"),
+        ("snap", False, "snap"), ("abcdef", True, "abcdef"), ("volumes1", True, "volumes1"),
+    ):  # fmt: skip
+        assert vocabulary.corrected(word, whole=whole) == corrected, word

@@ -48,7 +48,7 @@ class Answer:
         return _LINK.findall(tail)
 
 
-def ask(url: str, question: str, *, stream: bool = False, timeout: float = 30, **fields: Any) -> Answer:
+def ask(url: str, question: str, *, stream: bool = False, timeout: float = 120, **fields: Any) -> Answer:
     """The answer to one question."""
     messages = [{"role": "user", "content": question}]
     body = {"model": "docs-assistant", "messages": messages, "stream": stream, **fields}
@@ -81,7 +81,7 @@ def assert_links_lead_somewhere(links: list[str]) -> None:
     assert links
     for link in links:
         address, fragment = urldefrag(link)
-        page = httpx.get(address, timeout=10)
+        page = httpx.get(address, timeout=60)
         assert page.status_code == 200, link
         ids = lxml.html.document_fromstring(page.text).xpath("//@id")
         assert not fragment or fragment in ids, link

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.program import Program, service
-from tests.end_to_end.threads import llm_in_a_thread
-from tests.fake_llm import FakeLLM, Reply
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,23 +27,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def indexed(newcomer: Program, tmp_path: Path) -> Path:
-    """A directory whose `data/` is a copy of the newcomer's index."""
-    shutil.copytree(newcomer.folder / "data", tmp_path / "data")
+    """A directory whose `data/` is a copy of the newcomer's index, without the conversations that others had with it."""
+    ignored = shutil.ignore_patterns("conversations.db*")
+    shutil.copytree(newcomer.folder / "data", tmp_path / "data", ignore=ignored)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def running_llm() -> Iterator[FakeLLM]:
-    """A scripted OpenAI-compatible server in a thread of its own, so that tests may block."""
-    with llm_in_a_thread() as llm:
-        yield llm
-
-
-@pytest.fixture
-def llm(running_llm: FakeLLM) -> FakeLLM:
-    """The same server, forgetful of what earlier tests told it."""
-    running_llm.calls.clear()
-    running_llm.embedded.clear()
-    running_llm.cancelled, running_llm.embedding_status = 0, 200
-    running_llm.reply = lambda _: Reply()
-    return running_llm

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 READY = "Ctrl-C stops it."
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 def free_port() -> int:
@@ -84,7 +84,7 @@ class Program:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                httpx.get(f"{self.url}/health", timeout=5)
+                httpx.get(f"{self.url}/health", timeout=60)
             except httpx.TransportError:
                 assert self.process.poll() is None, self.err
                 assert time.monotonic() < deadline, self.err
@@ -92,15 +92,15 @@ class Program:
             else:
                 return self
 
-    def end(self, number: int = signal.SIGTERM, *, group: bool = False, seconds: float = 20) -> int:
+    def end(self, number: int = signal.SIGTERM, *, group: bool = False, seconds: float = 120) -> int:
         """Send the signal, to the whole group as a terminal does or to the program alone, and wait for its end."""
         if self.process.poll() is None:
             (os.killpg if group else os.kill)(self.process.pid, number)
         return self.process.wait(seconds)
 
     def left_behind(self) -> list[str]:
-        """What still runs of its process group; helpers that end with the program have three seconds to notice."""
-        for _ in range(30):
+        """What still runs of its process group; helpers that end with the program have a minute to notice."""
+        for _ in range(600):
             listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True)
             rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
             if not (left := [row[2] for row in rows if row[0] == str(self.process.pid) and not row[1].startswith("Z")]):
@@ -128,11 +128,11 @@ def program(folder: Path, *arguments: str, **settings: str) -> Iterator[Program]
         finally:
             if running.left_behind():
                 os.killpg(running.process.pid, signal.SIGKILL)
-            running.process.wait(10)
+            running.process.wait(60)
 
 
 @contextmanager
-def service(folder: Path, command: str, *arguments: str, port: int = 0, **settings: str) -> Iterator[Program]:
+def service(folder: Path, command: str, /, *arguments: str, port: int = 0, **settings: str) -> Iterator[Program]:
     """`run` or `serve` on a free port, ready to be asked."""
     port = port or free_port()
     with program(folder, command, *arguments, "--port", str(port), **settings) as running:
@@ -150,6 +150,6 @@ def finished(folder: Path, *arguments: str, stdin: str = "", **settings: str) ->
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )

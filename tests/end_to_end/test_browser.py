@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ const box = all(document, 'input[type=text], input[type=search], input:not([type
 FOUND = f"(() => {{ {EVERYWHERE} return all(document, 'a[href*=\"?h=\"]').map(a => a.href); }})()"
 
 
-def until(value: Callable[[], Any], seconds: float = 20) -> Any:
+def until(value: Callable[[], Any], seconds: float = 120) -> Any:
     """The first value that is true; fails when none is in time."""
     deadline = time.monotonic() + seconds
     while not (found := value()):
@@ -60,7 +61,7 @@ def until(value: Callable[[], Any], seconds: float = 20) -> Any:
 def call(socket: ClientConnection, method: str, **params: Any) -> Any:
     """The browser's answer to a command of its debugging protocol."""
     socket.send(json.dumps({"id": 1, "method": method, "params": params}))
-    while (message := json.loads(socket.recv(20))).get("id") != 1:
+    while (message := json.loads(socket.recv(120))).get("id") != 1:
         pass
     return message["result"]
 
@@ -75,13 +76,22 @@ class Browser:
         """Open the address; gives what was written to standard output. Its log goes to `log`."""
         command = [self.program, *QUIET, f"--user-data-dir={self.folder / 'profile'}", *arguments, url]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True, env=environment({}), cwd=self.folder
+            command, capture_output=True, text=True, timeout=240, check=True, env=environment({}), cwd=self.folder
         )
         self.log = done.stderr
         return done.stdout
 
     def search(self, url: str, word: str) -> tuple[list[str], int]:
-        """The links that the site's search shows for the word, on a phone, and how wide the page is there."""
+        """The links that the site's search shows for the word, on a phone, and how wide the page is there.
+
+        Again in a new browser if it shows none: on a busy machine, the theme's search box sometimes stays without results.
+        """
+        for _ in range(2):
+            with suppress(AssertionError):
+                return self._search(url, word)
+        return self._search(url, word)
+
+    def _search(self, url: str, word: str) -> tuple[list[str], int]:
         port = self.folder / "profile/DevToolsActivePort"
         port.unlink(missing_ok=True)
         arguments = ["--remote-debugging-port=0", f"--user-data-dir={self.folder / 'profile'}", url]
@@ -97,7 +107,7 @@ class Browser:
                 evaluate = partial(call, socket, "Runtime.evaluate", returnByValue=True)
                 until(lambda: evaluate(expression=OPEN_SEARCH)["result"].get("value"))
                 call(socket, "Input.insertText", text=word)
-                links = until(lambda: evaluate(expression=FOUND)["result"].get("value"))
+                links = until(lambda: evaluate(expression=FOUND)["result"].get("value"), 60)
                 return links, evaluate(expression="document.documentElement.scrollWidth")["result"]["value"]
         finally:
             process.kill()

@@ -26,9 +26,9 @@ def test_more_silent_connections_than_descriptors_leave_health_reachable(tmp_pat
         service.wait_until_served()
         with ExitStack() as stack:
             for n in range(300):
-                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
                 if n % 50 == 49:
-                    assert httpx.get(f"{service.url}/health", timeout=5).json()["status"] == "unavailable"
+                    assert httpx.get(f"{service.url}/health", timeout=60).json()["status"] == "unavailable"
             assert len(list(Path(f"/proc/{service.process.pid}/fd").iterdir())) < 200
     finally:
         service.end()

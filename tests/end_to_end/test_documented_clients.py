@@ -42,16 +42,27 @@ def shell(command: str) -> str:
     return done.stdout
 
 
+def answered(program: Program) -> str:
+    """The id of a new answer."""
+    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "What is a generation?"}]}
+    response = httpx.post(f"{program.url}/v1/chat/completions", json=body, timeout=60, trust_env=False)
+    return str(response.json()["id"])
+
+
 @pytest.mark.parametrize(("language", "name", "number"), CURLS)
 def test_the_curl_lines_work(newcomer: Program, language: str, name: str, number: int):
     """A whole answer, a stream with its usage, and passages."""
     if not shutil.which("curl"):
         pytest.skip("needs curl")
     command = blocks(page(language, name), "sh")[number]
+    if "/feedback" in command:
+        command = command.replace("chatcmpl-123", answered(newcomer))
     shown = shell(at(newcomer, command))
-    if "/v1/search" in command:
+    if "/feedback" in command:
+        assert json.loads(shown)["rating"] == "down"
+    elif "/v1/search" in command:
         passages = json.loads(shown)["data"]
-        assert len(passages) == 3
+        assert 3 <= len(passages) <= int(re.findall(r"limit\W+(\d)", command)[0])
         assert {passage["language"] for passage in passages} == {language}
     elif '"stream": true' in command:
         assert shown.endswith("data: [DONE]\n\n")
@@ -62,7 +73,7 @@ def test_the_curl_lines_work(newcomer: Program, language: str, name: str, number
 
 def test_there_are_curl_lines():
     """The test above would pass over nothing."""
-    assert len(CURLS) == 6
+    assert len(CURLS) == 10
 
 
 @pytest.mark.slow
@@ -72,12 +83,16 @@ def test_the_python_examples_work(newcomer: Program, language: str):
     text = page(language, "clients") + page(language, "api")
     assert "pip install openai\n" in blocks(text, "sh")
     assert version("openai")
+    before = ""
     for example in blocks(text, "python"):
-        command = [sys.executable, "-W", "error", "-c", at(newcomer, example)]
+        if LOCAL in example:
+            before = example  # others go on with its client
+        script = at(newcomer, example if LOCAL in example else f"{before}\n{example}")
+        command = [sys.executable, "-W", "error", "-c", script]
         shown = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=False)
         assert shown.returncode == 0, shown.stderr
-        answers = example.count(".create(")
-        assert shown.stdout.count(SOURCES[language]) == answers
+        if LOCAL in example:
+            assert shown.stdout.count(SOURCES[language]) == example.count(".create(")
 
 
 @languages
@@ -156,7 +171,7 @@ def test_the_service_for_open_webui_starts_as_shown(indexed: Path, language: str
 
 
 def test_open_webui_is_set_up_alike_everywhere():
-    """Both languages and the compose file have the same variables with the same values, but for address and key."""
+    """Both languages and the compose file have the same variables with the same values, but for address, key and secret."""
     given = []
     for language in LANGUAGES:
         text = section(page(language, "clients"), "open-webui")
@@ -164,6 +179,7 @@ def test_open_webui_is_set_up_alike_everywhere():
         given.append({name: value.strip("'") for name, value in found})
     compose = yaml.safe_load((ROOT / "deploy/compose.open-webui.yaml").read_text("utf-8"))
     given.append(compose["services"]["open-webui"]["environment"])
+    assert given[2].pop("WEBUI_SECRET_KEY") == "${OPEN_WEBUI_SECRET:-}"
     assert compose["services"]["open-webui"]["image"].endswith(":v0.12.4")
     for settings in given:
         assert settings.pop("OPENAI_API_BASE_URL").endswith(":8000/v1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -68,14 +69,16 @@ def test_the_model_gets_passages_in_its_prompt_and_the_question_behind(assistant
 
 def test_a_stream_arrives_while_it_is_written(assistant: Program, llm: FakeLLM):
     """The first text is there long before the last."""
-    llm.reply = saying(Reply(LONG, piece_delay=0.02))
-    times = []
+    go_on, texts = threading.Event(), []
+    llm.reply = saying(Reply(LONG, held={100: go_on}))  # the rest follows when the first half was seen
     with openai.OpenAI(base_url=f"{assistant.url}/v1", api_key="any", max_retries=0) as client:
         messages = [{"role": "user", "content": QUESTIONS["en"]}]
         with client.chat.completions.create(model="docs-assistant", messages=messages, stream=True) as stream:
-            times = [time.monotonic() for chunk in stream if chunk.choices and chunk.choices[0].delta.content]
-    assert len(times) > 50
-    assert times[-1] - times[0] > 2
+            for chunk in stream:
+                texts += [choice.delta.content or "" for choice in chunk.choices]
+                if "word50" in "".join(texts):
+                    go_on.set()
+    assert "word199" in "".join(texts)
 
 
 def test_a_model_that_dies_in_mid_stream_is_an_error_event(assistant: Program, llm: FakeLLM):
@@ -94,14 +97,14 @@ def test_a_model_that_dies_in_mid_stream_is_an_error_event(assistant: Program, l
 @BOTH
 @pytest.mark.parametrize(
     ("name", "helper"),
-    [("slow", Reply(delay=30)), ("broken", Reply("down", status=500)), ("babbling", Reply("}{ no keywords here"))],
+    [("slow", Reply(delay=600)), ("broken", Reply("down", status=500)), ("babbling", Reply("}{ no keywords here"))],
 )
 def test_helpers_never_hold_up_an_answer(assistant: Program, llm: FakeLLM, name: str, helper: Reply, stream: bool):
     """Refining and keywords that are slow, fail or say nonsense: the answer comes, from the same passages."""
     llm.reply = saying(Reply(TEXT), helper)
     began = time.monotonic()
     answer = ask(assistant.url, QUESTIONS["en"], stream=stream)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert answer.text.startswith("The second passage says it [1]")
     assert f"{SOURCES['en']}" in answer.text
     assert_links_lead_somewhere(answer.links)

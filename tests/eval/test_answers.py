@@ -212,7 +212,7 @@ async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):
             Reply("So."),
         ]
         llm.reply = lambda _: replies[min(len(llm.calls), 3) - 1]
-        remote = RemoteService("old", Endpoint(llm.url, timeout=5), "bot")
+        remote = RemoteService("old", Endpoint(llm.url, timeout=60), "bot")
         for run in range(2):
             with Cache(tmp_path / "a.jsonl") as cache:
                 first, second = await collect([remote], [case("a"), case("b")], cache, parallel=1)
@@ -235,7 +235,7 @@ async def test_the_addresses_that_a_foreign_api_cites_are_read_wherever_they_are
         {"message": {"content": f"Ten, see [volumes]({url})."}},
     ]
     async with fake_llm() as llm:
-        remote = RemoteService("old", Endpoint(llm.url, timeout=5), "bot")
+        remote = RemoteService("old", Endpoint(llm.url, timeout=60), "bot")
         for shape in shapes:
             choice = {"message": message | shape.get("message", {})}
             llm.reply = lambda _, sent={"choices": [choice]} | shape: Reply(raw=json.dumps(sent))

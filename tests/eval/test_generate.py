@@ -104,7 +104,7 @@ def test_follow_ups_must_need_their_first_question():
 async def made_with(replies, tmp_path, jobs):
     async with fake_llm() as llm:
         llm.reply = replies(llm)
-        model = OpenAIModel(Endpoint(llm.url, timeout=5), "maker")
+        model = OpenAIModel(Endpoint(llm.url, timeout=60), "maker")
         with Cache(tmp_path / "g.jsonl") as cache:
             errors = await ask(jobs, model, cache, Pace(first_wait=0.01))
             made = gather(jobs, cache, DETECTOR)

@@ -177,7 +177,7 @@ async def test_an_index_is_made_anew_from_its_own_pages(tmp_path):
 
 
 async def _write(store, page: Page, settings: Settings):
-    from ingestion.run import recipe_for
+    from ingestion.recipe import recipe_for
     from ingestion.split import open_splitter
 
     embedder = open_embedder(settings)

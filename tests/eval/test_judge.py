@@ -41,7 +41,7 @@ def verdict_of(category: str) -> str:
 
 async def judge(llm, path, rows, **pace):
     """The rows judged by the scripted judge, with what the file has of earlier times."""
-    model = OpenAIModel(Endpoint(llm.url, timeout=5), "judge")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "judge")
     with Cache(path) as cache:
         found = await Judge(model, cache, Pace(first_wait=0.01, **pace)).judge([task(row) for row in rows])
     await model.close()
@@ -73,12 +73,12 @@ async def test_no_row_is_lost_whatever_the_judge_says(tmp_path):
         once=[Reply("oops", status=500), Reply(verdict_of("BAD"))],
         always=[Reply("oops", status=500)],
         limited=[Reply("slow down", status=429, headers={"Retry-After": "0"}), Reply(verdict_of("GOOD"))],
-        hanging=[Reply(delay=3)],
+        hanging=[Reply(delay=60)],
         cut=[Reply('{"category": "GO', finish="length"), Reply(verdict_of("GOOD"))],
     )
     async with fake_llm() as llm:
         llm.reply = reply
-        found = {one.row: one for one in await judge(llm, tmp_path / "j.jsonl", ROWS, timeout=0.3, parallel=6)}
+        found = {one.row: one for one in await judge(llm, tmp_path / "j.jsonl", ROWS, timeout=1, parallel=6)}
     assert len(found) == 12
     assert {row: one.verdict for row, one in found.items() if not one.error} == {
         "fine": True, "fenced": True, "thinking": False, "unsure": None, "once": False, "limited": True, "cut": True,
@@ -137,7 +137,7 @@ from eval.judge.criteria import own_criterion
 
 async def main(url, path):
     good = own_criterion("good", "GOOD", "BAD", "Is the ANSWER good?")
-    model = OpenAIModel(Endpoint(url, timeout=5), "judge")
+    model = OpenAIModel(Endpoint(url, timeout=60), "judge")
     with Cache(path) as cache:
         tasks = [Task(str(n), good, {"question": "?", "answer": f"row {n}"}) for n in range(60)]
         found = await Judge(model, cache, Pace(parallel=3)).judge(tasks)

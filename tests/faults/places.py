@@ -78,7 +78,7 @@ class Directory:
     def left_over(self) -> list[str]:
         """Tables that the pointer doesn't name."""
         pointer = orjson.loads((self.folder / "index.json").read_bytes())
-        holders = [[entry[kind] for kind in ("chunks", "texts", "pages")] for entry in pointer["generations"]]
+        holders = [[entry[kind] for kind in ("chunks", "texts", "pages", "words")] for entry in pointer["generations"]]
         holders += [retired["tables"] for retired in pointer["retired"]]
         named = {table["name"] for tables in holders for table in tables}
         return [folder.name for folder in self.folder.glob("*.lance") if folder.stem not in named]

@@ -23,7 +23,7 @@ PRELOADED = (
 )
 FORKS.set_forkserver_preload(list(PRELOADED))
 BATCH = 12
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Started:

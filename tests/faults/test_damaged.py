@@ -76,7 +76,7 @@ def _rewritten(change: Callable[[dict], object]) -> Damage:
 
 
 def _damages() -> Iterator[tuple[str, Damage]]:
-    for kind in ("chunks", "texts", "pages"):
+    for kind in ("chunks", "texts", "pages", "words"):
         yield f"no {kind}", _without(f"{kind}_*.lance")
         yield f"no data of {kind}", _without(f"{kind}_*.lance/data/*")
         yield f"no manifest of {kind}", _without(f"{kind}_*.lance/_versions")

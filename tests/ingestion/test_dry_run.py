@@ -15,8 +15,9 @@ from app.core.errors import NoIndex, RunRefused, StoreBusy
 from app.core.settings import Settings
 from app.index import Store, open_store
 from ingestion.crawl.fetch import Fetcher
+from ingestion.recipe import recipe_for
 from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest, recipe_for
+from ingestion.run import ingest
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 
@@ -28,7 +29,7 @@ class Index:
     """An index of five pages on a store, and what its files or indices look like."""
 
     def __init__(self, address: str, site: LocalSite) -> None:
-        self.settings = Settings.load(None, store=address, chunk_size=600, crawl_timeout=2)
+        self.settings = Settings.load(None, store=address, chunk_size=600, crawl_timeout=60)
         self.store: Store = open_store(self.settings)
         self.embedder = FakeEmbedder()
         for name in "abcde":

@@ -219,7 +219,7 @@ async def test_a_connection_that_the_site_closed_is_known_to_be_closed() -> None
         assert stream.get_extra_info("server_addr") == ("127.0.0.1", port)
         writer.close()
         await writer.wait_closed()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not stream.get_extra_info("is_readable"):
                 await asyncio.sleep(0.01)
         await stream.aclose()
@@ -244,7 +244,7 @@ async def test_unchanged_pages_share_a_connection() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        async with Fetcher(Settings.load(None, crawl_timeout=5)) as made:
+        async with Fetcher(Settings.load(None, crawl_timeout=60)) as made:
             made.allow([url])
             for number in range(3):
                 assert (await made.get(PageRequest(f"{url}/{number}", etag='"1"', robots=False))).status == 304

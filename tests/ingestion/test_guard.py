@@ -36,7 +36,7 @@ def port(site: LocalSite) -> int:
 
 
 def fetcher_for(*named: str, names: Names, patterns: Sequence[str] = (), allow: Sequence[str] = ()) -> Fetcher:
-    settings = Settings.load(None, crawl_timeout=2, crawl_allow=tuple(allow))
+    settings = Settings.load(None, crawl_timeout=60, crawl_allow=tuple(allow))
     made = Fetcher(settings, retry_wait=0.001, guard=Guard(settings.crawl_allow, names))
     made.allow(named, patterns)
     return made
@@ -62,7 +62,7 @@ def test_what_is_public() -> None:
 @pytest.fixture
 async def led(site: LocalSite) -> AsyncIterator[Fetcher]:
     """A fetcher with the system's resolver that may follow pages to any public host."""
-    async with Fetcher(Settings.load(None, crawl_timeout=2), retry_wait=0.001) as made:
+    async with Fetcher(Settings.load(None, crawl_timeout=60), retry_wait=0.001) as made:
         made.allow([site.url], ["*"])
         yield made
 

@@ -11,8 +11,9 @@ from app.core.errors import NotPublished, RunRefused
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
+from ingestion.recipe import recipe_for
 from ingestion.report import EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest, recipe_for
+from ingestion.run import ingest
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 
@@ -36,7 +37,7 @@ class Ten:
         self.sitemap = site.sitemap(*self.paths)
 
     async def run(self, *sites: str, force: bool = False, only: bool = False, **changes: object) -> Report:
-        settings = Settings.load(None, crawl_timeout=2, **changes)
+        settings = Settings.load(None, crawl_timeout=60, **changes)
         async with Fetcher(settings, retry_wait=0.001) as fetcher:
             return await ingest(
                 sites or (self.sitemap,),

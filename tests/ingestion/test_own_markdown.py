@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from app.core.types import Page
+from ingestion.convert.samples import SAMPLE
 from ingestion.crawl.exchange import linked_markdown, refuses_ai_input
 from ingestion.sources import Source
 from tests.ingestion.local_site import Answer, LocalSite
@@ -72,6 +75,37 @@ async def test_poorer_markdown_is_left(site: LocalSite, index: Index) -> None:
     assert WORDS in (await page(index, "/a")).markdown
 
 
+async def test_the_better_form_of_each_page_is_read_and_the_report_says_why(site: LocalSite, index: Index) -> None:
+    """The next run decides the same; a source can insist on its Markdown unless that is broken."""
+    sitemap = both(site, "a", "b", "c")
+    site.put("/b.md", markdown("b") + "\n{{< tabs >}}\n", "text/markdown")
+    report = await index.run(sitemap)
+    assert "Raw a." in (await page(index, "/a")).markdown
+    assert "Raw b." not in (await page(index, "/b")).markdown
+    (warning,) = report.warnings
+    assert warning.startswith(f"{sitemap}: HTML was read because the Markdown is worse (the Markdown of {site.url}/b")
+    assert warning.endswith("has left-overs of templates, as {{< tabs >}}) on 1 pages")
+    assert set(outcomes(await index.run(sitemap)).values()) == {"unchanged"}
+    site.put("/c", html("c") + "<table><tr><th>x</table>")
+    report = await index.run(Source(url=sitemap, markdown="suffix:.md"))
+    assert "Raw c." in (await page(index, "/c")).markdown
+    assert "Raw b." not in (await page(index, "/b")).markdown
+    assert report.warnings[0].startswith(f"{sitemap}: HTML was read because the Markdown is worse")
+
+
+@pytest.mark.parametrize(("link", "shown"), [("../b/", "/guide/b/"), ("b.md", "/guide/b")])
+async def test_links_of_markdown_start_where_those_of_the_html_show(
+    site: LocalSite, index: Index, link: str, shown: str
+) -> None:
+    """The page's own address where the site wrote them for the page, the file's where it gives the source as it is."""
+    site.put("/guide/a/", html("a").replace(WORDS, f"{WORDS} <a href={shown}>b</a>"))
+    site.put("/guide/a.md", f"{markdown('a')}\n[b]({link})\n", "text/markdown")
+    await index.run(site.sitemap("/guide/a/"))
+    found = (await page(index, "/guide/a/")).markdown
+    assert "Raw a." in found
+    assert f"[b]({site.url}{shown})" in found
+
+
 @pytest.mark.parametrize(
     ("header", "target"),
     [
@@ -112,7 +146,12 @@ def negotiating(site: LocalSite, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "raw", "asked"),
-    [("auto", True, ["/a"]), ("accept", True, ["/a"]), ("off", False, ["/a"]), ("suffix:.mdx", True, ["/a.mdx", "/a"])],
+    [
+        ("auto", True, ["/a", "/a"]),
+        ("accept", True, ["/a"]),
+        ("off", False, ["/a"]),
+        ("suffix:.mdx", True, ["/a.mdx", "/a"]),
+    ],
 )
 async def test_each_way_of_asking(site: LocalSite, index: Index, mode: str, raw: bool, asked: list[str]) -> None:
     """Auto and accept ask for Markdown, off for HTML, a suffix asks for the file and then for the page."""
@@ -121,6 +160,86 @@ async def test_each_way_of_asking(site: LocalSite, index: Index, mode: str, raw:
     await index.run(source)
     assert ("Raw a." in (await page(index, "/a")).markdown) is raw
     assert [path for path, _, _ in site.log if path.startswith("/a")] == asked
+
+
+LISTED = [f"/guide/page{number}" for number in range(20)]
+
+
+def serving_markdown(site: LocalSite, bad: Sequence[str] = (), text: str = "{{< tabs >}}") -> str:
+    """A site that answers with Markdown where it is accepted; on bad pages it has lost something."""
+    for path in LISTED:
+        code = f"<pre>make {path}</pre>"
+        left = text if path in bad else f"```\nmake {path}\n```"
+        raw = f"# {path}\n\n## Use it\n\n## Ask us\n\n{WORDS} Raw {path}.\n\n{left}\n"
+        page_ = f"<main><div>You read an old version of this.</div><h1>{path}</h1><h2 id=use-it>Use it</h2><h2 id=ask-us>Ask us</h2><p>{WORDS}</p>{code}</main>"
+        forms = Answer(raw.encode(), "text/markdown"), Answer(page_.encode())
+        site.answers[path] = lambda forms=forms: forms[not site.accepting.startswith("text/markdown")]  # type: ignore[misc]
+    return site.sitemap(*LISTED)
+
+
+def asked(site: LocalSite) -> tuple[int, int]:
+    """Requests for Markdown and for HTML since the last call."""
+    accepted = [headers["Accept"].startswith("text/markdown") for path, _, headers in site.log if path in LISTED]
+    site.log.clear()
+    return accepted.count(True), accepted.count(False)
+
+
+async def test_a_sample_shows_that_the_markdown_is_good(site: LocalSite, index: Index) -> None:
+    """Three more pages are asked for as HTML, which gives the anchors, too; later runs cost nothing where nothing changed."""
+    sitemap = serving_markdown(site)
+    report = await index.run(sitemap, crawl_parallel=1)
+    markdown_, html_ = asked(site)
+    assert (markdown_ <= 20 + SAMPLE, html_) == (True, SAMPLE)
+    assert report.warnings == []
+    for path in LISTED:
+        assert f"Raw {path}." in (await page(index, path)).markdown
+        assert "## Use it {#use-it}" in (await page(index, path)).markdown
+    assert set(outcomes(await index.run(sitemap, crawl_parallel=1)).values()) == {"unchanged"}
+    assert asked(site) == (20, 0)
+
+
+async def test_a_site_whose_markdown_is_worse_is_read_as_html(site: LocalSite, index: Index) -> None:
+    """One request a page from then on, in later runs too, without what they all repeat, and the report says why."""
+    sitemap = serving_markdown(site, LISTED, text="No code.")
+    report = await index.run(sitemap, crawl_parallel=1)
+    assert "lacks 1 of 1 lines of code, as make /guide/page" in "".join(report.warnings)
+    for path in LISTED:
+        assert f"make {path}" in (await page(index, path)).markdown
+        assert "an old version" not in (await page(index, path)).markdown
+    assert sum(asked(site)) < 36  # those of the sample, and those that are read meanwhile
+    assert set(outcomes(await index.run(sitemap, crawl_parallel=1)).values()) == {"unchanged"}
+    assert sum(asked(site)) < 36  # those of the sample, and those that are read meanwhile
+
+
+@pytest.mark.parametrize("mode", ["auto", "accept"])
+async def test_a_page_with_left_overs_of_templates_is_compared(site: LocalSite, index: Index, mode: str) -> None:
+    """Wherever it is; a source that insists on Markdown keeps what is only poorer."""
+    sitemap = serving_markdown(site, LISTED[5:6])
+    report = await index.run(Source(url=sitemap, markdown=mode), crawl_parallel=1)
+    assert "on 1 pages" in report.text
+    for path in LISTED:
+        assert (f"Raw {path}." in (await page(index, path)).markdown) is (path != LISTED[5])
+    asked(site)
+    again = await index.run(Source(url=sitemap, markdown=mode), crawl_parallel=1)
+    assert (set(outcomes(again).values()), asked(site)) == ({"unchanged"}, (20, 0))
+
+
+async def test_pages_listed_as_markdown_are_known_by_the_address_of_their_html(site: LocalSite, index: Index) -> None:
+    """Where the folder needs its slash, or the page its ending; links start where those of the HTML do."""
+    for name in "ab":
+        other = "ab".replace(name, "")
+        site.put(f"/guide/{name}.md", f"{markdown(name)}\n[x](../{other}/)\n", "text/markdown")
+        site.put(f"/guide/{name}", "", status=301, headers={"Location": f"/guide/{name}/"})
+        site.put(f"/guide/{name}/", html(name).replace(WORDS, f"{WORDS} <a href=../{other}/>x</a>"))
+        site.put(f"/old/{name}.md", f"{markdown(name)} Old.\n", "text/markdown")
+        site.put(f"/old/{name}.html", html(name))
+    paths = ("/guide/a.md", "/guide/b.md", "/old/a.md", "/old/b.md")
+    await index.run(site.sitemap(*paths[:2]), site.sitemap(*paths[2:], at="/old.xml"))
+    assert set(await index.pages()) == {"/guide/a/", "/guide/b/", "/old/a.html", "/old/b.html"}
+    assert f"[x]({site.url}/guide/b/)" in (await page(index, "/guide/a/")).markdown
+    again = await index.run(site.sitemap(*paths[:2]), site.sitemap(*paths[2:], at="/old.xml"))
+    assert {found.outcome for found in again.pages} == {"unchanged"}
+    assert site.statuses("/old/a.md")[-1] == 304
 
 
 async def test_a_suffix_costs_one_request_a_page(site: LocalSite, index: Index) -> None:

@@ -33,7 +33,7 @@ class Index(ModelIndex):
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         self.kept = directory / "kept"
         super().__init__(
-            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=10
+            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=60
         )
         self.paths = ["/disks.md"]
         self.write()

@@ -242,7 +242,7 @@ def test_mistakes_in_a_reader_are_named_with_file_and_source(tmp_path: Path) -> 
         (f'reader = "{HERE}:Dump"\nlink = "docs/{{id}}"', "link: .*isn't a web address with a name of the metadata"),
         (f'reader = "{HERE}:Dump"\nload_args = "dump.json"', "load_args: 'dump.json': isn't a table of arguments"),
         (f'reader = "{HERE}:Dump"\nload_args = "{{bad"', "load_args: '{bad': Expecting property name"),
-        (f'reader = "{HERE}:Dump"\ndirectory = "."', "both a directory and a reader"),
+        (f'reader = "{HERE}:Dump"\ndirectory = "."', "both directory and reader"),
     ]:
         file.write_text(f'[[source]]\nurl = "{WIKI}"\n{lines}\n', "utf-8")
         with pytest.raises(SettingsError, match=rf"sites.toml, source 1 \({WIKI}\): .*{says}"):

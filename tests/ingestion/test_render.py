@@ -196,7 +196,7 @@ class TestBrowser:
             site.put("/a", APP.replace("</head>", f"<link rel=preconnect href=http://127.0.0.1:{port}></head>"))
             site.put("/moved", "", status=302, headers={"Location": f"http://localhost:{port}/moved"})
             site.put("/worker.js", WORKER.replace("PORT", str(port)), "text/javascript")
-            settings = Settings.load(None, render="auto", crawl_timeout=3)
+            settings = Settings.load(None, render="auto", crawl_timeout=20)
             async with Fetcher(settings) as fetcher:
                 # hosts that pages may name, as a site's pattern would: the address behind the name is still not public
                 fetcher.allow([site.url], [f"localhost:{port}"])
@@ -212,14 +212,14 @@ class TestBrowser:
         """What is there by then counts."""
         endless = "setInterval(() => document.getElementById('root').append('tick '), 50);"
         index.site.put("/app.js", SCRIPT.replace("innerHTML =", "innerHTML +=") + endless, "text/javascript")
-        report = await index.run(render="auto", crawl_timeout=2)
+        report = await index.run(render="auto", crawl_timeout=8)
         assert report.counts["new"] == 2
         assert "tick" in await index.text()
 
     async def test_a_page_that_stays_empty_is_skipped(self, index: Index) -> None:
         """A browser can't help it either."""
         index.site.put("/app.js", "throw new Error('broken')", "text/javascript")
-        report = await index.run(render="auto", crawl_timeout=2)
+        report = await index.run(render="auto", crawl_timeout=60)
         assert next(page.reason for page in report.pages if page.outcome == "skipped").endswith(
             "it is made by JavaScript"
         )

@@ -18,17 +18,23 @@ def test_exit_codes() -> None:
 def test_the_text_has_counts_then_what_needs_a_look() -> None:
     """Long lists are cut in the text and whole in the JSON."""
     pages = [PageReport(f"u{n}", "failed", "answered 500", kept=n == 0) for n in range(30)]
-    pages += [PageReport("n", "new", language="sk", note="sk isn't one of the configured languages", chunks=4)]
-    report = Report(("s",), pages, INFO, embedding_calls=2, embedded_texts=4, seconds=1.25, changed=True)
+    pages += [PageReport("n", "new", language="cs", note="the text is cs, html lang says en", chunks=4)]
+    pages += [PageReport(f"o{n}", "skipped", "its language", language="fr", other_language=True) for n in range(4)]
+    report = Report(("s",), pages, INFO, 2, 4, seconds=1.25, changed=True, configured=("cs", "en"))
     lines = report.text.split("\n")
-    assert lines[0] == "1 new, 30 failed; 1.2 s, 4 texts embedded in 2 calls"
+    assert lines[0] == "1 new, 4 skipped, 30 failed; 1.2 s, 4 texts embedded in 2 calls"
     assert lines[1] == "The index holds 2 pages, 9 chunks (cs, en)."
-    assert lines[2:4] == ["Failed (30):", "  u0: answered 500 (older state kept)"]
+    assert lines[2] == "Languages: 1 cs."
+    assert lines[3].startswith("Pages in languages that aren't configured: 4 fr. They aren't indexed.")
+    assert 'DOCS_LANGUAGES="cs en fr"' in lines[3]
+    assert lines[lines.index("Not indexed, in fr (4):") + 1 :][:3] == ["  o0", "  o1", "  o2"]
+    assert lines[4:6] == ["Failed (30):", "  u0: answered 500 (older state kept)"]
     assert "  ... and 10 more (all are in the JSON report)" in lines
-    assert lines[-2:] == ["Language to check (1):", "  n: sk isn't one of the configured languages"]
+    assert lines[-2:] == ["Language to check (1):", "  n: the text is cs, html lang says en"]
     content = json.loads(report.to_json())
-    assert len(content["pages"]) == 31
-    assert content["counts"] == {"new": 1, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 0, "failed": 30}
+    assert len(content["pages"]) == 35
+    assert content["counts"] == {"new": 1, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 4, "failed": 30}
+    assert (content["languages"], content["other_languages"]) == ({"cs": 1}, {"fr": 4})
     assert content["published"]["recipe"]["embedder"] == "fake"
 
 

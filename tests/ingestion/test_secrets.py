@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+import logging
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,10 +20,13 @@ from ingestion.progress import LogProgress
 from ingestion.report import PageReport, Report
 from ingestion.report_page import html
 from ingestion.run import ingest
-from ingestion.sources import as_sources
+from ingestion.sources import Source, as_sources
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import Answer, LocalSite
+from tests.ingestion.test_archive import zipped
+from tests.ingestion.test_run import Index, index
 
+__all__ = ["index"]
 SECRET = "p%40ss-w0rd"
 WHOLE = "Basic " + base64.b64encode(b"reader:p@ss-w0rd").decode()
 
@@ -43,7 +48,7 @@ def closed(site: LocalSite) -> str:
 
 
 async def run(site: str, directory: Path, stream: io.StringIO) -> Report:
-    settings = Settings.load(None, crawl_timeout=2)
+    settings = Settings.load(None, crawl_timeout=60)
     store = EmbeddedStore(directory)
     try:
         async with Fetcher(settings, retry_wait=0.001) as fetcher:
@@ -89,7 +94,7 @@ async def test_a_password_is_in_no_error(closed: str, site: LocalSite, tmp_path:
 async def test_another_host_gets_no_password(closed: str, site: LocalSite) -> None:
     """It belongs to host and port."""
     async with Fetcher(Settings.load(None)) as fetcher:
-        fetcher.sign_in(closed)
+        fetcher.sign_in(closed, {})
         assert fetcher._logins.keys() == {site.url}
 
 
@@ -116,11 +121,26 @@ def test_a_mistake_in_a_file_of_sources_is_told_without_it(tmp_path: Path, wrong
         ("opensearch://user:password@host:9200/index", "opensearch://user:password@host:9200/index"),
         ('"http://a.org","b:c@d"', '"http://a.org","b:c@d"'),
         ("http://a:1@h http://b:2@h", "http://a:…@h http://b:…@h"),
+        ("https://h.org/a.zip?v=1&X-Amz-Signature=ab%2F&x=1", "https://h.org/a.zip?v=1&X-Amz-Signature=…&x=1"),
+        ("https://h.org/a?sig=a&author=b&monkey=c#auth=d", "https://h.org/a?sig=…&author=b&monkey=c#auth=d"),
+        ("postgresql://h/d?sslpassword=a", "postgresql://h/d?sslpassword=…"),
     ],
 )
 def test_addresses_are_masked_wherever_they_stand(text: str, shown: str) -> None:
     """Only what stands before the host, and all of that."""
     assert masked(text) == shown
+
+
+def test_what_is_masked_in_json_is_still_json() -> None:
+    """A message may have an address in quotation marks, or a value may end with a backslash."""
+    for text in (
+        'says "https://h.org/?token=abc" twice',
+        "https://h.org/?token=a\\b\\",
+        "https://h.org/?token=a\nthen this",
+    ):
+        shown = json.loads(masked(json.dumps([text, "and more"])))
+        assert shown[1] == "and more"
+        assert shown[0].partition("token=")[2].startswith("…")
 
 
 def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
@@ -133,3 +153,37 @@ def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
     )
     report = Report(("https://u:w0rd@h.org/",), [page], warnings=["https://u:w0rd@h.org/ says no"])
     assert not [text for text in (report.text, report.to_json(), html(report)) if "w0rd" in text]
+
+
+async def test_signed_addresses_that_an_archive_and_a_document_redirect_to_are_told_to_nobody(
+    site: LocalSite, index: Index, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stores of files sign them. Report, JSON, page, log and all files of the index lack it, also where it fails."""
+    caplog.set_level(logging.DEBUG)
+    petstore = (Path(__file__).parent / "files/petstore.yaml").read_bytes()
+    signed = "?X-Amz-Signature=s1gn3d&private_token=t0k3n"
+    for name, body, media_type in (
+        ("docs.zip", zipped({"a.md": "# Page a\n\nSome words about closed things."}), "application/zip"),
+        ("api.yaml", petstore, "application/yaml"),
+    ):
+        site.put(f"/{name}", "", status=302, headers={"Location": f"{site.url}/store/{name}{signed}"})
+        site.put(f"/store/{name}{signed}", body, media_type)
+    sources = (
+        Source(url="https://docs.example.org/", archive=f"{site.url}/docs.zip"),
+        Source(url="https://docs.example.org/api/", openapi=f"{site.url}/api.yaml"),
+    )
+    told: list[str] = []
+    for status in (200, 403, 503):
+        if status != 200:
+            for name in ("docs.zip", "api.yaml"):
+                site.put(f"/store/{name}{signed}", "", status=status)
+        site.page("/other", "Other", "Some words.")
+        report = await index.run(*sources, site.sitemap("/other"))
+        assert len(report.pages) > 2 or status != 200
+        told += [report.text, report.to_json(), html(report)]
+    files = [file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*") if file.is_file()]
+    logged = [line.getMessage() for line in caplog.records if line.name.startswith(("app", "ingestion"))]
+    assert [line for line in logged if "X-Amz-Signature=…" in line]
+    for text in [*told, *logged, *files]:
+        assert "s1gn3d" not in text, text[max(0, text.find("s1gn3d") - 300) :][:600]
+        assert "t0k3n" not in text

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.sources import Source, as_sources, configured, load_sources
+from ingestion.sources import LOGIN, Source, as_sources, configured, load_sources
 
 EXAMPLE = Path(__file__).parents[2] / "deploy/sites.example.toml"
 SITEMAP = "https://docs.example.org/sitemap.xml"
@@ -24,11 +24,24 @@ def test_the_example_can_be_used(tmp_path: Path) -> None:
     sources = load_sources(EXAMPLE)
     assert [source.url for source in sources][:2] == [SITEMAP, "https://handbook.example.org/"]
     whole = EXAMPLE.read_text("utf-8").replace("\n#[[", "\n[[")
-    for key in ("directory", "url", "ending", "reader", "reader_args", "load_args", "link"):
+    for key in (
+        "directory",
+        "git",
+        "branch",
+        "folder",
+        "archive",
+        "url",
+        "ending",
+        "reader",
+        "reader_args",
+        "load_args",
+        "link",
+        *LOGIN,
+    ):
         whole = whole.replace(f"\n#{key} =", f"\n{key} =")
     (tmp_path / "handbook/docs").mkdir(parents=True)
     (tmp_path / "deploy").mkdir()
-    last, reader = load_sources(written(tmp_path / "deploy", whole))[-2:]
+    last, _, _, reader = load_sources(written(tmp_path / "deploy", whole))[-4:]
     assert last.directory == str(tmp_path / "handbook/docs")
     assert reader.reader_arguments == {"input_dir": "files", "recursive": True}
     used = {key for key in Source.model_fields if f"\n{key} = " in whole}
@@ -102,7 +115,7 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
             r"unknown key exlude\. Did you mean exclude\? Known are url, ",
         ),
         (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is not one of auto, off"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': it must be auto, github, mkdocs or none"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': is not one of auto, github, mkdocs, none"),
         (
             f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["',
             r"content_selector: 'div\[': isn't a CSS selector",
@@ -111,7 +124,7 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
         (f'[[source]]\nurl = "{SITEMAP}"\nhosts = "https://x/"', "hosts.0: 'https://x/': isn't a host"),
         (f'[[source]]\nurl = "{SITEMAP}"\nlanguage = "Czech"', "language: 'Czech': isn't a language code"),
         (f'[[source]]\nurl = "{SITEMAP}"\nparallel = 0', "parallel: 0: "),
-        (f'[[source]]\nurl = "{SITEMAP}"\nending = "/"', "ending is for a directory only"),
+        (f'[[source]]\nurl = "{SITEMAP}"\nending = "/"', "ending is for a directory, git or archive only"),
         (f'[[source]]\nurl = "{SITEMAP}"\ndirectory = "nowhere"', r"directory: .*/nowhere is no directory"),
     ],
 )

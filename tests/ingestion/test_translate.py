@@ -43,7 +43,7 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         folder = str(directory / "translations")
-        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=2)
+        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=60)
         self.paths = ["/sk.md"]
         site.put("/sk.md", PAGE, "text/markdown")
         llm.reply = lambda body: Reply(translated(body["messages"][-1]["content"]))
@@ -82,14 +82,16 @@ async def test_a_foreign_page_is_there_in_both_languages(index: Index) -> None:
 
 
 async def test_off_by_default(index: Index) -> None:
-    """No model is asked, and turning it off again takes the translations away."""
+    """No model is asked, and turning it off again takes the page away, whose language isn't configured."""
+    index.site.page("/en", "Storage", ENGLISH)
+    index.paths.append("/en")
     await index.run()
     asked = len(index.llm.calls)
     report = await index.run(translate="")
     assert len(index.llm.calls) == asked
-    assert report.pages[0].translated == ()
-    assert await index.chunks("en") == []
-    assert len(await index.chunks("sk")) > 1
+    removed = next(page for page in report.pages if page.outcome == "removed")
+    assert (removed.language, removed.translated, report.other_languages) == ("sk", (), {"sk": 1})
+    assert [page.language for page in await (await index.store.live()).pages()] == ["en"]
 
 
 async def test_only_changed_pages_are_translated(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

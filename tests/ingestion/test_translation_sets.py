@@ -9,7 +9,7 @@ import pytest
 
 from app.core.types import Page
 from app.text.marks import fingerprint
-from ingestion.sources import NO_TRANSLATIONS
+from ingestion.source_fields import NO_TRANSLATIONS
 from ingestion.translation_sets.grouping import Found, translation_sets
 from ingestion.translation_sets.patterns import patterns
 

@@ -11,6 +11,9 @@ from tests.ingestion.test_run import Index, index, outcomes, reasons
 
 __all__ = ["index"]
 LONG = " ".join(f"Sentence number {n} of this page says something about storage and volumes." for n in range(6))
+DEUTSCH = (
+    "Die Seite beschreibt, wie man einen Speicher anlegt, und was dabei zu beachten ist, wenn er wachsen soll. " * 5
+)
 CZECH = "Úložiště založíte příkazem a jeho velikost nastavíte podle toho, kolik dat budete potřebovat uložit. " * 5
 
 
@@ -47,6 +50,21 @@ async def test_the_page_listed_first_keeps_the_text(site: LocalSite, index: Inde
     assert copy is not None
     assert (copy.same_as, copy.chunk_ids) == (f"{site.url}/a", ())
     assert "storage and volumes" in copy.markdown
+
+
+async def test_the_same_text_is_one_page_wherever_its_links_lead(site: LocalSite, index: Index) -> None:
+    """A page whose links alone have changed is written again; other code isn't the same text."""
+    for name in "abc":
+        code = "<pre>[x](/c)</pre>" if name == "c" else "<pre>[x](/b)</pre>"
+        site.put(
+            f"/{name}", html("Title", f'{LONG} <a href="/{name}#more">More</a> <img src="/{name}.png" alt="x">{code}')
+        )
+    await index.run(site.sitemap("/a", "/b", "/c"))
+    assert await paths(index) == {"/a": "", "/b": "a", "/c": ""}
+    site.put("/a", html("Title", f'{LONG} <a href="/new">More</a> <img src="/a.png" alt="x"><pre>[x](/b)</pre>'))
+    assert outcomes(await index.run(site.sitemap("/a", "/b", "/c")))["/a"] == "changed"
+    assert "/new" in await index.text(f"{site.url}/a")
+    assert await paths(index) == {"/a": "", "/b": "a", "/c": ""}
 
 
 async def test_a_copy_costs_nothing_in_later_runs(site: LocalSite, index: Index) -> None:
@@ -118,13 +136,16 @@ async def test_another_recipe_keeps_copies_as_they_are(site: LocalSite, index: I
 
 
 async def test_stubs_and_other_languages_and_collections_are_not_merged(site: LocalSite, index: Index) -> None:
-    """Under 20 words equal text means nothing; a Czech page is none of an English one's copies."""
-    for name in ("stub", "en/stub"):
+    """Under 20 words equal text means nothing but at /stub/ and /stub/index.html; a Czech page is none of an English one's copies."""
+    for name in ("stub", "stub/index.html"):
         site.put(f"/{name}", html("Title", "Nothing here yet."))
     site.put("/en/short", html("T", "`kubectl get pods` " * 12))
     site.put("/cs/short", html("T", "`kubectl get pods` " * 12))
-    report = await index.run(site.sitemap("/stub", "/en/stub", "/en/short", "/cs/short"))
-    assert set(outcomes(report).values()) == {"new"}
+    listed = "/stub", "/stub/index.html", "/en/short", "/cs/short"
+    report = await index.run(site.sitemap(*listed))
+    assert [path for path, outcome in outcomes(report).items() if outcome != "new"] == ["/stub/index.html"]
+    site.put("/en/stub", html("Title", "Nothing here yet."))
+    assert outcomes(await index.run(site.sitemap(*listed, "/en/stub")))["/en/stub"] == "new"
     site.put("/a", html("Title", LONG))
     site.put("/b", html("Title", LONG))
     await index.run(
@@ -192,3 +213,40 @@ async def test_of_three_equal_pages_each_leads_to_the_one_with_the_text(site: Lo
     report = await index.run(site.sitemap("/a", "/b", "/c"))
     assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
     assert reasons(report) == dict.fromkeys(("/b", "/c"), f"has the same text as {site.url}/a")
+
+
+@pytest.mark.parametrize("alternate", ["", "/en-us/guide"])
+async def test_an_untranslated_page_with_a_note_above_is_the_page_in_the_language_of_its_text(
+    site: LocalSite, index: Index, alternate: str
+) -> None:
+    """By address or hreflang, also if it is listed first; until it is translated, or the original says something else."""
+
+    def german(*texts: str) -> str:
+        link = f'<link rel="alternate" hreflang="en-US" href="{alternate}">' if alternate else ""
+        text = "</p><p>".join(texts)
+        return html("Guide", text, link).replace("lang=en", "lang=de")
+
+    note = "Diese Seite ist noch nicht übersetzt."
+    sentences = [f"Sentence number {n} of this page says what readers do with volumes." for n in range(5)]
+    original, fallback = alternate or "/guide", "/de/guide"
+    site.put(original, html("Guide", "</p><p>".join(sentences)))
+    site.put(fallback, german(note, *sentences))
+    site.put("/de/other", german(f"It has only the address in common with the other page. {LONG}"))
+    site.put("/other", html("Other", LONG))
+    listed = site.sitemap(fallback, original, "/de/other", "/other")
+    report = await index.run(listed)
+    assert reasons(report) == {fallback: f"has the same text as {site.url}{original}"}
+    assert not [page for page in report.flagged if page.url.endswith("/guide")]
+    assert await paths(index) == {fallback: original[1:], original: "", "/de/other": "", "/other": ""}
+    site.answers[fallback].etag = False  # read in full, and still the same
+    again = await index.run(listed)
+    assert (again.changed, again.embedded_texts) == (False, 0)
+    site.put(original, html("Guide", f"New words. {LONG}"))
+    await index.run(listed)
+    assert (await paths(index))[fallback] == ""
+    site.put(original, html("Guide", "</p><p>".join(sentences)))
+    await index.run(listed, force=True)
+    assert (await paths(index))[fallback] == original[1:]
+    site.put(fallback, german(DEUTSCH))
+    await index.run(listed, languages=("en", "de"))
+    assert (await paths(index))[fallback] == ""

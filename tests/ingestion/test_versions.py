@@ -7,7 +7,7 @@ import pytest
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
 from ingestion.convert import SourceText, convert
-from ingestion.convert.raw import prefer_raw
+from ingestion.convert.raw import with_facts
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import LONG, Index, index, outcomes
 
@@ -61,8 +61,8 @@ def test_front_matter_says_the_version(front: str, version: str) -> None:
 def test_the_html_of_raw_markdown_says_the_version_too() -> None:
     """What its generator says is surer than its front matter."""
     raw = convert(SourceText(f"{URL}.md", f"---\nversion: 1.1\n---\n# A\n\n{LONG}\n", "text/markdown"))
-    assert prefer_raw(convert(SourceText(URL, html("1.2"))), raw).version == "1.2"
-    assert prefer_raw(convert(SourceText(URL, html(""))), raw).version == "1.1"
+    assert with_facts(raw, convert(SourceText(URL, html("1.2")))).version == "1.2"
+    assert with_facts(raw, convert(SourceText(URL, html("")))).version == "1.1"
 
 
 async def found(index: Index, version: str) -> set[str]:

@@ -9,10 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.core.errors import WorkersUnavailable
+from ingestion import workers as module
 from ingestion.errors import ConversionError
 from ingestion.workers import Workers, processes
 
@@ -95,6 +99,54 @@ async def test_a_page_is_not_blamed_for_what_others_left_behind(monkeypatch: pyt
         assert await workers.run(crash_unless_first) != first
 
 
+SERVE = module._serve
+
+
+def late(starts: Path, *arguments: Any) -> None:
+    """As the process, but it starts once the file is there."""
+    while not starts.exists():
+        time.sleep(0.01)
+    SERVE(*arguments)
+
+
+def without_folder(_: Any) -> None:
+    raise FileNotFoundError(2, "No usable temporary directory")
+
+
+def leave_at_once(*_: Any) -> None:
+    os._exit(3)
+
+
+async def test_a_process_that_starts_late_costs_no_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A busy machine is slow, and loses nothing: the process is waited for, and the log tells of it."""
+    monkeypatch.setattr("ingestion.workers._START", 0.05)
+    monkeypatch.setattr("ingestion.workers._serve", partial(late, tmp_path / "started"))
+    async with Workers() as workers:
+        call = asyncio.create_task(workers.run(where))
+        while not (caplog.records or call.done()):
+            await asyncio.sleep(0.01)
+        (tmp_path / "started").touch()
+        assert await call
+    assert "isn't started after" in caplog.text
+
+
+async def test_a_process_that_cannot_start_ends_the_run_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every other page would fail too, and a page that isn't converted must not look as if the page was the cause."""
+    monkeypatch.setattr("ingestion.workers._serve", leave_at_once)
+    async with Workers() as workers:
+        with pytest.raises(WorkersUnavailable, match=r"converts pages \(exit code 3\)"):
+            await workers.run(where)
+    monkeypatch.setattr(module, "_serve", SERVE)
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", without_folder)
+    async with Workers() as workers:
+        with pytest.raises(WorkersUnavailable, match=r"converts pages: .*No usable temporary directory"):
+            await workers.run(where)
+
+
 async def test_errors_come_out_as_they_are() -> None:
     """Also one that can't be sent between processes."""
     async with Workers() as workers:
@@ -132,7 +184,7 @@ def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
         assert running.stdout is not None
         worker = int(running.stdout.readline())
         running.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{worker}").exists()
@@ -141,6 +193,6 @@ def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
 def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> None:
     """Each process imports the program: one that indexes at once would do so in all of them."""
     with program(tmp_path, "") as running:
-        _, errors = running.communicate(timeout=60)
-    assert "no process can be started for it" in errors
+        _, errors = running.communicate(timeout=240)
+    assert "No process can be started that converts pages" in errors
     assert "if __name__ == '__main__':" in errors

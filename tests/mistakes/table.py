@@ -109,13 +109,32 @@ SITES = (
     Mistake("a sitemap that isn't there", "ingest {site}/sitmap.xml", "/sitmap.xml can't be read: answered 404. Nothing was changed; check its address."),
     Mistake("a page instead of a sitemap", "ingest {site}/home", "/home is an HTML page, not a sitemap."),
     Mistake("an empty sitemap", "ingest {site}/empty.xml", "lists no page. Nothing was changed; check the site's build."),
-    Mistake("a site that wants a password", "ingest http://{search}/", "(answered 401, so its address must contain user and password): give the sitemap's address"),
+    Mistake("a site that wants a password", "ingest http://{search}/", "answered 401: the site wants a login, so set `headers` of its source, or give user and password in its address."),
     Mistake("robots.txt forbids all pages", "ingest {shy}/sitemap.xml", "No page could be read: robots.txt forbids it (3)."),
     Mistake("pages on another host", "ingest {site}/internal.xml", "isn't one of the given sites (DOCS_CRAWL_ALLOW adds hosts)"),
     Mistake("pages on an internal address", "ingest sites.toml", "which is not a public address: add the host or its network to DOCS_CRAWL_ALLOW",
             files={"sites.toml": INTERNAL}),
     Mistake("the site is down", "ingest http://127.0.0.1:{closed}/sitemap.xml", "can't be read: no connection"),
     Mistake("a host name that isn't known", "ingest http://docs.invalid/sitemap.xml", "the name docs.invalid is not known"),
+)  # fmt: skip
+HASH = "sha256:" + 64 * "0"
+KEY = f'[[key]]\nname = "web"\nhash = "{HASH}"\n'
+KEY_FILE = {"DOCS_KEYS": "keys.toml"}
+ACCESS = (
+    Mistake("a file of keys that isn't there", "key list", "DOCS_KEYS=keys.toml can't be read: No such file or directory. docs-assistant key new NAME makes it.", settings=KEY_FILE),
+    Mistake("key list without a file", "key list", "There is no file of keys: set DOCS_KEYS to the path of one."),
+    Mistake("a key itself in place of its hash", "key list", "key 'web': hash must be \"sha256:\" and 64 hexadecimal digits, as key new prints it.", settings=KEY_FILE,
+            files={"keys.toml": KEY.replace(HASH, "da_secret") + 'role = "reader"\n'}),
+    Mistake("an unknown role", "key new ci --role admn", "key 'ci': role = \"admn\" must be one of reader, widget, admin. Did you mean admin?"),
+    Mistake("a widget's key without origins", "check", "key 'web': a widget key is public: it needs origins, the sites whose pages may use it.", settings=KEY_FILE,
+            files={"keys.toml": KEY + 'role = "widget"\n'}),
+    Mistake("a page in place of an origin", "key new web --role widget --origin https://docs.example.org/docs", "'https://docs.example.org/docs' is no origin: write a scheme and a host without a path"),
+    Mistake("a mistyped assistant of a key", "key new a --assistant docs-asistant", "there is no assistant 'docs-asistant'. Did you mean docs-assistant?"),
+    Mistake("a rate in words", "key new|a|--rate|60 a minute", "key 'a': rate: it must be a rate, such as \"60/minute\""),
+    Mistake("a mistyped DOCS_RATE_LIMIT", "check", "DOCS_RATE_LIMIT has value '60/minut': it must be a rate, such as \"60/minute\"", settings={"DOCS_RATE_LIMIT": "60/minut"}),
+    Mistake("the name of a key that is there", "key new web", "key 'web': another key has the same name.", settings=KEY_FILE, files={"keys.toml": KEY + 'role = "reader"\n'}),
+    Mistake("admin routes open to other machines", "serve --host 0.0.0.0", "DOCS_ADMIN_OPEN=true is for this machine only, but DOCS_HOST=0.0.0.0", settings={**KEYS, "DOCS_ADMIN_OPEN": "true"}),
+    Mistake("a limits store without a scheme", "check", "it must be memory, or the address of a Redis server", settings={"DOCS_LIMITS_STORE": "localhost:6379"}),
 )  # fmt: skip
 STORES = (
     Mistake("the store is a file", INGEST, "notes.txt is a file, not a directory: name another place", settings={"DOCS_STORE": "notes.txt"}, files={"notes.txt": "x"}),
@@ -173,5 +192,5 @@ PROCESSES = (
 )  # fmt: skip
 MISTAKES: Mapping[str, tuple[Mistake, ...]] = {
     "Commands": COMMANDS, "Settings": SETTINGS, "Sites": SITES, "Index": STORES, "Models": MODELS,
-    "Serving and asking": SERVING, "Clients": HTTP, "Installing": INSTALLING, "Processes": PROCESSES,
+    "Keys and limits": ACCESS, "Serving and asking": SERVING, "Clients": HTTP, "Installing": INSTALLING, "Processes": PROCESSES,
 }  # fmt: skip

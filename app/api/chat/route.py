@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.api.access import Access
 from app.api.bodies import JsonResponse
 from app.api.conversation import from_chat
+from app.api.conversations.keeping import keeping_of, new_answer_id
+from app.api.conversations.place import place_of_chat
 from app.api.event_queue import EventQueue
 from app.api.middleware.requestlog import RequestInfo, info_of, log_error
 from app.api.middleware.shutdown import shutdown_error
@@ -42,40 +46,44 @@ class Chat:
 
     async def __call__(self, request: Request) -> Response:
         """The answer to the last question of the conversation."""
-        self.service.check_key(request)
+        access = self.service.access(request)
         chat = await self.service.read(request, ChatRequest)
-        if not chat.trace:  # an admin key permits traces, not questions
-            self.service.keys.check(request)
         info = info_of(request)
         info.fields.update(model=chat.model, stream=bool(chat.stream))
-        assistant = self.service.assistants.get(chat.model)
+        assistant = self.service.assistant(access, chat.model)
         stream = bool(chat.stream)
-        shown = display(request.headers, self._sources(request, assistant), stream=stream)
+        sources = "events" if chat.events else self._sources(access, assistant)
+        shown = display(request.headers, sources, stream=stream)
         record = AnswerRecord(assistant.id, stream)
+        id_ = f"chatcmpl-{new_answer_id(self.service, info)}"
         if task := task_of(chat, request.headers):
             record.task = task.key
             shown = Display()
             model, settings = self.service.assistants.model, self.service.settings
             events: AsyncIterator[Event] = run_task(task, chat, model, settings, record)
         else:
-            trace = self._may_trace(request, chat)
+            trace, assistant = self._may_trace(request, chat), self._overridden(request, chat, assistant)
             language = self.service.reader_language(request, chat.language)
-            asked = replace(self._asked(chat, info, shown), trace=trace, language=language)
-            events = assistant.answer(asked, record)
+            place = await place_of_chat(self.service, request, access, chat)
+            asked = replace(self._asked(chat, info, shown, place.history), trace=trace, language=language)
+            info.keeping = keeping_of(self.service, request.headers, place, record, (id_, asked.question))
+            answered = assistant.answer if chat.overrides else partial(self.service.answer, request, assistant)
+            events = answered(asked, record)
         info.answer = record
-        form = ChatFormat(f"chatcmpl-{info.id}", int(time.time()), assistant.id, chat.include_usage, shown.events)
+        form = ChatFormat(id_, int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)
 
-    def _asked(self, chat: ChatRequest, info: RequestInfo, shown: Display) -> turn.Request:
-        asked = from_chat(chat, info.id, max_question=self.service.settings.max_question)
+    def _asked(
+        self, chat: ChatRequest, info: RequestInfo, shown: Display, history: Sequence[turn.Message]
+    ) -> turn.Request:
+        asked = from_chat(chat, info.id, max_question=self.service.settings.max_question, history=history)
         log.debug(LogMessage("question", id=info.id, text=asked.question))
         first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first)
 
-    def _sources(self, request: Request, assistant: Assistant) -> str:
+    def _sources(self, access: Access, assistant: Assistant) -> str:
         """The form of sources configured for this client's key or this assistant; empty if not configured."""
-        number = self.service.keys.key_number(request)
-        return self.service.settings.key_sources.get(str(number), assistant.sources)
+        return self.service.settings.key_sources.get(access.key, assistant.sources)
 
     def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
         """Whether the request asks for a trace. Raises `RequestError` if it does so without an admin key."""
@@ -84,6 +92,13 @@ class Chat:
         instead = ", or ask with `docs-assistant ask --trace`"
         self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
         return True
+
+    def _overridden(self, request: Request, chat: ChatRequest, assistant: Assistant) -> Assistant:
+        """The assistant with the settings and prompts of the request. Raises `RequestError` without an admin key."""
+        if chat.overrides is None:
+            return assistant
+        self.service.check_admin(request, "Settings can't be overridden", param="overrides")
+        return assistant.overridden(chat.overrides.overrides)
 
 
 class Answer(Response):
@@ -112,16 +127,25 @@ class Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the answer. Raises any error that occurs before the headers are sent."""
-        limits, record = self._service.limits, self._info.answer
-        async with EventQueue(self._events, receive, status=self._status, limits=limits, record=record) as inbox:
-            if self._stream:
-                await self._send_stream(inbox, send)
-            else:
-                try:
-                    response = await self._whole(inbox)
-                except asyncio.CancelledError as error:
-                    raise shutdown_error() from error
-                await response(scope, receive, send)
+        limits, record, keeping = self._service.limits, self._info.answer, self._info.keeping
+        ending = keeping.ended if keeping else None
+        queue = EventQueue(self._events, receive, status=self._status, limits=limits, record=record, ending=ending)
+        try:
+            async with queue as inbox:
+                await self._send(inbox, scope, receive, send)
+        finally:
+            if keeping:
+                keeping.left()
+
+    async def _send(self, inbox: EventQueue, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._stream:
+            await self._send_stream(inbox, send)
+            return
+        try:
+            response = await self._whole(inbox)
+        except asyncio.CancelledError as error:
+            raise shutdown_error() from error
+        await response(scope, receive, send)
 
     async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
         stream = Stream(inbox, send, self._form.encoder(), self._info.id)

@@ -32,19 +32,14 @@ WHOLE = 10
 class Admission:
     """ASGI middleware: rejects questions while the gate is full. `check_key` raises an error without a valid key."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, check_key: Callable[[Request], None]) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, check_key: Callable[[Request], object]) -> None:
         self._app = app
         self._gate = gate
         self._check_key = check_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request. Raises `Overloaded` without reading the body."""
-        if (
-            self._gate.full
-            and scope["type"] == "http"
-            and scope["method"] == "POST"
-            and route_path(scope) in ANSWER_PATHS
-        ):
+        if self._gate.full and scope["type"] == "http" and route_path(scope) in ANSWER_PATHS:
             # a refusal shortens the queue, so that clients without a key could push out those who wait
             self._check_key(Request(scope))
             raise self._gate.refusal()

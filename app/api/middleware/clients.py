@@ -8,6 +8,8 @@ from typing import Literal
 
 from starlette.types import Scope
 
+from app.core.settings import is_loopback
+
 AddressDetail = Literal["full", "cut", "none"]
 
 
@@ -22,9 +24,15 @@ def network(scope: Scope) -> str:
     return _cut(_address(scope), 32, 64)
 
 
+def is_own_machine(scope: Scope) -> bool:
+    """Whether the request comes from this machine, from where a proxy that isn't trusted may send those of all clients."""
+    return not (address := _address(scope)) or is_loopback(address)
+
+
 def _address(scope: Scope) -> str:
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    # a socket for IPv6 and IPv4 writes IPv4 addresses so, and all of them would be one network of IPv6
+    return str(client[0]).removeprefix("::ffff:") if client else ""
 
 
 @lru_cache(maxsize=1024)

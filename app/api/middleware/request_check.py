@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.middleware.cors import AllowedOrigins
 from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError, quoted
 from app.core.settings import is_loopback
@@ -50,9 +51,10 @@ class AllowedHosts:
 class RequestCheck:
     """ASGI middleware: raises `RequestError` for an unknown host, a foreign origin, or a body that isn't JSON."""
 
-    def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: AllowedHosts, origins: AllowedOrigins) -> None:
         self._app = app
         self._hosts = hosts
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the request, then serve it."""
@@ -64,8 +66,8 @@ class RequestCheck:
                     f"This service isn't known as {quoted(name)}. To allow it, add that name to DOCS_ALLOWED_HOSTS.",
                     code="host_refused",
                 )
-            if scope["method"] not in ("GET", "HEAD", "OPTIONS") or scope["path"].endswith("/mcp"):
-                self._check_origin(headers)
+            if scope["method"] not in ("GET", "HEAD") or scope["path"].endswith("/mcp"):
+                self._check_origin(scope, headers)
             if scope["method"] == "POST":
                 _check_body(headers)
         await self._app(scope, receive, send)
@@ -78,14 +80,15 @@ class RequestCheck:
         name = _name(hosts[0]) if hosts else ""
         return name if name and not self._hosts.known(name) else ""
 
-    def _check_origin(self, headers: Headers) -> None:
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
         origin = headers.get("origin")
-        if origin is None:  # not sent by a browser
+        if origin is None or self._origins.allowed(scope, origin):  # browsers always send it
             return
         page = origin.lower().partition("://")[2]
         if not page or (_plain(page) != _plain(headers.get("host", "")) and not self._hosts.allowed(_name(page))):
             raise RequestError(
-                f"Pages of {quoted(origin)} may not send requests. To allow them, add their host to DOCS_ALLOWED_HOSTS.",
+                f"Pages of {quoted(origin)} may not send this request. For the widget, add the origin to DOCS_ORIGINS; if it is "
+                "another name of this service, add its host to DOCS_ALLOWED_HOSTS.",
                 code="origin_refused",
             )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,15 +19,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.errors import api_error
 from app.api.middleware.clients import AddressDetail, logged_address
 from app.api.middleware.forwarded import route_path
+from app.api.middleware.shutdown import shutdown_error
 from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
 from app.core.request_id import REQUEST_ID
 
+if TYPE_CHECKING:
+    from app.api.conversations.keeping import Keeping
+
 log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _KEY = "docs_assistant.request"
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")  # no browser takes an answer for a page
 CLIENT_CLOSED_REQUEST = 499
 PROBES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 """Paths that machines ask every few seconds: requests that succeed are logged at debug."""
@@ -34,15 +40,18 @@ PROBES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 
 @dataclass(slots=True)
 class RequestInfo:
-    """Data of a request in progress; `fields` are added to its log line. `answer` is None if the request asked for none,
-    and `error` is what it failed with.
+    """Data of a request in progress; `fields` are added to its log line, `headers` to its response. `answer` is None if the request asked for none,
+    and `error` is what it failed with. `chosen`: the client sent the id. `keeping` keeps the answer, unless it is None.
     """
 
     id: str
+    chosen: bool = False
     status: int = 0
     answer: AnswerRecord | None = None
+    keeping: Keeping | None = None
     error: Exception | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 Watch = Callable[[Scope, RequestInfo, float], None]
@@ -71,7 +80,7 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        info = scope[_KEY] = RequestInfo(_request_id(scope))
+        info = scope[_KEY] = RequestInfo(*_request_id(scope))
         REQUEST_ID.set(info.id)
         spans.incoming(info.id, scope.get("query_string", b""))
         if client := logged_address(scope, self._client):
@@ -81,22 +90,31 @@ class RequestLog:
         async def sender(message: Message) -> None:
             if message["type"] == "http.response.start":
                 info.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", info.id.encode())]
+                raw = [(name.encode(), value.encode()) for name, value in _headers(info).items()]
+                message["headers"] = [*message.get("headers", ()), *raw, _NO_SNIFF]
             await send(message)
 
         try:
             await self._app(scope, receive, sender)
         except ClientDisconnect:
             info.status = CLIENT_CLOSED_REQUEST
-        except Exception as error:
-            if info.status:
+        except (Exception, asyncio.CancelledError) as error:
+            told = _told(error, scope)
+            if info.status or told is None:
                 raise  # the status is already sent: the server closes the connection
-            log_error(info, error)
-            await api_error(error, info.id).response()(scope, receive, sender)
+            log_error(info, told)
+            await api_error(told, info.id).response()(scope, receive, sender)
         finally:
             seconds = time.perf_counter() - began
             _log_line(scope, info, seconds * 1000)
             self._watch(scope, info, seconds)
+
+
+def _told(error: BaseException, scope: Scope) -> Exception | None:
+    """What the client is told; None if the request was cancelled, unless it was because the drain timeout is over."""
+    if isinstance(error, Exception):
+        return error
+    return shutdown_error() if getattr(scope["app"].state, "stopping", False) else None
 
 
 async def error_response(request: Request, error: Exception) -> Response:
@@ -124,11 +142,19 @@ def log_error(info: RequestInfo, error: Exception) -> None:
     )
 
 
-def _request_id(scope: Scope) -> str:
+def _request_id(scope: Scope) -> tuple[str, bool]:
+    """The id, and whether the client chose it."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _VALID_ID.fullmatch(text := value.decode("latin-1")):
-            return str(text)
-    return secrets.token_hex(12)
+            return str(text), True
+    return secrets.token_hex(12), False
+
+
+def _headers(info: RequestInfo) -> dict[str, str]:
+    headers = {"x-request-id": info.id, **info.headers}
+    if info.answer and info.answer.age is not None:
+        headers["age"] = str(int(info.answer.age))
+    return headers
 
 
 def _log_line(scope: Scope, info: RequestInfo, ms: float) -> None:

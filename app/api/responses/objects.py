@@ -75,6 +75,12 @@ class ResponseError(TypedDict):
     message: str
 
 
+class ConversationId(TypedDict):
+    """The conversation that the response belongs to."""
+
+    id: str
+
+
 Status = Literal["completed", "incomplete", "in_progress", "failed"]
 
 
@@ -94,9 +100,10 @@ class ResponseObject(TypedDict):
     model: str
     output: list[OutputMessage]
     parallel_tool_calls: Literal[False]
-    previous_response_id: None
+    previous_response_id: str | None
+    conversation: ConversationId | None
     reasoning: None
-    store: Literal[False]
+    store: bool
     temperature: float | None
     text: dict[str, Any]
     tool_choice: Literal["none"]

@@ -1,4 +1,4 @@
-"""POST /v1/responses: the same answers in the form of OpenAI's Responses API. Responses aren't stored."""
+"""POST /v1/responses: the same answers in the form of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from starlette.responses import Response
 from app.api.bodies import encodable
 from app.api.chat.route import Answer
 from app.api.conversation import from_responses
+from app.api.conversations.keeping import keeping_of, new_answer_id
+from app.api.conversations.place import Place, place_of_response
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of
 from app.api.request_models import ResponsesRequest
@@ -33,7 +35,7 @@ from app.api.service import Service
 from app.api.stream import CompletedAnswer
 from app.core.log_message import LogMessage
 from app.core.record import AnswerRecord
-from app.core.turn import Done, Source, Status, Usage
+from app.core.turn import Done, Failure, Source, Status, Usage
 
 log = logging.getLogger("app.api")
 
@@ -46,17 +48,22 @@ class Responses:
 
     async def __call__(self, request: Request) -> Response:
         """The answer to the last question of the input."""
-        self.service.keys.check(request)
+        access = self.service.access(request)
         body = await self.service.read(request, ResponsesRequest)
         info, stream = info_of(request), bool(body.stream)
         info.fields.update(model=body.model, stream=stream)
-        asked = from_responses(body, info.id, max_question=self.service.settings.max_question)
+        place = await place_of_response(self.service, access, body)
+        longest = self.service.settings.max_question
+        asked = from_responses(body, info.id, max_question=longest, history=place.history)
         asked = replace(asked, language=self.service.reader_language(request, body.language))
         log.debug(LogMessage("question", id=info.id, text=asked.question))
-        assistant = self.service.assistants.get(body.model)
+        assistant = self.service.assistant(access, body.model)
         record = info.answer = AnswerRecord(assistant.id, stream)
-        form = ResponsesFormat(info.id, int(time.time()), assistant.id, body)
-        return Answer(self.service, info, form, assistant.answer(asked, record), stream=stream)
+        id_ = new_answer_id(self.service, info)
+        info.keeping = keeping_of(self.service, request.headers, place, record, (f"resp_{id_}", asked.question))
+        form = ResponsesFormat(id_, int(time.time()), assistant.id, body, place)
+        events = self.service.answer(request, assistant, asked, record)
+        return Answer(self.service, info, form, events, stream=stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class ResponsesFormat:
     created: int
     model: str
     asked: ResponsesRequest
+    place: Place
 
     def encoder(self) -> ResponsesEncoder:
         """An encoder for a stream."""
@@ -99,9 +107,10 @@ class ResponsesFormat:
             "model": self.model,
             "output": output,
             "parallel_tool_calls": False,
-            "previous_response_id": None,
+            "previous_response_id": self.place.previous or None,
+            "conversation": {"id": self.place.conversation} if self.place.conversation else None,
             "reasoning": None,
-            "store": False,
+            "store": self.place.kept,
             "temperature": self.asked.temperature,
             "text": {"format": {"type": "text"}},
             "tool_choice": "none",
@@ -182,10 +191,10 @@ class ResponsesEncoder:
             )
         )
 
-    def failure(self, error: Exception, request_id: str) -> bytes:
+    def failure(self, event: Failure, request_id: str) -> bytes:
         """The failed response with the text so far."""
         begin = b"" if self._texts else self._begin()
-        found = api_error(error, request_id).error
+        found = api_error(event.error, request_id).error
         content = [part("".join(self._texts), ())] if self._texts else []
         body = self.form.response("failed", [self.form.item(content)] if content else [])
         body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}

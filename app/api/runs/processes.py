@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 import signal
+import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -28,11 +30,20 @@ STOP_SECONDS = 5.0
 MAX_LINE_BYTES = 2**20
 MAX_LINES = 20
 ERROR_PREFIX = "docs-assistant: "
+STAGE = r"(?P<stage>[A-Z][a-z ]{2,40})"
+BEGINS = re.compile(rf"{STAGE}(?:: (?P<total>\d{{1,9}}))? \.\.\.$")
+GOES_ON = re.compile(
+    rf"{STAGE}: (?P<done>\d{{1,9}})(?: of (?P<total>\d{{1,9}}) \(\d{{1,3}} %\))?, [\d.]{{1,12}} a second"
+)
+"""Lines of `ingestion.progress.LogProgress`."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One run. Times are ISO 8601 in UTC; `by` is who started it; `progress` is its last line of output."""
+    """One run. Times are ISO 8601 in UTC, but `ended` is `finished_at` in exact Unix seconds; `by` is who started it; `progress` is its last line of output.
+
+    `stage` is what it does now, such as "Pages", with how many are done of how many; each is None if that isn't known.
+    """
 
     id: str
     sites: tuple[str, ...]
@@ -41,8 +52,13 @@ class Run:
     state: State = "queued"
     started_at: str | None = None
     finished_at: str | None = None
+    ended: float = 0.0
     exit_code: int | None = None
     progress: str = ""
+    stage: str = ""
+    done: int | None = None
+    total: int | None = None
+    cancelled_by: str = ""
     error: str = ""
     report: Mapping[str, Any] | None = None
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LINES))
@@ -60,6 +76,11 @@ class Run:
         """Record a line of output."""
         self.lines.append(line)
         self.progress = line
+        if found := BEGINS.match(line) or GOES_ON.match(line):
+            known = found.groupdict()
+            self.stage = known["stage"]
+            self.done = int(known.get("done") or 0)
+            self.total = int(known["total"]) if known["total"] else None
 
     def end(self, code: int, output: bytes) -> None:
         """Record the exit code and parse the report from the output."""
@@ -70,19 +91,20 @@ class Run:
             report = None
         self.report = report if isinstance(report, dict) else None
         if self.report and self.report.get("published"):
-            self.state, self.finished_at = "done", _now()
+            self.state, self.finished_at, self.ended = "done", _now(), time.time()
         else:
             self.fail(self._reason(code))
 
     def fail(self, reason: str) -> None:
         """Mark the run as failed for this reason."""
-        self.state, self.finished_at, self.error = "failed", _now(), reason
+        self.state, self.finished_at, self.ended, self.error = "failed", _now(), time.time(), reason
 
     def _reason(self, code: int) -> str:
         lines = list(self.lines)
-        said = next((i for i in reversed(range(len(lines))) if lines[i].startswith(ERROR_PREFIX)), len(lines) - 1)
-        reason = "\n".join(lines[max(said, 0) :]).removeprefix(ERROR_PREFIX)
-        return reason or (f"The run was killed by signal {-code}." if code < 0 else f"The run ended with code {code}.")
+        said = next((i for i in reversed(range(len(lines))) if lines[i].startswith(ERROR_PREFIX)), -1)
+        if said < 0 and code < 0:  # its last line is one of progress
+            return f"The run was killed by signal {-code}."
+        return "\n".join(lines[said:]).removeprefix(ERROR_PREFIX) or f"The run ended with code {code}."
 
 
 class Runs:
@@ -103,13 +125,18 @@ class Runs:
         """The last runs, newest first."""
         return tuple(self._runs)
 
+    @property
+    def last(self) -> Run | None:
+        """The last run that is over."""
+        return next((run for run in self._runs if run.finished), None)
+
     def get(self, id: str) -> Run:  # noqa: A002  # as in the API
         """The run of this id. Raises `RequestError` with the code `run_not_found`."""
         for run in self._runs:
             if run.id == id:
                 return run
         raise RequestError(
-            f"There is no run {quoted(id)} here: only the last {MAX_RUNS} since the service was started are known.",
+            f"There is no run {quoted(id)} here: an instance knows only the last {MAX_RUNS} that it has started itself.",
             code="run_not_found",
         )
 
@@ -129,6 +156,15 @@ class Runs:
         self._runs.appendleft(run)
         log.info(LogMessage("ingest queued", run=run.id, by=by, sites=len(run.sites)))
         self._task = asyncio.create_task(self._follow(run, environment, options))
+        return run
+
+    def cancel(self, id: str, by: str) -> Run:  # noqa: A002  # as in the API
+        """Interrupt this run, which ends soon as failed. Raises `RequestError` if it is unknown, or over."""
+        run = self.get(id)
+        if run.finished:
+            raise RequestError(f"The run {run.id} is over: it ended at {run.finished_at}.", code="run_over")
+        run.cancelled_by = by
+        self._interrupt()
         return run
 
     async def close(self) -> None:
@@ -154,7 +190,9 @@ class Runs:
             if self._process and self._process.returncode is None:
                 self._process.kill()
             self._process = None
-            log.info(LogMessage("ingest ended", run=run.id, state=run.state, code=run.exit_code, error=run.error))
+            failed = run.state == "failed" and not run.cancelled_by and not self._closing
+            level = logging.WARNING if failed else logging.INFO
+            log.log(level, LogMessage("ingest ended", run=run.id, state=run.state, code=run.exit_code, error=run.error))
 
     async def _run(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         # a new session: Ctrl-C in a terminal reaches only the service, which then stops the run
@@ -170,7 +208,7 @@ class Runs:
             start_new_session=True,
         )
         run.begin()
-        if self._closing:
+        if self._closing or run.cancelled_by:
             self._interrupt()
         assert process.stdout is not None
         assert process.stderr is not None
@@ -179,6 +217,8 @@ class Runs:
         run.end(code, output)
         if self._closing and run.state == "failed":
             run.error = "The service was stopped before the run was over."
+        elif run.cancelled_by and run.state == "failed":
+            run.error = f"Cancelled by {run.cancelled_by}."
 
     def _interrupt(self) -> None:
         # like Ctrl-C: the command releases the write lock before it exits

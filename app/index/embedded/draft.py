@@ -36,6 +36,7 @@ from app.index.embedded.rows import (
 )
 from app.index.embedded.rows import unit as unit_vector
 from app.index.embedded.tables import Tables, index_chunks, lance_errors, outgrown
+from app.index.embedded.words import write_words
 
 log = logging.getLogger(__name__)
 
@@ -256,7 +257,8 @@ class EmbeddedDraft:
             sources=self._sources,
         )
         summaries = await self._summaries.finish() if self._recipe.summaries else None
-        entry = Published(info, chunks, texts, await self._write_pages(), summaries)
+        words = await write_words(self._tables, chunks)
+        entry = Published(info, chunks, texts, await self._write_pages(), summaries, words)
         return self._start.pointer.with_generation(entry, self._start.keep, time.time(), supersede=supersede)
 
     async def _write_pages(self) -> TableVersion:

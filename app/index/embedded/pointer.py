@@ -37,18 +37,23 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A generation and its tables; `summaries` is None if its recipe has none."""
+    """A generation and its tables; `summaries` is None if its recipe has none.
+
+    `words` is None in an index of an earlier release.
+    """
 
     info: GenerationInfo
     chunks: TableVersion
     texts: TableVersion
     pages: TableVersion
     summaries: TableVersion | None = None
+    words: TableVersion | None = None
 
     @property
     def tables(self) -> tuple[TableVersion, ...]:
         """The tables that must be kept while this generation may be read."""
-        return (self.chunks, self.texts, self.pages, *((self.summaries,) if self.summaries else ()))
+        tables = (self.chunks, self.texts, self.pages, self.summaries, self.words)
+        return tuple(table for table in tables if table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,4 +267,5 @@ def _entry(values: dict[str, Any]) -> Published:
         texts=TableVersion(**values["texts"]),
         pages=TableVersion(**values["pages"]),
         summaries=TableVersion(**values["summaries"]) if values.get("summaries") else None,
+        words=TableVersion(**values["words"]) if values.get("words") else None,
     )

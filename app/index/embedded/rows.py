@@ -213,11 +213,14 @@ def page_table(pages: Sequence[Page]) -> Any:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
+LISTS = ("chunk_ids", "translations", "versions", "links")
+
+
 def to_page(record: bytes) -> Page:
     """A page from its record, without Markdown."""
     values = orjson.loads(record)
     values.pop("plain", None)
-    return Page(**(values | {name: tuple(values[name]) for name in ("chunk_ids", "translations", "versions")}))
+    return Page(**(values | {name: tuple(values.get(name, ())) for name in LISTS}))
 
 
 def condition(filters: Filters) -> str:

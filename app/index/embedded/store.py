@@ -106,5 +106,7 @@ class EmbeddedStore:
 
     async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
         entry = embedded_pointer.read(self._directory).live
+        # LanceDB keeps what it read for as long as the connection lives, up to 7 GB, also of versions that nobody reads now
+        self._tables = Tables(self._directory, self._tables.clusters)
         self._live = await EmbeddedGeneration.open(self._tables, entry)
         self._stamp = stamp

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from app.core.allocator import bound_memory
 from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.pointer import TableVersion, sync
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 ANY = Clusters()
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
-_OURS = re.compile(r"(chunks|texts|pages|summaries)_[0-9a-f]{12}\.lance")
+_OURS = re.compile(r"(chunks|texts|pages|summaries|words)_[0-9a-f]{12}\.lance")
 
 
 @contextmanager
@@ -218,6 +219,7 @@ async def _worth_merging(table: Any, oldest: int) -> bool:
 def load_lancedb() -> Any:
     """Import lancedb, without its warnings on every query. Raises `SettingsError` if it isn't installed."""
     os.environ.setdefault("LANCE_LOG", "error")
+    bound_memory()
     try:
         import lancedb
     except ImportError as error:

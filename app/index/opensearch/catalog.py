@@ -12,8 +12,9 @@ from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo, stored_entry
 from app.core.log_message import LogMessage
 from app.index.checkup import unreadable
+from app.index.opensearch.address import Layout
 from app.index.opensearch.connection import SLOW, Connection
-from app.index.opensearch.mapping import meta_index, search_pipeline
+from app.index.opensearch.mapping import TRANSLATION_SET, chunk_index, meta_index, page_index, search_pipeline
 from app.index.opensearch.rows import alive
 from app.index.run_history import RunHistory, parse
 
@@ -23,6 +24,7 @@ NO_PIPELINE = (
     "no search pipeline for hybrid queries of other clients: it needs the plugin neural-search and the right to manage "
     "search pipelines"
 )
+HEALTH_SECONDS = 60
 OLDEST = (3, 0)
 """The oldest supported version: filters inside k-NN for the engine lucene, and (1 + cosine) / 2 in scripts."""
 
@@ -92,15 +94,17 @@ def pages_of(chunks: str) -> str:
 class Catalog:
     """Reads and writes the catalog and the alias of this name."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.name = name
+        self._layout = layout
         self.meta = f"{name}-meta"
         self.pipeline = f"{name}-hybrid"
         self._connection = connection
 
     async def pointer(self) -> tuple[str, int] | None:
         """The live index and the number of its generation; None if nothing was published."""
-        aliases = await self._connection.call("GET", f"/_alias/{self.name}", allow=(404,))
+        # a user with rights for these indices only may not look among all
+        aliases = await self._connection.call("GET", f"/{self.name}-*/_alias/{self.name}", allow=(404,))
         if not aliases:
             return None
         try:
@@ -150,7 +154,9 @@ class Catalog:
         actions: list[dict[str, Any]] = [{"add": add}]
         if pointer is not None and pointer[0] != to.chunks:
             actions.insert(0, {"remove": {"index": pointer[0], "alias": self.name}})
-        await self._connection.call("POST", "/_aliases", {"actions": actions}, timeout=60)
+        # a repeated move finds that the alias has left the old index
+        allow = ("aliases_not_found_exception",)
+        await self._connection.call("POST", "/_aliases", {"actions": actions}, allow=allow, timeout=60)
 
     async def prepare(self, vector_weight: float) -> None:
         """Check the server, and create the index of the catalog if it is missing, so that no write creates it implicitly.
@@ -165,6 +171,44 @@ class Catalog:
             raise
         except StoreError as error:  # the service itself doesn't need it
             log.warning(LogMessage(NO_PIPELINE, name=self.pipeline, error=error))
+
+    async def make(self, target: Published) -> None:
+        """Create the indices of this generation. Raises `StoreUnavailable` if no node takes them."""
+        recipe = target.info.recipe
+        bodies = {
+            target.chunks: chunk_index(recipe.dimension, self._layout, questions=bool(recipe.questions)),
+            target.pages: page_index(recipe.dimension if recipe.summaries else 0, self._layout),
+        }
+        for name, body in bodies.items():
+            answer = await self._connection.call(
+                "PUT", f"/{name}", body, allow=("resource_already_exists_exception",), timeout=60
+            )
+            if answer is not None and not answer.get("shards_acknowledged"):
+                raise StoreUnavailable(
+                    f"OpenSearch at {self._connection.url} made the index {name}, but no node took it. "
+                    "See its cluster health: disks may be full."
+                )
+
+    async def update(self, target: Published) -> None:
+        """Bring indices of earlier runs up to date: a field that old ones lack, and the replicas, if the address sets them."""
+        properties = {"metadata": {"properties": TRANSLATION_SET}}
+        await self._connection.call("PUT", f"/{target.pages}/_mapping", {"properties": properties}, timeout=60)
+        if self._layout.replicas is not None:
+            indices = f"{target.chunks},{target.pages},{self.meta}"
+            await self._connection.call("PUT", f"/{indices}/_settings", {"index": self._layout.copies}, timeout=60)
+
+    async def check_health(self, target: Published) -> None:
+        """Wait until all shards and replicas of this generation are active. Raises `StoreUnavailable` after `HEALTH_SECONDS`."""
+        params = {"wait_for_status": "green", "timeout": f"{HEALTH_SECONDS}s"}
+        path = f"/_cluster/health/{target.chunks},{target.pages}"
+        found = await self._connection.call("GET", path, params=params, allow=(408,), timeout=HEALTH_SECONDS + 10)
+        if found["timed_out"] or found["status"] != "green":
+            raise StoreUnavailable(
+                f"Nothing was published: {target.chunks} at {self._connection.url} is {found['status']}, not green, after "
+                f"{HEALTH_SECONDS} s ({found['active_shards']} shards and replicas active, {found['unassigned_shards']} "
+                f"unassigned, {found['number_of_data_nodes']} data nodes). Start the missing nodes or lower replicas in "
+                "DOCS_STORE, then start the run again; GET /_cluster/allocation/explain tells more."
+            )
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""
@@ -194,7 +238,7 @@ class Catalog:
     async def _prepare_meta(self) -> None:
         if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
             await self._check_place()  # nothing is written to a server that a run refused
-            await self._connection.call("PUT", f"/{self.meta}", meta_index(), allow=(400,), timeout=60)
+            await self._connection.call("PUT", f"/{self.meta}", meta_index(self._layout), allow=(400,), timeout=60)
 
     async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
         path = f"/_search/pipeline/{self.pipeline}"

@@ -1,4 +1,4 @@
-"""The connection to an OpenSearch server: one HTTP client per event loop; failures are `StoreError`s."""
+"""The connection to an OpenSearch cluster: one HTTP client per event loop; failures are `StoreError`s."""
 
 from __future__ import annotations
 
@@ -15,11 +15,32 @@ from opensearchpy import AsyncOpenSearch, ConnectionError, ConnectionTimeout, Tr
 from opensearchpy.exceptions import OpenSearchException
 
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.index.opensearch.address import hosts_of
 
 SLOW = 300.0
 """Timeout in seconds for refreshes and deletions by query, which build the vector graph."""
 
 CONNECTIONS = 64
+
+DEAD_SECONDS = 5.0
+"""A host that failed is tried again after this time; after its next failures twice and four times as long."""
+
+ALL_SHARDS = {"preference": "docs-assistant", "allow_partial_search_results": "false"}
+"""Parameters of each search: always the same copy of a shard, since copies differ in deleted rows, and so in scores; and an
+error instead of the results of some shards only."""
+
+READS = ("_search", "_msearch", "_mget")
+UNREADY = (502, 503, 504)
+
+UNKNOWN_AUTHORITY = "Set DOCS_STORE_CA to the file of the authority that signed its certificate."
+OTHER_HOST = "Write the host in DOCS_STORE as the certificate names it, or have one made for this name."
+CERTIFICATES = {
+    9: "Its certificate is not valid yet: look at the clocks of both machines.",
+    10: "Its certificate has expired: renew it, or look at the clock of this machine.",
+    62: OTHER_HOST,
+    64: OTHER_HOST,
+}
+"""What to do about the result of a verification, by OpenSSL's numbers (X509_V_ERR_...)."""
 
 
 def to_json(value: Any) -> bytes:
@@ -49,21 +70,34 @@ class _Json:
 
 
 class Connection:
-    """Calls one server. `timeout` in seconds applies to each call; `ca` is a file with its certificate authority."""
+    """Calls the hosts of one cluster, in turn. `timeout` in seconds applies to each attempt; `ca` is a file with its
+    certificate authority.
+
+    A call that fails on one host is repeated on others. Each call may be repeated after a lost response; those that would
+    fail the second time name the type of the error in `allow`. Calls that time out, or that a host refuses as not ready, are only
+    repeated if they read.
+    """
 
     def __init__(self, url: str, *, ca: str = "", timeout: float = 10.0, auth: tuple[str, str] | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        hosts = [urlsplit(host) for host in hosts_of(url)]
+        if any(host.scheme not in ("http", "https") or not host.hostname for host in hosts):
             raise SettingsError(f"The store's address {url!r} should be as http://host:9200 or https://host:9200.")
-        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self.url = f"{hosts[0].scheme}://{','.join(host.netloc for host in hosts)}"
         self.timeout = timeout
-        tls = parts.scheme == "https"
+        self._hosts = len(hosts)
+        tls = hosts[0].scheme == "https"
         self._arguments: dict[str, Any] = {
-            "hosts": [{"host": parts.hostname, "port": parts.port or (443 if tls else 9200), "use_ssl": tls}],
+            "hosts": [
+                {"host": host.hostname, "port": host.port or (443 if tls else 9200), "use_ssl": tls} for host in hosts
+            ],
             "http_auth": auth,
             "timeout": timeout,
-            "max_retries": 1,  # for an idle connection that the server has closed
-            "retry_on_status": (),
+            # we repeat calls ourselves; these errors let the pool leave the host out for a while
+            "max_retries": 0,
+            "retry_on_timeout": True,
+            "retry_on_status": UNREADY,
+            "dead_timeout": DEAD_SECONDS,
+            "timeout_cutoff": 2,
             "pool_maxsize": CONNECTIONS,
             "serializer": _Json(),
         }
@@ -79,25 +113,33 @@ class Connection:
         body: Any = None,
         *,
         params: Mapping[str, Any] | None = None,
-        allow: tuple[int, ...] = (),
+        allow: tuple[int | str, ...] = (),
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the client, which names what timed out
     ) -> Any:
-        """The parsed response; None if its status is in `allow`."""
+        """The parsed response; None if its status, or the type of error of a repeated call, is in `allow`."""
         client = await self._ready()
-        try:
-            answer = await client.transport.perform_request(
-                method,
-                path,
-                params=dict(params) if params else None,
-                body=body,
-                timeout=None if timeout is None else max(timeout, self.timeout),
-                ignore=allow,
-            )
-        except (OpenSearchException, ValueError) as error:
-            raise self._error_from(error, f"{method} {path}") from error
-        if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
-            return None
-        return answer
+        statuses = tuple(status for status in allow if isinstance(status, int))
+        reads = method == "GET" or path.endswith(READS)
+        for attempt in range(self._hosts, -1, -1):
+            try:
+                answer = await client.transport.perform_request(
+                    method,
+                    path,
+                    params=dict(params) if params else None,
+                    body=body,
+                    timeout=None if timeout is None else max(timeout, self.timeout),
+                    ignore=statuses,
+                )
+            except (OpenSearchException, ValueError) as error:
+                if attempt and client is self._client and self._may_repeat(error, reads=reads):
+                    continue
+                if attempt < self._hosts and _reason(getattr(error, "info", None))[0] in allow:
+                    return None
+                raise self._error_from(error, f"{method} {path}") from error
+            if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
+                return None
+            return answer
+        raise AssertionError("unreachable")
 
     async def bulk(self, lines: bytes) -> None:
         """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""
@@ -116,7 +158,7 @@ class Connection:
         """The exception for a status and an error object or text from the server."""
         kind, reason = _reason(cause)
         where = f"OpenSearch at {self.url} refused {doing}"
-        if kind == "cluster_block_exception":
+        if kind == "cluster_block_exception" and status not in UNREADY:
             return StoreError(
                 f"{where}: the index is read-only ({reason}). When its disk ran full: make room, then put "
                 "index.blocks.read_only_allow_delete to null in the index settings."
@@ -131,11 +173,20 @@ class Connection:
             return StoreUnavailable(f"{where} ({status}: {reason}). It is overloaded or starting; try again later.")
         return StoreError(f"{where} ({status}, {kind}: {reason}).")
 
+    def _may_repeat(self, error: Exception, *, reads: bool) -> bool:
+        """Whether another attempt may succeed: on another host, or on a new connection."""
+        if isinstance(error, ConnectionTimeout) or getattr(error, "status_code", 0) in UNREADY:
+            return reads and self._hosts > 1
+        return isinstance(error, ConnectionError)
+
     async def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+            # it leaves out those of hosts that failed
+            for host, _ in client.transport.connection_pool.connection_opts:
+                await host.close()
 
     async def _ready(self) -> Any:
         loop = asyncio.get_running_loop()
@@ -163,10 +214,9 @@ class Connection:
     def _unreachable(self, cause: Any, doing: str) -> StoreUnavailable:
         inner = getattr(cause, "certificate_error", None) or getattr(cause, "os_error", None) or cause
         if isinstance(inner, ssl.SSLError | ssl.CertificateError):
-            return StoreUnavailable(
-                f"No TLS with OpenSearch at {self.url} ({doing}): {inner}. Set DOCS_STORE_CA to the file of the "
-                "authority that signed its certificate, and use the host name that the certificate is for."
-            )
+            said = getattr(inner, "verify_message", "") or inner
+            advice = CERTIFICATES.get(getattr(inner, "verify_code", 0), UNKNOWN_AUTHORITY)
+            return StoreUnavailable(f"No TLS with OpenSearch at {self.url} ({doing}): {said}. {advice}")
         return StoreUnavailable(
             f"OpenSearch at {self.url} can't be reached ({doing}): {inner}. Start it, or correct DOCS_STORE "
             "(opensearchs:// when it speaks TLS)."

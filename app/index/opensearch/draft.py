@@ -16,7 +16,6 @@ from app.core.types import Chunk, Page, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.lock import WriterLock
-from app.index.opensearch.mapping import TRANSLATION_SET
 from app.index.opensearch.rows import (
     chunk_row,
     chunk_row_id,
@@ -27,7 +26,7 @@ from app.index.opensearch.rows import (
     to_chunk,
     to_page,
 )
-from app.index.opensearch.writing import Batch, count, delete_rows, discard, reopen_rows, rows
+from app.index.opensearch.writing import Batch, count, delete_rows, discard, reopen_rows, rows, vectors_of
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +124,9 @@ class OpenSearchDraft:
                 if chunk.id not in known
                 or replace(known[chunk.id][1], position=chunk.position, start=chunk.start, end=chunk.end) != chunk
             ]
-            kept_vectors = await self._vectors([known[c.id][0] for c in changed if c.id in known])
+            kept_vectors = await vectors_of(
+                self._connection, self._plan.target.chunks, [known[c.id][0] for c in changed if c.id in known]
+            )
             self._put.add(page.url)
             self._removed.discard(page.url)
             self._touched.pop(page.url, None)
@@ -183,6 +184,7 @@ class OpenSearchDraft:
             target = self._plan.target
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
+            await self._catalog.check_health(target)
             published = replace(target, info=await self._describe())
             before = replace(self._plan.state, kept=(), fading=()) if self._plan.replaces_all else self._plan.state
             state = before.with_generation(published, self._plan.keep, supersede=supersede)
@@ -220,9 +222,7 @@ class OpenSearchDraft:
         if not self._id_claimed:
             await self._acquire_lock()
             await self._catalog.write(self._plan.state)
-            properties = {"metadata": {"properties": TRANSLATION_SET}}
-            path = f"/{self._plan.target.pages}/_mapping"
-            await self._connection.call("PUT", path, {"properties": properties}, timeout=60)
+            await self._catalog.update(self._plan.target)
             self._id_claimed = True
 
     async def _acquire_lock(self) -> None:
@@ -280,13 +280,6 @@ class OpenSearchDraft:
         only = ({"term": {"metadata.url": url}},)
         found = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("tokens",))
         return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in found}
-
-    async def _vectors(self, row_ids: Sequence[str]) -> dict[str, Vector]:
-        if not row_ids:
-            return {}
-        path = f"/{self._plan.target.chunks}/_mget"
-        answer = await self._connection.call("POST", path, {"ids": row_ids}, params={"_source_includes": "embedding"})
-        return {d["_id"]: d["_source"]["embedding"] for d in answer["docs"] if "embedding" in d["_source"]}
 
     async def _end(self, index: str, row_id: str) -> None:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})

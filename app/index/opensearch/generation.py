@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -9,16 +11,19 @@ from app.core.errors import IndexMismatch
 from app.core.generation import GenerationInfo
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
-from app.index.opensearch.connection import Connection
+from app.index.opensearch.connection import ALL_SHARDS, Connection
 from app.index.opensearch.query import (
     ANSWER,
+    MOST_READ,
     PAGES_AT_ONCE,
     SET_FACTS,
+    TOKENS_AT_ONCE,
     best_of_pages,
     candidates,
     legs,
     of_pages,
     summary_hits,
+    tokens_of_chunks,
     translations,
     vectors_of_languages,
 )
@@ -29,6 +34,7 @@ from app.index.ranking.nearest import nearest
 from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
 from app.index.translation_sets import TranslationSets
+from app.index.vocabulary import Vocabulary
 
 SOURCES = "responses.hits.hits._source,responses.error,responses.status"
 
@@ -36,10 +42,12 @@ SOURCES = "responses.hits.hits._source,responses.error,responses.status"
 class OpenSearchGeneration:
     """See `app.index.protocols.Generation`."""
 
-    def __init__(self, connection: Connection, published: Published) -> None:
+    def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
         self._published = published
+        self._ef_search = ef_search
         self._translation_sets: Shared[TranslationSets] = Shared()
+        self._vocabulary: Shared[Vocabulary] = Shared()
         self._language_centres: Shared[Mapping[str, Vector]] = Shared()
 
     @property
@@ -62,7 +70,7 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
         """The candidates of each leg, and the pages with the nearest summaries."""
-        names, lines = legs(self._published, query)
+        names, lines = legs(self._published, query, self._ef_search)
         responses = dict(zip(names, await self._searches(lines, names, ANSWER), strict=True))
         summaries = summary_hits(responses.pop("summaries", {}))
         found = {name: candidates(name, response) for name, response in responses.items()}
@@ -74,25 +82,35 @@ class OpenSearchGeneration:
         self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
     ) -> tuple[Candidate, ...]:
         if urls := pages_without_chunks(leg, summaries, query.depth):
-            body, params = best_of_pages(urls, query, self.info.id), {"preference": "docs-assistant"}
+            body, params = best_of_pages(urls, query, self.info.id), ALL_SHARDS
             answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
             leg = (*leg, *candidates("vector", answer))
         return raised_to_summaries(leg, summaries, query.depth)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids."""
+        rows = await self._chunk_rows(ids, {"excludes": ["*embedding", "tokens"]})
+        chunks = {row["chunk"]: to_chunk(row) for row in rows}
+        return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of the texts of these chunks."""
+        rows = await self._chunk_rows(ids, ["chunk", "embedding"])
+        return {row["chunk"]: row["embedding"] for row in rows if "embedding" in row}
+
+    async def _chunk_rows(self, ids: Sequence[str], fields: object) -> list[dict[str, Any]]:
+        """These fields of the rows of the chunks with these ids."""
         if not ids:
-            return ()
+            return []
         body = {
             "size": len(ids),
             "query": {"bool": {"filter": [{"terms": {"chunk": ids}}, *alive(self.info.id)]}},
-            "_source": {"excludes": ["*embedding", "tokens"]},
+            "_source": fields,
             "track_total_hits": False,
         }
-        params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
+        params = {"filter_path": "hits.hits._source", **ALL_SHARDS}
         answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
-        chunks = {hit["_source"]["chunk"]: to_chunk(hit["_source"]) for hit in answer.get("hits", {}).get("hits", ())}
-        return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+        return [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
 
     async def translation_sets(self) -> TranslationSets:
         """The pages that are translations of each other. The first call reads them all."""
@@ -100,7 +118,7 @@ class OpenSearchGeneration:
 
     async def _read_translation_sets(self) -> TranslationSets:
         found: list[tuple[str, str, str]] = []
-        params = {"filter_path": "hits.hits.fields,hits.hits.sort", "preference": "docs-assistant"}
+        params = {"filter_path": "hits.hits.fields,hits.hits.sort", **ALL_SHARDS}
         after: Sequence[str] = ()
         while True:
             body = translations(self.info.id, after)
@@ -154,10 +172,28 @@ class OpenSearchGeneration:
             "query": {"bool": {"filter": alive(self.info.id)}},
             "aggs": {"tokens": {"filters": {"filters": filters}}},
         }
-        params = {"filter_path": "aggregations", "preference": "docs-assistant"}
+        params = {"filter_path": "aggregations", **ALL_SHARDS}
         answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
         buckets = answer["aggregations"]["tokens"]["buckets"]
         return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
+
+    async def vocabulary(self) -> Vocabulary:
+        """The words of the chunks; of the 10,000 with the lowest ids in a larger index. The first call reads them."""
+        return await self._vocabulary.get(self._read_vocabulary)
+
+    async def _read_vocabulary(self) -> Vocabulary:
+        counts: Counter[str] = Counter()
+        params = {"filter_path": "hits.hits._source.tokens,hits.hits.sort", **ALL_SHARDS}
+        after: Sequence[str] = ()
+        for _ in range(MOST_READ // TOKENS_AT_ONCE):
+            body = tokens_of_chunks(self.info.id, after)
+            answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+            hits = answer.get("hits", {}).get("hits", ())
+            counts.update(await asyncio.to_thread(_count, hits))
+            if len(hits) < TOKENS_AT_ONCE:
+                break
+            after = hits[-1]["sort"]
+        return await asyncio.to_thread(Vocabulary.of, counts)
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses."""
@@ -169,7 +205,7 @@ class OpenSearchGeneration:
             "_source": ["metadata.url", "plain"],
             "track_total_hits": False,
         }
-        params = {"filter_path": "hits.hits._source", "preference": "docs-assistant"}
+        params = {"filter_path": "hits.hits._source", **ALL_SHARDS}
         answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
         found = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
         return {source["metadata"]["url"]: to_plain_text(source) for source in found}
@@ -184,3 +220,7 @@ class OpenSearchGeneration:
         """All pages, by address, without Markdown."""
         found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in found])
+
+
+def _count(hits: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    return Counter(token for hit in hits for token in set(hit["_source"]["tokens"].split()))

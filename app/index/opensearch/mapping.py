@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+from app.index.opensearch.address import Layout
+
+PLAIN = Layout()
 
 OPEN = 2**31 - 1
 """`gen_to` of a row that is still valid."""
@@ -35,14 +40,14 @@ TRANSLATION_SET = {"translation_set": {"type": "keyword"}}
 """A field of page records that indices of earlier releases lack until something is written to them."""
 
 
-def chunk_index(dimension: int, *, questions: bool = False) -> dict[str, Any]:
+def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = False) -> dict[str, Any]:
     """Settings and mapping of an index of chunks, compatible with LlamaIndex's OpensearchVectorStore.
 
     With `questions`, chunks can be searched by these too.
     """
-    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
+    searched = {"questions_embedding": _vector(dimension, layout), "questions": {"type": "object", "enabled": False}}
     return {
-        "settings": {"index": {"knn": True, **_size()}, "analysis": {"analyzer": {"folded": FOLDED}}},
+        "settings": {"index": {"knn": True, **_size(layout)}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
             "dynamic": "strict",
             "properties": {
@@ -50,7 +55,7 @@ def chunk_index(dimension: int, *, questions: bool = False) -> dict[str, Any]:
                 "content": {"type": "text", "analyzer": "folded"},
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": _vector(dimension),
+                "embedding": _vector(dimension, layout),
                 **(searched if questions else {}),
                 "sections": {"type": "object", "enabled": False},
                 "metadata": {
@@ -68,11 +73,11 @@ def chunk_index(dimension: int, *, questions: bool = False) -> dict[str, Any]:
     }
 
 
-def page_index(dimension: int = 0) -> dict[str, Any]:
+def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
-    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
+    searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
     return {
-        "settings": {"index": {**({"knn": True} if searched else {}), **_size()}},
+        "settings": {"index": {**({"knn": True} if searched else {}), **_size(layout)}},
         "mappings": {
             "dynamic": "strict",
             "properties": {
@@ -108,19 +113,21 @@ def search_pipeline(vector_weight: float) -> dict[str, Any]:
     return {"phase_results_processors": [{"normalization-processor": merge}]}
 
 
-def meta_index() -> dict[str, Any]:
+def meta_index(layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of the index with the writer's lock and the list of generations, which are read by id."""
-    return {"settings": {"index": _size()}, "mappings": {"enabled": False}}
+    return {"settings": {"index": _size(replace(layout, shards=1))}, "mappings": {"enabled": False}}
 
 
-def _size() -> dict[str, Any]:
+def _size(layout: Layout) -> dict[str, Any]:
     # only the writer refreshes: readers filter by generation, so they see nothing before the publish anyway
-    return {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
+    return {"number_of_shards": layout.shards, **layout.copies, "refresh_interval": "-1"}
 
 
-def _vector(dimension: int) -> dict[str, Any]:
+def _vector(dimension: int, layout: Layout) -> dict[str, Any]:
     # faiss needs native libraries; a server without them crashes
-    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    method: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    if layout.graph:
+        method["parameters"] = layout.graph
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from app.core.filters import Filters
 from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.catalog import Published
-from app.index.opensearch.connection import to_lines
+from app.index.opensearch.connection import ALL_SHARDS, to_lines
 from app.index.opensearch.rows import alive
 from app.index.ranking.language_offsets import SAMPLE
 from app.index.ranking.summaries import PAGES, SummaryHit
-from app.text.analysis import analyse
+from app.index.tokens import tokens_of_question
 
 FACTS = ("url", "language", "dated", "versions", "collection")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
@@ -26,13 +26,18 @@ RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
 
 SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
 PAGES_AT_ONCE = 5000
+TOKENS_AT_ONCE = 1000
+MOST_READ = 10_000  # chunks that the words of an index are taken from
 MOST_CHUNKS = 5000  # of the pages that are read for one question
+
+WORDS_OF_ALL = {"search_type": "dfs_query_then_fetch"}
+"""Parameter of searches by words: scores use the frequencies in all shards. The server ignores it for a single shard."""
 
 MAX_TERMS = 900
 """Limit of tokens in one search; the server accepts fewer than 1,024 clauses."""
 
 
-def legs(published: Published, query: Query) -> tuple[list[str], bytes]:
+def legs(published: Published, query: Query, ef_search: int = 0) -> tuple[list[str], bytes]:
     """The names of the searches that the query needs, and the body of `_msearch` with one for each.
 
     If the index has questions or summaries, they are searched along with the vector leg.
@@ -45,12 +50,14 @@ def legs(published: Published, query: Query) -> tuple[list[str], bytes]:
         searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
     # a zero vector has no cosine
     if query.vector is not None and any(query.vector):
-        searches["vector"] = _vector(query, restrict)
+        searches["vector"] = _vector(query, restrict, ef_search=ef_search)
         if recipe.questions:
-            searches["questions"] = _vector(query, restrict, "questions_embedding")
-    # always the same copy of the shard: copies differ in deleted rows, and so in scores
-    header = {"index": published.chunks, "preference": "docs-assistant"}
-    lines = to_lines(*(line for search in searches.values() for line in (header, _body(search, query.depth))))
+            searches["questions"] = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
+    header = {"index": published.chunks, **ALL_SHARDS}
+    headers = {"lexical": header | WORDS_OF_ALL}
+    lines = to_lines(
+        *(line for name, search in searches.items() for line in (headers.get(name, header), _body(search, query.depth)))
+    )
     names = list(searches)
     if recipe.summaries and "vector" in searches:
         near = nearest_summaries(query, published.info.id)
@@ -111,18 +118,30 @@ def translations(generation: int, after: Sequence[str]) -> dict[str, Any]:
     return body | ({"search_after": after} if after else {})
 
 
+def tokens_of_chunks(generation: int, after: Sequence[str]) -> dict[str, Any]:
+    """A search for the tokens of the chunks, by chunk, from `after` on."""
+    body = {
+        "size": TOKENS_AT_ONCE,
+        "query": {"bool": {"filter": alive(generation)}},
+        "sort": [{"chunk": "asc"}],
+        "track_total_hits": False,
+        "_source": ["tokens"],
+    }
+    return body | ({"search_after": after} if after else {})
+
+
 def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) -> bytes:
     """The body of an `_msearch` for the chunks of these pages, and for the order of the chunks."""
     found = {"bool": {"filter": [*alive(generation), {"terms": {"metadata.url": sorted(urls)}}]}}
     return to_lines(
-        {"index": chunks, "preference": "docs-assistant"},
+        {"index": chunks, **ALL_SHARDS},
         {
             "size": MOST_CHUNKS,
             "query": found,
             "_source": {"excludes": ["*embedding", "tokens"]},
             "track_total_hits": False,
         },
-        {"index": pages, "preference": "docs-assistant"},
+        {"index": pages, **ALL_SHARDS},
         {"size": len(urls), "query": found, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
     )
 
@@ -139,7 +158,7 @@ def vectors_of_languages(chunks: str, languages: Sequence[str], generation: int)
             "_source": ["embedding"],
             "track_total_hits": False,
         }
-        lines += ({"index": chunks, "preference": "docs-assistant"}, body)
+        lines += ({"index": chunks, **ALL_SHARDS}, body)
     return to_lines(*lines)
 
 
@@ -183,16 +202,20 @@ def lexical_clauses(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
     clauses: list[dict[str, Any]] = []
     left = MAX_TERMS
     for text in texts:
-        tokens = list(dict.fromkeys(analyse(text.text, text.language)))[:left] if text.weight > 0 else []
+        tokens = tokens_of_question(text.text, text.language)[:left] if text.weight > 0 else []
         left -= len(tokens)
         if tokens:
             clauses.append({"match": {"tokens": {"query": " ".join(tokens), "boost": text.weight}}})
     return clauses
 
 
-def _vector(query: Query, restrict: list[dict[str, Any]], field: str = "embedding") -> dict[str, Any]:
+def _vector(
+    query: Query, restrict: list[dict[str, Any]], field: str = "embedding", *, ef_search: int = 0
+) -> dict[str, Any]:
     if not query.exact:
-        near = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        near: dict[str, Any] = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        if ef_search:
+            near["method_parameters"] = {"ef_search": ef_search}
         return {"knn": {field: near}}
     script = {
         "source": "knn_score",

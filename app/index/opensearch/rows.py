@@ -14,8 +14,9 @@ RECORD = (
     "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
     "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
     "same_as", "reading", "translated_from", "summary", "summary_of", "questions_of", "fingerprint", "translation_set",
+    "lastmod",
 )  # fmt: skip
-"""Fields of a page that `touch` replaces, in addition to `alternates`, `translations` and `versions`."""
+"""Fields of a page that `touch` replaces, in addition to `alternates`, `translations`, `versions` and `links`."""
 
 
 def alive(generation: int) -> list[dict[str, Any]]:
@@ -137,6 +138,7 @@ def page_record(page: Page) -> dict[str, Any]:
         "alternates": list(page.alternates.items()),
         "translations": list(page.translations),
         "versions": list(page.versions),
+        "links": list(page.links),
     }
 
 
@@ -150,5 +152,6 @@ def to_page(source: Mapping[str, Any]) -> Page:
         alternates=dict(record["alternates"]),
         translations=tuple(record["translations"]),
         versions=tuple(record["versions"]),
+        links=tuple(record.get("links", ())),
         **{name: record[name] for name in RECORD if name in record},
     )

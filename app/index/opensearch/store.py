@@ -8,15 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.core.errors import IndexDamaged, NoIndex, SettingsError, StoreError
+from app.core.errors import IndexDamaged, NoIndex, SettingsError
 from app.core.generation import GenerationInfo, Recipe
 from app.core.spans import server_of
-from app.index.opensearch.catalog import Catalog, Published, State, pages_of
+from app.index.opensearch.address import Layout, hosts_of
+from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.lock import WriterLock
-from app.index.opensearch.mapping import VERSION, chunk_index, page_index
+from app.index.opensearch.mapping import VERSION
+from app.index.opensearch.parts import OpenSearchParts
 from app.index.opensearch.writing import discard
 from app.index.run_history import RunHistory
 
@@ -24,7 +26,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 
 class OpenSearchStore:
-    """See `app.index.protocols.Store`. Opens its connections with the first call.
+    """See `app.index.protocols.Store`. Opens its connections with the first call. `url` may have several hosts of a cluster.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
     reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_share` is the weight (0..1) of
@@ -38,6 +40,7 @@ class OpenSearchStore:
         url: str,
         *,
         index: str,
+        layout: Layout = Layout(),  # noqa: B008 - it is frozen
         keep: int = 2,
         ca: str = "",
         timeout: float = 10.0,
@@ -50,9 +53,10 @@ class OpenSearchStore:
             raise SettingsError(
                 f"DOCS_STORE names the index {index!r}: use lower-case letters, digits and - _ . only, at most 200."
             )
-        self.facts = {"db.system.name": "opensearch", "db.collection.name": index, **server_of(url)}
+        self.facts = {"db.system.name": "opensearch", "db.collection.name": index, **server_of(hosts_of(url)[0])}
         self._connection = Connection(url, ca=ca, timeout=timeout, auth=auth)
-        self._catalog = Catalog(self._connection, index)
+        self._layout = layout
+        self._catalog = Catalog(self._connection, index, layout)
         self._keep = keep
         self._lock_seconds = lock_seconds
         self._notice_seconds = notice_seconds
@@ -106,6 +110,10 @@ class OpenSearchStore:
         """Keep the results of the runs so far."""
         await self._catalog.write_runs(runs)
 
+    def parts(self, draft: str) -> OpenSearchParts:
+        """What several processes prepare for the run with this name."""
+        return OpenSearchParts(self._connection, self._catalog.name, draft, self._layout)
+
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""
         if await self._catalog.pointer() is None:
@@ -150,7 +158,7 @@ class OpenSearchStore:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = self.generation_class(self._connection, found[0])
+            self._pinned = self.generation_class(self._connection, found[0], self._layout.ef_search)
             self._pointer = (found[0].chunks, found[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds
@@ -164,7 +172,7 @@ class OpenSearchStore:
         await discard(self._connection, self._catalog, plan.state)
         if plan.base is None:
             await self._catalog.write(plan.state)
-            await self._make(plan.target.chunks, recipe)
+            await self._catalog.make(plan.target)
         return plan
 
     async def _rebuilt(self, recipe: Recipe) -> Plan:
@@ -176,7 +184,7 @@ class OpenSearchStore:
         state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
         plan = replace(self._plan(None, state, recipe), replaces_all=True)
         await self._catalog.write(plan.state)
-        await self._make(plan.target.chunks, recipe)
+        await self._catalog.make(plan.target)
         return plan
 
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
@@ -186,19 +194,6 @@ class OpenSearchStore:
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
         info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
-
-    async def _make(self, chunks: str, recipe: Recipe) -> None:
-        bodies = {
-            chunks: chunk_index(recipe.dimension, questions=bool(recipe.questions)),
-            pages_of(chunks): page_index(recipe.dimension if recipe.summaries else 0),
-        }
-        for name, body in bodies.items():
-            answer = await self._connection.call("PUT", f"/{name}", body, timeout=60)
-            if not answer.get("shards_acknowledged"):
-                raise StoreError(
-                    f"OpenSearch at {self._connection.url} made the index {name}, but no node took it. "
-                    "See its cluster health: disks may be full."
-                )
 
 
 def _shares(live: Published, recipe: Recipe) -> bool:

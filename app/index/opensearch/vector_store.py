@@ -14,9 +14,9 @@ from llama_index.vector_stores.opensearch import OpensearchVectorClient, Opensea
 
 from app.core.types import Candidate, Query, Vector
 from app.index.opensearch.catalog import Published
-from app.index.opensearch.connection import Connection
+from app.index.opensearch.connection import ALL_SHARDS, Connection
 from app.index.opensearch.generation import OpenSearchGeneration
-from app.index.opensearch.query import lexical_clauses, nearest_summaries, restrictions, summary_hits
+from app.index.opensearch.query import WORDS_OF_ALL, lexical_clauses, nearest_summaries, restrictions, summary_hits
 from app.index.opensearch.rows import alive
 from app.index.ranking.summaries import SummaryHit
 
@@ -29,8 +29,8 @@ class VectorStoreGeneration(OpenSearchGeneration):
     Not from its hybrid search, because that returns only merged scores of the first few hits.
     """
 
-    def __init__(self, connection: Connection, published: Published) -> None:
-        super().__init__(connection, published)
+    def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
+        super().__init__(connection, published, ef_search)
         client = _Client(
             connection.url,
             published.chunks,
@@ -87,7 +87,7 @@ class VectorStoreGeneration(OpenSearchGeneration):
     async def _summaries(self, query: Query) -> tuple[SummaryHit, ...]:
         if not self.info.recipe.summaries or not _searchable(query.vector):
             return ()
-        body, params = nearest_summaries(query, self.info.id), {"preference": "docs-assistant"}
+        body, params = nearest_summaries(query, self.info.id), ALL_SHARDS
         return summary_hits(
             await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
         )
@@ -124,5 +124,4 @@ class _Calls:
         """The response to a search."""
         # OpenSearch warns of the name that the class uses
         body = body | {"_source": {"excludes": body["_source"]["exclude"]}, "track_total_hits": False}
-        same_copy = {"preference": "docs-assistant"}
-        return await self._connection.call("POST", f"/{index}/_search", body, params=same_copy)
+        return await self._connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS | WORDS_OF_ALL)

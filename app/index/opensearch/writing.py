@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from app.core.types import Vector
 from app.index.opensearch.catalog import Catalog, State
-from app.index.opensearch.connection import SLOW, Connection, to_lines
+from app.index.opensearch.connection import ALL_SHARDS, SLOW, Connection, to_lines
 from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.mapping import OPEN
 from app.index.opensearch.rows import alive
@@ -68,7 +69,7 @@ async def rows(
         "track_total_hits": False,
     }
     while True:
-        answer = await connection.call("POST", f"/{index}/_search", body, params={"preference": "docs-assistant"})
+        answer = await connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS)
         hits = answer["hits"]["hits"]
         for hit in hits:
             yield hit["_id"], hit["_source"]
@@ -77,12 +78,24 @@ async def rows(
         body["search_after"] = hits[-1]["sort"]
 
 
+async def vectors_of(connection: Connection, index: str, row_ids: Sequence[str]) -> dict[str, Vector]:
+    """The vectors of the texts in these rows, by the id of the row."""
+    if not row_ids:
+        return {}
+    params = {"_source_includes": "embedding"}
+    answer = await connection.call("POST", f"/{index}/_mget", {"ids": row_ids}, params=params)
+    for row in answer["docs"]:
+        if "error" in row:
+            raise connection.rejection(500, row["error"], f"to read row {row['_id']} of {index}")
+    return {row["_id"]: row["_source"]["embedding"] for row in answer["docs"] if "embedding" in row["_source"]}
+
+
 async def count(connection: Connection, index: str, generation: int, field: str = "") -> tuple[int, tuple[str, ...]]:
     """The number of rows of the generation, and the values of the field."""
     body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": alive(generation)}}, "track_total_hits": True}
     if field:
         body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
-    answer = await connection.call("POST", f"/{index}/_search", body, timeout=60)
+    answer = await connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS, timeout=60)
     values = answer["aggregations"]["values"]["buckets"] if field else []
     return answer["hits"]["total"]["value"], tuple(sorted(value["key"] for value in values if value["key"]))
 

@@ -5,10 +5,24 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from statistics import median
+from urllib.parse import urlsplit
 
 from app.core.types import Boost, Candidate, Query, Recency
 
 DAYS_A_YEAR = 365.25
+NEAR_THE_READER = 1.1
+"""Factor for pages in the section of the site where the reader is; the page itself has it twice."""
+
+
+def near_page(page: str) -> tuple[Boost, ...]:
+    """Boosts for the page at this address and for the pages beside and below it; none for a page at the top of its site."""
+    address = urlsplit(page)
+    site, path = f"{address.scheme}://{address.netloc}", address.path.removesuffix("/index.html").rstrip("/")
+    beside = path.rpartition("/")[0]
+    if not path:
+        return ()
+    own = Boost(NEAR_THE_READER, urls=(f"{site}{path}",), url_prefixes=(f"{site}{path}/",))
+    return (own, Boost(NEAR_THE_READER, url_prefixes=(f"{site}{beside}/",)) if beside else own)
 
 
 def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, float]:
@@ -32,8 +46,9 @@ def _fits(boost: Boost, candidate: Candidate) -> bool:
     late, early = bool(boost.first) and day < boost.first, bool(boost.last) and day > boost.last
     if late or early:
         return False
-    anywhere = not boost.url_prefixes and not boost.collections
-    return anywhere or candidate.url.startswith(boost.url_prefixes) or candidate.collection in boost.collections
+    anywhere = not (boost.urls or boost.url_prefixes or boost.collections)
+    near = candidate.url in boost.urls or candidate.url.startswith(boost.url_prefixes)
+    return anywhere or near or candidate.collection in boost.collections
 
 
 def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:

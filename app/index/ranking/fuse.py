@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 from app.core.types import Candidate, Hit, Legs, Query
 from app.core.versions import newness, split_version
@@ -14,6 +16,7 @@ from app.index.ranking.nearest import nearest
 from app.index.ranking.translations import Scored, merge_translations
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
+LimitCut = Literal["", "translation", "per_page", "top_k"]
 RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
 
 
@@ -36,8 +39,7 @@ class Ranked:
 
 async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, ...]:
     """The hits that `fuse` chooses from the legs, with the texts of their chunks."""
-    scored = await merge_translations(generation, _scored(legs, query), query)
-    ranked = _chosen(scored, legs, query)
+    ranked = _chosen(await merge_translations(generation, scored(legs, query), query), legs, query)
     chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
     return tuple(
         Hit(chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost, found_in=r.found_in)
@@ -62,17 +64,15 @@ def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
 
     Equal scores are ordered by id.
     """
-    return _chosen(_scored(legs, query), legs, query)
+    return _chosen(scored(legs, query), legs, query)
 
 
-def _scored(legs: Legs, query: Query) -> Scored:
-    lexical, vector = legs.lexical[: query.depth], _comparable(legs.vector[: query.depth], query)
+def scored(legs: Legs, query: Query) -> Scored:
+    """All candidates of both legs with their fused scores."""
+    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
     found = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    other = query.of_another_language
-    scores = {
-        id_: fused[id_] * (1.0 if candidate.language == query.language else other) for id_, candidate in found.items()
-    }
+    scores = {id_: fused[id_] * language_factor(candidate, query) for id_, candidate in found.items()}
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
     boosts = factors(found, query)
@@ -81,7 +81,12 @@ def _scored(legs: Legs, query: Query) -> Scored:
     return Scored(found, scores, boosts)
 
 
-def _comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+def language_factor(candidate: Candidate, query: Query) -> float:
+    """What the score of a candidate is multiplied with because of its language."""
+    return 1.0 if candidate.language == query.language else query.of_another_language
+
+
+def comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
     """The vector leg without what its cosines owe to the language alone."""
     if not query.language_offsets:
         return vector
@@ -90,39 +95,56 @@ def _comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate
     return sorted(moved, key=lambda one: (-one.score, one.id))
 
 
-def _chosen(scored: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
+def in_order(found: Scored) -> list[Candidate]:
+    """The candidates, best first."""
+    return sorted(found.candidates.values(), key=lambda candidate: (-found.scores[candidate.id], candidate.id))
+
+
+def _chosen(fused: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
     raw_lexical, raw_vector = _scores(legs.lexical[: query.depth]), _scores(legs.vector[: query.depth])
-    order = sorted(scored.candidates.values(), key=lambda candidate: (-scored.scores[candidate.id], candidate.id))
 
     def ranked(candidate: Candidate) -> Ranked:
-        found = scored.found_as.get(candidate.id, candidate)
+        found = fused.found_as.get(candidate.id, candidate)
         return Ranked(
             id=candidate.id,
             url=candidate.url,
             language=candidate.language,
             lexical=raw_lexical.get(found.id),
             cosine=raw_vector.get(found.id),
-            fused=scored.scores[candidate.id],
-            boost=scored.boosts.get(found.id, 1.0),
+            fused=fused.scores[candidate.id],
+            boost=fused.boosts.get(found.id, 1.0),
             found_in="" if found is candidate else found.language,
         )
 
-    return tuple(ranked(candidate) for candidate in _spread(_one_version(order, query), scored, query))
+    return tuple(ranked(candidate) for candidate in spread(one_version(in_order(fused), query), fused, query))
 
 
 def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
     return {candidate.id: candidate.score for candidate in leg}
 
 
+def leg_scores(
+    lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """What each leg alone adds to the fused scores, by id, before all factors."""
+    if query.fusion == "rrf":
+        return _rrf(lexical, ()), _rrf((), vector)
+    words, vectors = leg_weights(lexical, vector, query)
+    return (
+        {id_: words * score for id_, score in _stretched(lexical, query).items()},
+        {id_: vectors * score for id_, score in _stretched(vector, query).items()},
+    )
+
+
 def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
     fused: dict[str, float] = {}
-    for leg, weight in zip((lexical, vector), _weights(lexical, vector, query), strict=True):
+    for leg, weight in zip((lexical, vector), leg_weights(lexical, vector, query), strict=True):
         for id_, score in _stretched(leg, query).items():
             fused[id_] = fused.get(id_, 0.0) + weight * score
     return fused
 
 
-def _weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
+def leg_weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
     """The weights of both legs for this question: the configured ones, moved towards the leg that decides more clearly."""
     words, vectors = query.lexical_weight, query.vector_weight
     if lexical and vector:
@@ -169,7 +191,8 @@ def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[s
     return fused
 
 
-def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+def one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    """The candidates without those of other versions of their page than the one that the query returns."""
     if query.filters.versions:
         return order
     said = {split_version(candidate.url): candidate.versions for candidate in order}
@@ -186,17 +209,27 @@ def _one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate
     return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
 
 
-def _spread(order: Sequence[Candidate], scored: Scored, query: Query) -> list[Candidate]:
-    kept: list[Candidate] = []
+def spread(order: Sequence[Candidate], fused: Scored, query: Query) -> list[Candidate]:
+    """The first candidates, within the limits of the query: in all, of one page, and of one translation set."""
+    return list(islice((candidate for candidate, cut in with_cuts(order, fused, query) if not cut), query.limit))
+
+
+def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterator[tuple[Candidate, LimitCut]]:
+    """Each candidate with the limit that keeps it from the hits; empty for a hit."""
+    left = query.limit
     of_page: dict[str, int] = {}
     shown: dict[str, str] = {}  # the page of each translation set
     for candidate in order:
-        if len(kept) >= query.limit:
-            break
-        translations = scored.sets.get(candidate.url)
-        if translations and shown.setdefault(translations.id, candidate.url) != candidate.url:
-            continue
-        if of_page.get(candidate.url, 0) < query.per_page:
+        translations = fused.sets.get(candidate.url)
+        if translations and shown.get(translations.id, candidate.url) != candidate.url:
+            yield candidate, "translation"
+        elif of_page.get(candidate.url, 0) >= query.per_page:
+            yield candidate, "per_page"
+        elif not left:
+            yield candidate, "top_k"
+        else:
+            left -= 1
             of_page[candidate.url] = of_page.get(candidate.url, 0) + 1
-            kept.append(candidate)
-    return kept
+            if translations:
+                shown[translations.id] = candidate.url
+            yield candidate, ""

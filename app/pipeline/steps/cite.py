@@ -15,7 +15,6 @@ from app.citing.refusal import is_refusal
 from app.citing.related import related_list, related_pages
 from app.citing.removals import Removals
 from app.citing.rewrite import Rewriter
-from app.citing.sections import asked_stems, best_section
 from app.citing.support import Place, places
 from app.citing.wording import Wording
 from app.core.prompts import Language, Prompts
@@ -77,6 +76,7 @@ class _Answer:
         self._text = Rewriter(addresses, self._citations, headings, removals)
         self._wording = Wording(self._language.readers, lambda: " ".join((turn.question, *_texts_shown(turn))))
         self._written: list[str] = []  # by the model
+        self._said: list[str] = []  # with what is quoted
 
     def mapped(self, event: Event) -> list[Event]:
         """The event as readers get it; before the last event, the rest of the text and the sources."""
@@ -84,6 +84,7 @@ class _Answer:
             return self._closing(event)
         if not isinstance(event, Text):
             return [event]
+        self._said.append(event.text)
         if event.quoted:
             return [Text(self._rest() + quoted(event.text, self._pages))]
         self._written.append(event.text)
@@ -106,7 +107,7 @@ class _Answer:
             if self._turn.citing:
                 self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
-            found = self._sources(turn, answer)
+            found = self._sources(turn, "".join(self._said))
         if turn.citing:
             turn.citing.links += cited_links(turn, found, cited=self._citations.any)
         if found and self._turn.request.links:
@@ -161,14 +162,6 @@ def _texts_shown(turn: Turn) -> Iterator[str]:
         yield from (hit.chunk.text for hit in passage.hits)
 
 
-def passages_of(turn: Turn) -> tuple[Source, ...]:
-    """Each hit as a source, in the order of the ranking, with its section that has most words of the question."""
-    wanted = asked_stems(turn)
-    return tuple(
-        source_of(number, hit, best_section(hit.chunk, wanted)) for number, hit in enumerate(turn.hits, start=1)
-    )
-
-
 def source_of(number: int, hit: Hit, section: Section | None) -> Source:
     """The section of the hit as a source."""
     chunk = hit.chunk
@@ -184,6 +177,7 @@ def source_of(number: int, hit: Hit, section: Section | None) -> Source:
         snippet=snippet,
         score=hit.score,
         translated_from=chunk.translated_from,
+        chunk=chunk.id,
     )
 
 

@@ -16,6 +16,7 @@ from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
 from app.core.versions import named_versions
 from app.index.protocols import Generation
+from app.index.ranking.boosts import near_page
 from app.index.ranking.fuse import joined, rank
 from app.index.ranking.language_offsets import offsets
 from app.models.prefixes import is_multilingual
@@ -47,7 +48,7 @@ class Probe:
 
     async def __call__(self, turn: Turn) -> Changes:
         """The vector of the question (None if the embedder failed) and both legs with raw scores."""
-        vector = await _embed(turn, self.embedder)
+        vector = await embed(turn, self.embedder)
         query = query_for(turn, self, vector)
         return {"vector": vector, "legs": await turn.generation.search(query)}
 
@@ -75,7 +76,7 @@ class Retrieve:
         if turn.topic and turn.search is None:
             legs = None  # the probe may have searched for the question with its time
         if legs is None:
-            vector = await _embed(replace(turn, question=turn.topic or turn.question), self.embedder)
+            vector = await embed(replace(turn, question=turn.topic or turn.question), self.embedder)
         asked = searched(turn)
         query = replace(query_for(asked, self, vector, turn.keywords), language=turn.language)
         if legs is None:
@@ -91,7 +92,11 @@ class Retrieve:
         return {"search": query, "legs": legs, "hits": hits}
 
 
-async def _embed(turn: Turn, embedder: Embedder) -> Vector | None:
+async def embed(turn: Turn, embedder: Embedder) -> Vector | None:
+    """The vector of the question, with the earlier one that it refers to; None if the embedder fails.
+
+    Raises `IndexMismatch` if the index was built with another embedder.
+    """
     generation: Generation = turn.generation
     recipe = generation.info.recipe
     embedder = for_index(embedder, recipe.embedder)
@@ -149,7 +154,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         sureness=GUESSED if turn.unsure else 1.0,
         fusion=settings.fusion,
         exact=settings.exact,
-        boosts=tuple(boost for boost in (turn.period, turn.sections) if boost),
+        boosts=(*(boost for boost in (turn.period, turn.sections) if boost), *near_page(turn.request.page)),
         recency=turn.recency,
         limit=turn.request.limit or settings.top_k,
         per_page=settings.per_page,

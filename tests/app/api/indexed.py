@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from app.api.server import create_app
 from app.assistants.assembly import opened
+from app.conversations.store import ConversationStore
 from app.core.generation import Recipe
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Section
@@ -38,10 +39,15 @@ class Indexed:
 
 @asynccontextmanager
 async def indexed(
-    folder: Path, *, with_model: bool = True, more: Mapping[str, str] | None = None, **options: object
+    folder: Path,
+    *,
+    with_model: bool = True,
+    more: Mapping[str, str] | None = None,
+    conversations: ConversationStore | None = None,
+    **options: object,
 ) -> AsyncIterator[Indexed]:
     """The service; its settings are those of a newcomer, and `options`. `more` are texts of pages, by name, which begins
-    with cs- for a Czech one.
+    with cs- for a Czech one, and has secret- in it for one in the collection secret instead of docs.
     """
     async with fake_llm() as llm:
         models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
@@ -56,10 +62,11 @@ async def indexed(
                     title = name.title()
                     section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
                     language = "cs" if name.startswith("cs-") else "en"
-                    chunk = Chunk(name, "docs", URL + name, 0, text, language, title, (section,))
+                    collection = "secret" if "secret-" in name else "docs"
+                    chunk = Chunk(name, collection, URL + name, 0, text, language, title, (section,))
                     (vector,) = await embedder.embed_passages([chunk.embedded_text])
-                    page = Page(chunk.url, "docs", title, language, text, name)
+                    page = Page(chunk.url, collection, title, language, text, name)
                     await draft.put(page, [chunk], {chunk.id: vector})
                 await draft.publish()
             llm.embedded.clear()
-            yield Indexed(create_app(assistants, settings), llm, assistants.store)
+            yield Indexed(create_app(assistants, settings, conversations=conversations), llm, assistants.store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from app.api.middleware.protocol import BoundedProtocol
 from app.assistants.health import PartState
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
+from app.core.filters import Filters
 from app.core.generation import GenerationInfo, Recipe
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Request, Text, Turn, Usage
@@ -51,6 +53,9 @@ class Scripted:
     descriptions: Mapping[str, str] = field(default_factory=lambda: {"en": "Answers."})
     suggestions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"cs": ("Jak na to?",), "en": ("How?",)})
     sources: str = ""
+    personas: frozenset[str] = frozenset()
+    collections: tuple[str, ...] = ()
+    limits: Filters = field(default_factory=Filters)
     hits: tuple[Hit, ...] = ()
     pages: tuple[Page, ...] = ()
 
@@ -88,6 +93,10 @@ class State:
     details: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, PartState | None] = field(default_factory=dict)
     store_problem = problem = ""
+
+    @property
+    def info(self) -> GenerationInfo | None:
+        return self.index
 
     @property
     def status(self) -> str:
@@ -148,14 +157,19 @@ def serving(app: FastAPI, **options: Any) -> Iterator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(60)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Return as soon as the condition holds; fail when it doesn't in time."""
-    pause = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError(f"not within {seconds} s")
+def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Return as soon as the condition holds; fail when it doesn't in time, which a busy machine needs much of."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.01)
+
+
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """The same as `wait_for`, while the event loop goes on."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)

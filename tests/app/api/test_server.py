@@ -131,6 +131,25 @@ async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
     paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}
     paths |= {"/v1/responses", "/v1/search", "/health", "/health/live", "/health/ready", "/metrics"}
+    paths |= {"/v1/interface", "/v1/passages/{id}", "/v1/ingest/{id}/cancel"}
+    admin = (
+        "index",
+        "generations",
+        "rollback",
+        "pages",
+        "page",
+        "chunks/{id}",
+        "chunks/{id}/neighbours",
+        "settings",
+        "errors",
+        "prompts",
+        "gaps",
+        "questions",
+    )
+    paths |= {f"/v1/admin/{path}" for path in admin}
+    talk = "/v1/conversations/{id}"
+    paths |= {"/v1/conversations", talk, f"{talk}/items", f"{talk}/reset", "/v1/responses/{id}"}
+    paths |= {"/v1/answers/{id}/feedback", "/v1/admin/feedback"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])
@@ -194,9 +213,10 @@ async def test_swagger_ui_comes_from_here_alone():
             assert kind in response.headers["content-type"]
 
 
-async def test_the_front_door_leads_to_the_documentation():
+async def test_the_front_door_is_the_page_of_readers():
     response = await get(service(), "/")
-    assert (response.status_code, response.headers["location"]) == (307, "docs/")
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "static/page.js" in response.text
 
 
 async def test_the_end_of_the_service_closes_what_it_holds():

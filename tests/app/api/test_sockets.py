@@ -36,7 +36,7 @@ def serve():
 
 def connect(base):
     address = urlsplit(base)
-    return socket.create_connection((address.hostname, address.port), timeout=5)
+    return socket.create_connection((address.hostname, address.port), timeout=60)
 
 
 def request(stream, *, headers=b""):
@@ -151,7 +151,7 @@ def official():
     clients = []
 
     def client(base, key="none"):
-        clients.append(openai.OpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=5))
+        clients.append(openai.OpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=60))
         return clients[-1]
 
     yield client

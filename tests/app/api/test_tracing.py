@@ -177,7 +177,7 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
             await asyncio.to_thread(provider.force_flush)
             collector.status = 503
             began = time.monotonic()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     assert [line for line in log.lines if "trace" in line or "span" in line] == [
         (
             f"traces can't be sent to {collector.url} and are lost until that works:"

@@ -115,6 +115,15 @@ def test_of_a_long_paragraph_the_sentences_before_the_best_one_come_first() -> N
     assert part.endswith(" …")
 
 
+def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
+    """A fence within a line would be no fence, and its backticks would stand in the text."""
+    step = "1. Make the disk larger:\n\n   ```sh\n   console --disk\n   ```\n"
+    text = extracted("How do I make the disk larger?", guide(), hit(2, step), hit(3, "```sh\nmake disk larger\n```"))
+    further = text.split("[2]")[1]
+    assert further.split("\n")[0] == ": Make the disk larger:"
+    assert further.endswith("[3]: make disk larger")
+
+
 def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
     """They are the pieces that may be quoted alone."""
     assert quotable_sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [

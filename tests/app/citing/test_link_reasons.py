@@ -33,15 +33,29 @@ NONE = passage(3, ("c", "Three", "Nothing."), ("d", "Four", "Nothing."))
 ONLY = passage(4, ("", "Volumes", "All of them."))
 
 
-async def answer(text: str, *hits: Hit, **more: object) -> tuple[list[Link], list[Source]]:
+async def answer(text: str, *hits: Hit, quote: str = "", **more: object) -> tuple[list[Link], list[Source]]:
     async def events() -> Events:
         yield Text(text)
+        yield Text(quote, quoted=True)
         yield Done()
 
     asked: Turn = turn(QUESTION, hits=hits, events=events(), citing=CitingTrace(), **more)
     said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
     assert asked.citing is not None
     return asked.citing.links, [event for event in said if isinstance(event, Source)]
+
+
+async def test_a_quote_below_its_label_is_what_the_citation_proves() -> None:
+    """An answer without a model cites before it quotes; the words of the page's title are in each label."""
+    found = passage(
+        1, ("disks", "Disks", "Disks."), ("make", "Making", "Type make."), ("end", "Ending", "Type wipe 3.")
+    )
+    quoted = await answer(
+        "**Disks > Ending** [1]\n\n", found, ALIKE, quote="Type wipe 3.\n\n- **Other** [2]: Type make."
+    )
+    labelled = await answer("**Disks of servers** [1]: type make.", found)
+    said = await answer("**You type make for disks.** [1]\n\nType wipe 3.", found)
+    assert [links[0].section for links, _ in (quoted, labelled, said)] == ["Ending", "Making", "Making"]
 
 
 async def test_each_link_has_its_passage_and_what_chose_the_section() -> None:

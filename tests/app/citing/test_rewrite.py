@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from itertools import islice
 from typing import Any
 
@@ -271,3 +273,16 @@ def test_extracts_and_titles_bring_no_tag_and_no_picture_from_elsewhere() -> Non
 
 def test_names_and_addresses_are_escaped() -> None:
     assert markdown_link("a [b]", "https://x.cz/a (b)") == r"[a \[b\]](https://x.cz/a%20%28b%29)"
+
+
+def test_what_rewrites_an_answer_leaves_memory_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        made = rewriter()
+        made.feed("See [the page](https://known.cz/storage/) [1].\n\n")
+        made.rest()
+        kept = weakref.ref(made)
+        del made
+        assert kept() is None
+    finally:
+        gc.enable()

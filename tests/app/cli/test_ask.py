@@ -117,10 +117,25 @@ def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
     assert done.out == cli("ask", QUESTION).out
     for step in ("detect", "probe", "retrieve", "relevance", "synthesize", "cite"):
         assert f"\n{step}: " in done.err
-    assert "legs: lexical {" in done.err
-    assert f"\n  links:\n    [1] {indexed.url}/gauge-1\n        passage 1, chunk " in done.err
-    assert "\n        why: " in done.err
-    assert "\n  removed: none\n" in done.err
+    assert "\nfusion: weighted, words 0." in done.err
+    assert "\ncandidates: " in done.err
+    assert "\nevidence: 1 of 0.32 needed: enough\n" in done.err
+    assert f"\nlinks:\n  [1] {indexed.url}/gauge-1\n      passage 1, chunk " in done.err
+    assert "\n      why: " in done.err
+    assert "\nremoved: none\n" in done.err
     answer = json.loads(cli("ask", QUESTION, "--trace", "--json").out)
-    assert answer["trace"][-1]["step"] == "cite"
-    assert answer["trace"][-1]["output"]["links"][0]["url"] == answer["sources"][0]["url"]
+    assert answer["trace"]["steps"][-1]["step"] == "cite"
+    assert answer["trace"]["links"][0]["url"] == answer["sources"][0]["url"]
+
+
+def test_the_trace_shows_prompts_and_replies(cli, indexed: LocalSite, llm: FakeLLM):
+    """The beginning of each message as it was sent; all of it with --json."""
+    llm.reply = lambda _: Reply("Pressure, in boiler 1 [1].")
+    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    done = cli("ask", QUESTION, "--trace", **settings)
+    assert f"    to user:\n      | {QUESTION}\n" in done.err
+    assert "    reply:\n      | Pressure, in boiler 1 [1]." in done.err
+    assert "more lines (--json shows all)" in done.err
+    steps = json.loads(cli("ask", QUESTION, "--trace", "--json", **settings).out)["trace"]["steps"]
+    (call,) = next(step["calls"] for step in steps if step["step"] == "synthesize")
+    assert call["messages"] == llm.calls[-1]["messages"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +20,21 @@ def test_nothing_indexed_is_a_problem_with_a_remedy(cli):
     assert "index           PROBLEM: Nothing has been indexed yet: run `docs-assistant ingest` first." in done.out
     assert "embedder        wordllama-256: answers" in done.out
     assert "language model  none (DOCS_LLM_URL)" in done.out
+    assert "conversations   questions, answers and feedback are kept for 30 days" in done.out
     assert not Path("data").exists()
+
+
+def test_a_place_where_no_database_can_be_made_is_a_problem(cli, indexed: LocalSite, tmp_path: Path):
+    """Before there is one, too; nothing is made. Root may write everywhere but below a file."""
+    file, locked = tmp_path / "file", tmp_path / "locked"
+    file.touch()
+    locked.mkdir(mode=0o500)
+    for place, reason in ((file, "is no folder"), (locked, "isn't writable"), (tmp_path / "free", "")):
+        done = cli("check", DOCS_DATABASE=f"sqlite:///{place}/below/kept.db")
+        refused = bool(reason) and not (place == locked and os.geteuid() == 0)
+        assert done.code == refused, done.out
+        assert (f"kept.db can't be made: {place} {reason}" in done.out) == refused
+        assert not (place / "below").exists()
 
 
 def test_an_index_is_described(cli, indexed: LocalSite):

@@ -53,6 +53,8 @@ def test_every_command_explains_itself(cli):
         "check",
         "eval",
         "prompts",
+        "report",
+        "key",
         "new",
     }
     for path in commands:

@@ -152,7 +152,7 @@ def test_no_secret_is_kept_in_the_index(cli, index: Index, run, site: LocalSite)
     assert "sesame" not in repr(info)
     said, published = run()
     assert published is None
-    assert f"Not read again: {site.url}/sitemap.xml (3 pages), because its password isn't kept in the index." in said
+    assert f"Not read again: {site.url}/sitemap.xml (3 pages), because its password, headers" in said
     only = cli("ingest", "--only")
     assert (only.code, "--only needs the sites that stay" in only.err, urls(cli)) == (1, True, GAUGES)
     assert run(address)[1].sources == info.sources

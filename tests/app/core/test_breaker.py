@@ -78,6 +78,39 @@ def test_a_failed_try_begins_another_pause_and_a_cancelled_try_does_not(breaker,
         assert not breaker.state
 
 
+def test_calls_that_hung_do_not_keep_the_breaker_open_once_the_server_works(breaker, clock):
+    """Calls begin at 0 to 14 s, and each fails after 20 s; the server works again at 15 s."""
+
+    def ends(call, at):
+        clock.now = at
+        call.__exit__(ModelTimeout, ModelTimeout("hung"), None)
+
+    calls = [breaker.call("complete") for _ in range(15)]
+    for clock.now, call in enumerate(calls):
+        call.__enter__()
+    for began, call in enumerate(calls[:10]):
+        ends(call, began + 20)
+    assert breaker.state
+    clock.now = 20 + PAUSE
+    with breaker.call("complete"):
+        assert breaker.state  # this one tries
+    for began, call in enumerate(calls[10:], start=10):
+        ends(call, began + 20)
+    assert not breaker.state
+
+
+def test_while_a_try_hangs_another_one_may_find_that_the_server_works_again(breaker, clock):
+    fail(breaker, ModelTimeout("slow"), FAILURES)
+    clock.now = PAUSE
+    with pytest.raises(ModelTimeout), breaker.call("stream"):
+        clock.now = 2 * PAUSE
+        with breaker.call("complete"):
+            pass
+        assert not breaker.state
+        raise ModelTimeout("hung")
+    assert not breaker.state
+
+
 def test_a_call_that_may_be_cached_does_not_close_the_breaker(breaker, clock):
     fail(breaker, ModelTimeout("slow"), FAILURES - 1)
     with breaker.call("fetch", proves=False):

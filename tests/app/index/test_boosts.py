@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
+from app.index.ranking.boosts import NEAR_THE_READER, factors, near_page
 from app.index.ranking.fuse import fuse
 
 DATES = {"old": "2022-03-01T10:00:00+00:00", "middle": "2023-09-01", "new": "2025-03-01", "undated": ""}
@@ -42,6 +43,18 @@ def test_pages_of_the_time_count_fifteen_times():
 
 def test_places_are_boosted_by_the_beginning_of_their_address():
     assert next(iter(fused(boosts=(Boost(2, url_prefixes=("https://x/new/", "https://y/")),)))) == "new"
+
+
+def test_the_page_of_the_reader_and_those_below_it_count_more_but_not_those_that_begin_like_it():
+    """/new/ and what is below it twice, pages beside it once; /news/ isn't below /new/."""
+    at = {"/a/new": 2, "/a/new/": 2, "/a/new/below/": 2, "/a/news/": 1, "/a/new.html": 1, "/a/": 1, "/b/new/": 0}
+    candidates = {path: Candidate(id=path, url=f"https://x{path}", language="en", score=1.0) for path in at}
+    for page in ("/a/new", "/a/new/", "/a/new/index.html", "/a/new/?q=1#below"):
+        found = factors(candidates, Query(texts=(), limit=10, boosts=near_page(f"https://x{page}")))
+        assert found == {path: pytest.approx(NEAR_THE_READER**times) for path, times in at.items()}
+    for page, raised in (("/a/", set(at) - {"/b/new/"}), ("/", set())):
+        found = factors(candidates, Query(texts=(), limit=10, boosts=near_page(f"https://x{page}")))
+        assert {path for path, factor in found.items() if factor > 1} == raised
 
 
 def test_without_a_time_newer_pages_count_more():

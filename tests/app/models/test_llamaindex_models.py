@@ -43,10 +43,10 @@ async def test_an_llm_class_completes_and_streams(llm: FakeLLM) -> None:
     model = open_model(settings(llm))
     assert model is not None
     llm.reply = lambda _: Reply("<think>hm</think>Eight GB.")
-    done = await model.complete(QUESTION, CallOptions(temperature=0.3, max_tokens=5, timeout=5))
+    done = await model.complete(QUESTION, CallOptions(temperature=0.3, max_tokens=5, timeout=60))
     assert (done.text, done.usage) == ("Eight GB.", Usage(11, 7))
     assert (llm.calls[0]["temperature"], llm.calls[0]["max_tokens"]) == (0.3, 5)
-    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=60))]
     assert "".join(e.text for e in events if isinstance(e, Text)).strip() == "Eight GB."
     assert "".join(e.text for e in events if isinstance(e, Reasoning)) == "hm"
     assert events[-1] == Done("stop")
@@ -70,14 +70,14 @@ async def test_provider_errors_become_ours(llm: FakeLLM) -> None:
     llm.reply = lambda _: Reply("no", status=500)
     llm.embedding_status = 500
     with pytest.raises(ModelUnavailable, match="m failed"):
-        await model.complete(QUESTION, CallOptions(timeout=5))
+        await model.complete(QUESTION, CallOptions(timeout=60))
     for status, kind in ((429, ModelRateLimited), (400, ModelError), (504, ModelTimeout)):
         llm.reply = lambda _, status=status: Reply("no", status=status)
         with pytest.raises(ModelError, match="m failed") as raised:
-            await model.complete(QUESTION, CallOptions(timeout=5))
+            await model.complete(QUESTION, CallOptions(timeout=60))
         assert raised.type is kind
     with pytest.raises(ModelError, match="m failed"):
-        [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+        [event async for event in model.stream(QUESTION, CallOptions(timeout=60))]
     with pytest.raises(ModelError, match="failed"):
         await embedder.embed_queries(["a"])
     await model.close()
@@ -99,7 +99,7 @@ async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_name
     model = open_model(gone)
     assert model is not None
     with pytest.raises(ModelUnavailable):
-        await model.complete(QUESTION, CallOptions(timeout=5))
+        await model.complete(QUESTION, CallOptions(timeout=60))
     await model.close()
     llm.reply = lambda _: Reply("Eight", repeated=": ping\n\n", piece_delay=0.01)
     stalls = open_model(settings(llm))
@@ -169,9 +169,9 @@ async def test_a_model_in_this_process_blocks_nobody_and_ends_where_it_stalls() 
 
     beside = asyncio.create_task(others())
     model = GuardedModel(LlamaIndexModel(InProcess()))
-    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=5))]
+    events = [event async for event in model.stream(QUESTION, CallOptions(timeout=60))]
     assert events == [Text("Eight "), Text("GB."), Done("stop")]
-    assert (await model.complete(QUESTION, CallOptions(timeout=5))).text == "Eight GB."
+    assert (await model.complete(QUESTION, CallOptions(timeout=60))).text == "Eight GB."
     stalls, said = GuardedModel(LlamaIndexModel(InProcess(stalls=True))), []
     with pytest.raises(ModelTimeout, match=r"in-process said nothing new for 0\.2 s"):
         async for event in stalls.stream(QUESTION, CallOptions(timeout=0.2)):

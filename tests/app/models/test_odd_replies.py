@@ -68,7 +68,7 @@ def event(delta: bytes) -> bytes:
 
 async def completed(reply: Iterable[bytes]) -> Completion:
     async with serving(reply) as url:
-        model = OpenAIModel(Endpoint(url, timeout=5), "m")
+        model = OpenAIModel(Endpoint(url, timeout=60), "m")
         try:
             return await model.complete(QUESTION, CallOptions())
         finally:
@@ -78,7 +78,7 @@ async def completed(reply: Iterable[bytes]) -> Completion:
 async def streamed(reply: Iterable[bytes]) -> str:
     texts: list[str] = []
     async with serving(reply) as url:
-        model = OpenAIModel(Endpoint(url, timeout=5), "m")
+        model = OpenAIModel(Endpoint(url, timeout=60), "m")
         try:
             async for piece in model.stream(QUESTION, CallOptions()):
                 texts += [piece.text] if isinstance(piece, Text) else []
@@ -88,13 +88,13 @@ async def streamed(reply: Iterable[bytes]) -> str:
 
 
 async def embedded(reply: Iterable[bytes]) -> list[list[float]]:
-    async with serving(reply) as url, OpenAIEmbedder(Endpoint(url, timeout=5), "e") as embedder:
+    async with serving(reply) as url, OpenAIEmbedder(Endpoint(url, timeout=60), "e") as embedder:
         return [list(vector) for vector in await embedder.embed_passages(["a", "b"])]
 
 
 async def reranked(reply: Iterable[bytes]) -> list[float]:
     async with serving(reply) as url:
-        model = Reranker(Endpoint(url, timeout=5), "r")
+        model = Reranker(Endpoint(url, timeout=60), "r")
         try:
             return await model.rerank("How much?", ["a", "b"])
         finally:

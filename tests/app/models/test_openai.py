@@ -21,7 +21,7 @@ async def llm() -> AsyncIterator[FakeLLM]:
 
 @pytest.fixture
 async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, "secret", timeout=0.5), "m", {"top_k": 3, "seed": None})
+    opened = OpenAIModel(Endpoint(llm.url, "secret", timeout=60), "m", {"top_k": 3, "seed": None})
     yield opened
     await opened.close()
 
@@ -51,6 +51,15 @@ async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model
     assert events[-1] == Done("length")
 
 
+async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, model: OpenAIModel) -> None:
+    """A fast model's pieces cost the service once in 40 ms, not once each."""
+    words = " ".join(f"word{n}" for n in range(100))
+    llm.reply = lambda _: Reply(words, piece_delay=0.005)
+    texts = [event.text async for event in model.stream(QUESTION, CallOptions()) if isinstance(event, Text)]
+    assert "".join(texts).strip() == words
+    assert len(texts) < 60
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -58,16 +67,17 @@ async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model
         (Reply("bad request", status=400), ModelError),
         (Reply("slow down", status=429, headers={"Retry-After": "7"}), ModelRateLimited),
         (Reply("gateway", status=504), ModelTimeout),
-        (Reply(delay=2), ModelTimeout),
+        (Reply(delay=60), ModelTimeout),
     ],
 )
 async def test_every_refusal_has_a_name(llm: FakeLLM, model: OpenAIModel, reply: Reply, error: type) -> None:
     """Statuses and silence become our errors, whole and streamed, and name the address."""
     llm.reply = lambda _: reply
+    options = CallOptions(timeout=0.1 if reply.delay else None)
     with pytest.raises(error, match=llm.url) as whole:
-        await model.complete(QUESTION, CallOptions())
+        await model.complete(QUESTION, options)
     with pytest.raises(error, match=llm.url):
-        [event async for event in model.stream(QUESTION, CallOptions())]
+        [event async for event in model.stream(QUESTION, options)]
     if isinstance(whole.value, ModelRateLimited):
         assert whole.value.retry_after == 7
 
@@ -116,7 +126,7 @@ async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.
     await behind.close()
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    beside = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    beside = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     assert (await beside.complete(QUESTION, CallOptions())).text == "The answer [1]."
     await beside.close()
 
@@ -124,7 +134,7 @@ async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.
 async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: FakeLLM) -> None:
     """The server's index decides the order; prefixes and the cut are the model's settings."""
     async with OpenAIEmbedder(
-        Endpoint(llm.url, timeout=1), "e", prefixes=("query: ", "passage: "), max_chars=12
+        Endpoint(llm.url, timeout=60), "e", prefixes=("query: ", "passage: "), max_chars=12
     ) as embedder:
         vectors = await embedder.embed_passages(["alpha", "beta beta beta"])
         assert [list(v) for v in vectors] == [llm._vector("passage: alp"), llm._vector("passage: bet")]
@@ -135,7 +145,7 @@ async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: Fake
 
 async def test_embedding_failures_are_named(llm: FakeLLM) -> None:
     """A refusing server and a wrong answer are ModelErrors."""
-    async with OpenAIEmbedder(Endpoint(llm.url, timeout=1), "e") as embedder:
+    async with OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e") as embedder:
         llm.embedding_status = 503
         with pytest.raises(ModelUnavailable, match="503"):
             await embedder.embed_queries(["a"])

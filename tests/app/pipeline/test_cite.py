@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from app.api.search_rows import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text
 from app.core.types import Hit, Passage, Section
-from app.pipeline.steps.cite import Cite, passages_of
+from app.pipeline.steps.cite import Cite
 from tests.app.pipeline.turns import hit, text_of, turn
 
 CITE = Cite(load_prompts(("cs", "en")))
@@ -262,9 +263,9 @@ async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:
     sections = (Section(0, ("Disks", "Making"), "make"), Section(6, ("Disks", "Resizing"), "resize"))
     found = hit(1, "Make. Resize.")
     found = replace(found, chunk=replace(found.chunk, sections=sections))
-    assert passages_of(turn("frobnicate", hits=(found,)))[0].section == "Making"
-    (source,) = passages_of(turn("frobnicate", hits=(found,), more_keywords={"en": "resize"}))
-    assert source.section == "Resizing"
+    assert rows_of(turn("frobnicate", hits=(found,)))[0]["section"] == "Making"
+    (row,) = rows_of(turn("frobnicate", hits=(found,), more_keywords={"en": "resize"}))
+    assert row["section"] == "Resizing"
 
 
 HOSTILE = "See <img src=//evil.io/p> [x](javascript:a) ![p](https://evil.io/p.png) ![q](https://docs.example.org/q.png) <b>b</b>."

@@ -18,7 +18,7 @@ HITS = (hit(1, "Each notebook gets 4 GB."), hit(2, "Nothing about it."))
 
 
 async def events(llm, given):
-    model = OpenAIModel(Endpoint(llm.url, timeout=2), "m")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
     cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
     found = [event async for event in cited["events"]]

@@ -24,11 +24,8 @@ def alone(*hits: Hit) -> tuple[Passage, ...]:
     return tuple(Passage(one.chunk, (one,)) for one in hits)
 
 
-PATIENT = SETTINGS.model_copy(update={"helper_timeout": 6.0})
-
-
 def condense(model: OpenAIModel, **settings: object) -> Condense:
-    return Condense(model, PROMPTS, PATIENT.model_copy(update=settings))
+    return Condense(model, PROMPTS, SETTINGS.model_copy(update={"helper_timeout": 6.0} | settings))
 
 
 async def test_short_passages_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:

@@ -81,7 +81,7 @@ async def test_a_step_reads_and_writes_what_it_declares(
     answers = {"question": "How long does storage last?", "en": ["storage"], "cs": ["úložiště"]}
     llm.reply = lambda _: Reply(f"{json.dumps(answers)}\nen: storage\n[1] It lasts." if name != "helpful" else "1")
     tools = Tools(
-        SETTINGS.model_copy(update={"helper_calls": 20, "helper_timeout": 5.0}),
+        SETTINGS.model_copy(update={"helper_calls": 20}),
         PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, FakeEmbedder(), Scores(),  # type: ignore[arg-type]
     )  # fmt: skip
     before = BEFORE[: BEFORE.index(name)] if name in BEFORE else ["detect", "period"]

@@ -37,7 +37,7 @@ async def after(store: Store, llm: FakeLLM):  # noqa: F811
         page = Page(chunk.url, "docs", "Volumes", "en", TEXT, "a")
         await draft.put(page, [chunk], {chunk.id: text, chunk.questions_id: questions})
         await draft.publish()
-    model = OpenAIModel(Endpoint(llm.url, timeout=5), "m")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     detector = LanguageDetector(PROMPTS.languages, "en")
     tools = Tools(SETTINGS, PROMPTS, detector, model, embedder)  # type: ignore[arg-type]
     llm.reply = lambda _: Reply(f"{json.dumps(ANSWER)}\nen: persistent volume claim")

@@ -11,7 +11,7 @@ from app.pipeline.steps.keywords import LONGEST, Keywords
 from app.pipeline.steps.refine import Refine
 from app.text.language import LanguageDetector
 from app.text.language_lines import parse
-from tests.app.pipeline.turns import SETTINGS, turn
+from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -109,9 +109,9 @@ async def test_refine_refuses_answers_that_are_no_question(llm: FakeLLM, model: 
 
 async def test_a_slow_helper_times_out(llm: FakeLLM, model: OpenAIModel) -> None:
     """The limit is the helper's own, far below the answer's."""
-    llm.reply = lambda _: Reply("late", delay=3)
-    with pytest.raises(ModelTimeout, match=r"0\.4 s"):
-        await Keywords(model, PROMPTS, SETTINGS)(turn())
+    llm.reply = lambda _: Reply("late", delay=60)
+    with pytest.raises(ModelTimeout, match=r"0\.1 s"):
+        await Keywords(model, PROMPTS, HURRIED)(turn())
 
 
 async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: OpenAIModel) -> None:

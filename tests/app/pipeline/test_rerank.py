@@ -69,7 +69,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def reranker(server: Server) -> AsyncIterator[Reranker]:
-    opened = Reranker(Endpoint(server.url, timeout=1), "reranker-m")
+    opened = Reranker(Endpoint(server.url, timeout=60), "reranker-m")
     yield opened
     await opened.close()
 
@@ -138,7 +138,7 @@ async def test_the_forms_of_other_servers(server: Server) -> None:
     """Text Embeddings Inference takes `texts`; Voyage takes `top_k` and answers under `data`."""
     server.scores = {1: 0.7}
     for form in ("tei", "voyage"):
-        opened = Reranker(Endpoint(server.url, timeout=1), "m", form)
+        opened = Reranker(Endpoint(server.url, timeout=60), "m", form)
         assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
         await opened.close()
     assert server.bodies[1] == {"model": "m", "query": "q", "documents": ["a", "b"], "top_k": 2}

@@ -35,7 +35,7 @@ async def after(store: Store, llm: FakeLLM):  # noqa: F811
             (vector,) = await embedder.embed_passages([chunk.embedded_text])
             await draft.put(Page(url, "docs", name, "en", text, name), [chunk], {chunk.id: vector})
         await draft.publish()
-    model = OpenAIModel(Endpoint(llm.url, timeout=5), "m")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     given = Tools(SETTINGS, PROMPTS, None, model, embedder)  # type: ignore[arg-type]  # nothing detects here
     plan = tuple((STEPS[name].make(given),) for name in ("retrieve", "relevance", "second_search"))
 

@@ -10,7 +10,8 @@ from app.core.settings import Settings
 from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
-from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.app.api.scripted import until
+from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -67,13 +68,14 @@ async def test_the_model_sees_when_a_page_changed_or_else_was_published(llm: Fak
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(status=500), Reply(delay=2), Reply(text=""), Reply(text="<think>hm</think>"), Reply(dies_after=0)]
+    "reply", [Reply(status=500), Reply(delay=60), Reply(text=""), Reply(text="<think>hm</think>"), Reply(dies_after=0)]
 )
 @pytest.mark.parametrize("language", ["cs", "en"])
 async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM, reply: Reply, language: str) -> None:
     """The best passage word for word, code whole, with a line in the question's language that says so."""
     llm.reply = lambda _: reply
-    events = await answer(llm, turn(language=language, hits=HITS))
+    settings = HURRIED if reply.delay else SETTINGS
+    events = await answer(llm, turn(language=language, hits=HITS), settings)
     text = text_of(events)
     assert text.startswith(PROMPTS.language(language).extractive_failed)
     assert "Each notebook gets 4 GB." in text
@@ -139,17 +141,12 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
 
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM) -> None:
     """A reader who leaves costs the model nothing more."""
-    import asyncio
-
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)
-    model = OpenAIModel(Endpoint(llm.url, timeout=1), "m")
+    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     events = (await Synthesize(model, PROMPTS, SETTINGS)(turn(hits=HITS)))["events"]
     await anext(events)
     await events.aclose()
-    for _ in range(100):
-        if llm.cancelled:
-            break
-        await asyncio.sleep(0.02)
+    await until(lambda: llm.cancelled)
     await model.close()
     assert llm.cancelled == 1
 

@@ -4,7 +4,9 @@ from app.core.settings import Settings
 from app.core.turn import Event, Message, Request, Text, Turn
 from app.core.types import Chunk, Hit, Section
 
-SETTINGS = Settings.load(None, helper_timeout=0.4, llm_timeout=0.5)
+SETTINGS = Settings.load(None, helper_timeout=60.0, llm_timeout=60.0)
+HURRIED = SETTINGS.model_copy(update={"helper_timeout": 0.1, "llm_timeout": 0.1})
+"""For models that never answer."""
 
 
 def hit(

@@ -39,7 +39,7 @@ async def llm() -> AsyncIterator[FakeLLM]:
 @pytest.fixture
 async def llm_class(llm: FakeLLM) -> AsyncIterator[OpenAILike]:
     """LlamaIndex's class for the same server."""
-    made = OpenAILike(model="m", api_base=llm.url, api_key="k", is_chat_model=True, max_retries=0, timeout=10)
+    made = OpenAILike(model="m", api_base=llm.url, api_key="k", is_chat_model=True, max_retries=0, timeout=60)
     yield made
     await made._get_aclient().close()
 
@@ -57,7 +57,8 @@ async def test_an_engine_answers_with_the_assistant_s_text_and_sources(address, 
     assert numbers == sorted(numbers)
     assert numbers[0] == 1
     for node in response.source_nodes:
-        assert found[node.node_id] == (node.score, node.text)
+        score, text = found[node.node_id]
+        assert (node.score, node.text) == (pytest.approx(score), text)  # merging segments may change the last candidate
         assert node.metadata["url"] in str(response)
         assert node.metadata["heading_path"].startswith(node.metadata["title"])
         assert node.metadata["link"].startswith(f"{SITE}/{node.metadata['language']}/")
@@ -124,7 +125,7 @@ async def test_a_step_of_a_workflow_and_a_stock_engine_use_it(address, llm, llm_
         async def ask(self, context: Context, event: StartEvent) -> StopEvent:
             return StopEvent(await engine.aquery(event.question))
 
-    response = await Ask(timeout=30).run(question=QUESTION)
+    response = await Ask(timeout=120).run(question=QUESTION)
     expected = await retriever.aretrieve(QUESTION)
     assert [node.node_id for node in response.source_nodes] == [node.node_id for node in expected]
     assert expected[0].metadata["link"] in str(llm.calls[-1]["messages"])

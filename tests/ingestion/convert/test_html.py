@@ -16,9 +16,12 @@ def html(body: str, head: str = "") -> Document:
     return convert(SourceText(URL, f"<html><head>{head}</head><body>{body}</body></html>"))
 
 
-@pytest.mark.parametrize("name", ["material", "sphinx", "vitepress", "docusaurus"])
+@pytest.mark.parametrize("name", sorted(page.stem for page in PAGES.glob("*.html")))
 def test_a_page_of_each_generator(name: str) -> None:
-    """The Markdown is the one beside the page, read by a person: content whole, theme gone."""
+    """The Markdown is the one beside the page, read by a person: content whole, theme gone.
+
+    `*_blocks`, `*_text`, `*_tabs` and the rest hold the generator's own forms of definitions, admonitions, tabs and cells.
+    """
     made = convert(SourceText(URL, (PAGES / f"{name}.html").read_text("utf-8")))
     assert made.markdown == (PAGES / f"{name}.md").read_text("utf-8")
 
@@ -103,12 +106,59 @@ def test_highlighters_that_write_no_line_ends() -> None:
     assert made.markdown == "```js\na\nb\n```\n"
 
 
+def test_code_keeps_its_empty_lines_and_the_spaces_in_them() -> None:
+    """Elsewhere both are left-overs of the theme."""
+    code = "a:\n    \n\n\n\n  b: 1   \nc"
+    made = html(f"<main><pre><code>{code}</code></pre><p>x</p>\n\n<div>\n</div>\n\n<p>y</p></main>")
+    assert made.markdown == f"```\n{code}\n```\n\nx\n\ny\n"
+    made = html("<main><figure><figcaption>a.md</figcaption><pre><code>x\n  ![A](b)</code></pre></figure></main>")
+    assert made.markdown == "*a.md*\n\n```\nx\n  ![A](b)\n```\n"
+
+
 def test_neighbouring_blocks_keep_apart() -> None:
     """Admonitions and quotes beside each other don't become one paragraph."""
     made = html(
         "<main><div class=admonition><p class=admonition-title>A</p><p>one</p></div><div class=admonition><p class=admonition-title>B</p><p>two</p></div></main>"
     )
     assert made.markdown == "**A**\n\none\n\n**B**\n\ntwo\n"
+
+
+NESTED = (
+    "<div><ul role=tablist><li role=tab>A</li><li role=tab>B</li></ul><div role=tabpanel><div><ul role=tablist><li role=tab>x</li>"
+    "<li role=tab>y</li></ul><div role=tabpanel>1</div><div role=tabpanel>2</div></div></div><div role=tabpanel>3</div></div>"
+)
+BOOTSTRAP = (
+    "<ul class='nav nav-tabs'><li><a data-toggle=tab href='#a'>A</a></li><li><a data-toggle=tab href='#b'>B</a></li></ul>"
+    "<div class=tab-content><div class=tab-pane id=a>1</div><div class=tab-pane id=b>2</div></div>"
+)
+FORMS = {
+    NESTED: "**A** **x** 1 **y** 2 **B** 3",
+    BOOTSTRAP: "**A** 1 **B** 2",
+    "<div class='markdown-alert markdown-alert-tip'><p class=markdown-alert-title><svg></svg>Tip</p><p>x</p></div>": "**Tip** x",
+    "<blockquote class='blockquote-tag blockquote-tag-note'><p class=blockquote-tag-title>Note</p>x</blockquote>": "**Note** x",
+    "<aside class=note><p>x</p></aside><details class=warning><summary>Own title</summary>y</details>": "**Note** x **Warning: Own title** y",
+    "<div class='alert alert-danger'>Never <b>so</b>.</div><div class='alert alert-light'>z</div>": "**Danger** Never **so**. z",
+    "<blockquote class='callout' data-callout=bug><div class=callout-title>Known</div>x</blockquote>": "**Bug: Known** x",
+    "<dl><div><dt>a:</dt><dt><b>b</b></dt><dd>x</dd><dd>y</dd></div><dt>c</dt></dl>": "- **a**, **b**: x y - **c**",
+    "<dl><dt>a</dt><dd><pre>ls\ncd</pre></dd><dt>b</dt><dd><h3 id=h>H</h3>x</dd></dl>": "**a** ``` ls cd ``` **b** ### H {#h} x",
+    "<dl><dt>a</dt><dd>x<dl><dt>b</dt><dd>y</dd></dl></dd></dl>": "- **a**: x * **b**: y",
+    "<table><tr><th>A<tr><td><p>one</p>\n<ol><li>x<li><p>y</p><ul><li>z</ul></ol>tail</table>": "| A | | --- | | one<br>1. x<br>2. y<br> - z<br>tail |",
+    "<table><tr><th>A<tr><td><pre>  if a | b:\n\n    run `x`\n</pre></table>": "| A | | --- | | ` if a \\| b:`<br>`` run `x` `` |",
+}  # fmt: skip
+
+
+def test_forms_of_tabs_admonitions_definitions_and_cells() -> None:
+    """What stands for no generator alone: WAI-ARIA, Bootstrap, GitHub, mdBook, rustdoc, Quartz, and HTML itself."""
+    assert {body: " ".join(html(f"<main>{body}</main>").markdown.split()) for body in FORMS} == FORMS
+
+
+def test_a_title_in_another_language_may_be_the_word_for_the_kind() -> None:
+    box = "<div class='admonition warning'><p class=admonition-title>{}</p><p>x</p></div>"
+    czech = [
+        convert(SourceText(URL, f"<html lang=cs><body><main>{box.format(title)}</main></body></html>")).markdown
+        for title in ("Varování", "Nejdřív zálohujte")
+    ]
+    assert [made.partition("\n")[0] for made in czech] == ["**Varování**", "**Warning: Nejdřív zálohujte**"]
 
 
 def test_the_encoding_is_found() -> None:

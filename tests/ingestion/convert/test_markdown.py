@@ -1,11 +1,16 @@
 """Raw Markdown and MDX lose what only their generator understands, and nothing else."""
 
+from pathlib import Path
+
 import pytest
 
 from ingestion.convert import Document, SourceText, convert
-from ingestion.convert.raw import prefer_raw, with_anchors
+from ingestion.convert.attributes import INCLUDES
+from ingestion.convert.raw import with_anchors
+from ingestion.convert.twins import lost
 from ingestion.errors import ConversionError
 
+PAGES = Path(__file__).parents[1] / "pages"
 URL = "https://docs.example.org/docs/a/page.mdx"
 
 
@@ -107,6 +112,8 @@ npm i
   import y
 ```
 
+**Note**
+
 - one
   - two
 
@@ -136,6 +143,14 @@ def test_an_import_that_never_ends_takes_one_line() -> None:
     assert "Text." in markdown("# T\n\nimport { a from 'x'\n\nText.\n").markdown
 
 
+def test_containers_of_every_generator_become_what_those_of_html_become() -> None:
+    """Bold line with kind and title, content in its place; code and what only looks like a container stay."""
+    source, expected = ((PAGES / name).read_text("utf-8") for name in ("containers.source.md", "containers.md"))
+    made = markdown(source, "https://docs.example.org/a.md").markdown
+    assert made == expected
+    assert markdown(made, "https://docs.example.org/a.md").markdown == made
+
+
 def test_html_tables_become_markdown_tables() -> None:
     """Outside of code, in place; links and dressing in HTML become Markdown too."""
     made = markdown(
@@ -146,6 +161,30 @@ def test_html_tables_become_markdown_tables() -> None:
     assert "```html\n<table></table>\n```" in made.markdown
     assert "new [b](https://docs.example.org/docs/b)<br/>x" in made.markdown
     assert "hidden" not in made.markdown
+
+
+def test_blocks_and_generics_in_html_tables_and_lists_survive_raw_markdown() -> None:
+    """Each command has its line, no client drops `<abi>` as a tag, and a second conversion changes nothing."""
+    table = "<table><tr><th>T</th></tr><tr><td>Map&lt;String, T&gt; &lt;abi&gt;</td></tr><tr><td><pre>mkfs a | b\nmount a</pre><ol><li>x<li>y</ol></td></tr></table>"
+    terms = "<dl><dt>mkfs</dt><dd>Makes &lt;it&gt;.</dd></dl>"
+    shown = "<details>\n<summary>Open me</summary>\n\nHidden.\n\n```sh\nls\n```\n\n</details>"
+    made = markdown(
+        f"# T\n\n{table}\n\n{terms}\n\n{shown}\n\nA `List<T>`, Map\\<String, T> or Map<String, T>.\n"
+    ).markdown
+    assert "| Map\\<String, T> \\<abi> |\n| `mkfs a \\| b`<br>`mount a`<br>1. x<br>2. y |" in made
+    assert "\n- **mkfs**: Makes \\<it>.\n" in made
+    assert "\n**Open me**\n\nHidden.\n\n```sh\nls\n```\n" in made
+    assert "details" not in made
+    assert "A `List<T>`, Map\\<String, T> or Map<String, T>." in made
+    assert markdown(made, "https://docs.example.org/a.md").markdown == made
+
+
+def test_components_for_admonitions_show_their_kind() -> None:
+    """In MDX and in Markdown with components; what is no admonition shows its title alone."""
+    text = '# T\n\n<Callout type="warn" title="Own">\nA.\n</Callout>\n\n<Aside type="tip">\nB.\n</Aside>\n\n<Card type="note" title="C">\nD.\n</Card>\n'
+    for url in (URL, "https://docs.example.org/a.md"):
+        made = " ".join(markdown(text, url).markdown.split())
+        assert made == "# T **Warning: Own** A. **Tip** B. **C** D."
 
 
 def test_entities_become_letters_unless_they_keep_markup_apart() -> None:
@@ -165,13 +204,13 @@ def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     """Readers aren't sent to raw text; code and other sites' links stay as they are."""
     made = markdown(
         '# T\n\n[a](../b.mdx#x) ![i](img.png "t") [p](c(d).md) [m](mailto:a@b.cz) [h](#here) [e](https://e.org/x.md)\n\n[v]((https://e.org/v) x\n\n'
-        "`[c](d.md)`\n\n[ref]: ./other.md\n"
+        "`[c](d.md)` [n](../n/index.md#x) [ref]\n\n[ref]: ./other.md\n"
     )
     base = "https://docs.example.org/docs"
     assert f'[a]({base}/b#x) ![i]({base}/a/img.png "t") [p]({base}/a/c(d)) [m](mailto:a@b.cz)' in made.markdown
     assert f"[h]({base}/a/page#here) [e](https://e.org/x.md)\n\n[v]((https://e.org/v) x" in made.markdown
     assert "`[c](d.md)`" in made.markdown
-    assert f"[ref]: {base}/a/other" in made.markdown
+    assert f"[n]({base}/n/#x) [ref]({base}/a/other)" in made.markdown
 
 
 def test_plain_text_that_is_html_is_read_as_html() -> None:
@@ -204,10 +243,98 @@ def test_anchors_come_from_equal_headings_of_the_html() -> None:
     assert with_anchors(raw, html) == expected
 
 
-def test_raw_markdown_that_lost_half_of_the_words_is_not_taken() -> None:
-    """Components that only the HTML shows are worth more than raw text."""
-    page = Document("T", "# T\n\n" + "word " * 50)
-    assert prefer_raw(page, Document("T", "# T\n\n<Reference/>\n")) is None
-    richer = prefer_raw(page, Document("R", "# R\n\n" + "word " * 40))
-    assert richer is not None
-    assert richer.title == "R"
+def test_markdown_is_worse_when_it_lost_what_its_html_shows() -> None:
+    """Each loss is named with an example; what code shows of templates, and what both forms have, is no loss."""
+    words = "word " * 50
+    body = "## Setup\n\n```sh\nmkfs /dev/sda\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    page = Document("T", f"# T\n\n{words}\n\n{body}")
+    for markdown, reason in {
+        "<Reference/>": "words instead of 6",
+        f"{words}\n\n{body}\n{{{{< tabs >}}}}": "left-overs of templates, as {{< tabs >}}",
+        f"{words}\n\n{body}\n{{% include a.md %}}": "{% include a.md %}",
+        f'{words}\n\n{body}\n<ul class="nav nav-tabs">': "nav-tabs",
+        f"{words}\n\n{body}\n::: unknown": "::: unknown",
+        f"{words}\n\n{body}\na &#34;b&#34;": "&#34;",
+        f"{words}\n\n{body}\n<Chart data />": "<Chart data />",
+        f"{words}\n\n{body.replace('mkfs', '{{ cmd }}')}": "lacks 1 of 1 lines of code, as mkfs /dev/sda",
+        f"{words}\n\n{body.replace('## ', '')}": "lacks 1 of 1 headings, as Setup",
+        f"{words}\n\n{body.replace('| --- | --- |', '')}": "has 0 tables instead of 1",
+    }.items():
+        assert reason in lost(page, Document("T", f"# T\n\n{markdown}\n")), markdown
+    told = f"{words}\n\n{body.replace('```sh', '~~~').replace('```', '~~~')}\n`{{{{< tabs >}}}}`"
+    assert not lost(page, Document("T", f"# T\n\n{told}\n"))
+    links = "\n".join(f"[{name}](https://e.org/{name}/)" for name in "abcde")
+    dead = links.replace("e.org/", "e.org/page/")
+    assert not lost(Document("T", links), Document("T", links.replace("/)", ".html)")))
+    assert "5 of 5 links that the HTML doesn't have" in lost(Document("T", links), Document("T", dead))
+
+
+REFERENCES = """# T
+
+See [the guide][g], [Guide][], ![pic][i], [![badge][i]][g], [none], `[g]`, [x](y) and \\[g], [^1].
+
+- item [in a list][l]
+
+  [l]: ../list.md
+
+```
+[g]: code
+```
+
+[g]: ./guide.md#setup "Title"
+[guide]: <c d.md>
+[G]: another.md
+[i]: /pic.png
+[//]: # (a comment)
+[^1]: word
+"""
+
+
+def test_reference_links_carry_their_target_so_that_no_cut_can_lose_it() -> None:
+    """Definitions leave the text, as they do in HTML; code and footnotes stay."""
+    made = markdown(REFERENCES).markdown
+    base = "https://docs.example.org"
+    guide, badge = f"{base}/docs/a/guide#setup", f"{base}/pic.png"
+    assert (
+        f"[the guide]({guide}), [Guide](<{base}/docs/a/c d>), ![pic]({badge}), [![badge]({badge})]({guide}), [none],"
+        f" `[g]`, [x]({base}/docs/a/y) and \\[g], [^1]." in made
+    )
+    assert f"[in a list]({base}/docs/list)" in made
+    assert "```\n[g]: code\n```" in made
+    assert made.endswith("```\n\n[^1]: word\n")
+
+
+def test_cells_of_tables_are_unpadded() -> None:
+    """Also in lists and without outer pipes; code, escaped pipes and text with pipes that is no table stay."""
+    table = "- Item\n\n  | Name      | Value  |\n  | :-------- | -----: |\n  | `a  \\|  b` |        |\n  | x y       | 1      |"
+    assert (
+        "- Item\n\n  | Name | Value |\n  | :--- | ---: |\n  | `a  \\|  b` |  |\n  | x y | 1 |\n"
+        in markdown(f"# T\n\n{table}\n").markdown
+    )
+    assert "a | b\n--- | ---\n1 | 2\n" in markdown("# T\n\na     |  b\n------|----\n1     |  2\n").markdown
+    for same in ("```\n| a   | b |\n| --- | --- |\n```\n", "a   |   b\n\nText\n---\n"):
+        assert markdown(f"# T\n\n{same}").markdown.endswith(same)
+
+
+@pytest.mark.parametrize("name", ["templates", "myst"])
+def test_markup_of_generators_goes_and_what_readers_see_of_it_stays(name: str) -> None:
+    """Liquid, Hugo, Vue, attributes and MyST: in prose only, with known values, anchors and titles; missing text is told."""
+    source, expected = ((PAGES / f"{name}{ending}").read_text("utf-8") for ending in (".source.md", ".md"))
+    made = markdown(source, "https://docs.example.org/a.md")
+    assert made.markdown == expected
+    assert made.note == INCLUDES
+
+
+def test_front_matter_may_be_toml() -> None:
+    """As Hugo has it; a mistake in it doesn't lose the page."""
+    made = markdown("+++\ntitle = 'Disks'\ndate = 2026-01-02\n+++\n\nText.\n", "https://docs.example.org/a.md")
+    assert (made.title, made.published, made.markdown) == ("Disks", "2026-01-02", "# Disks\n\nText.\n")
+    assert markdown("+++\ntitle = \n+++\n# T\n\nText.\n", "https://docs.example.org/a.md").title == "T"
+
+
+def test_pages_with_imports_are_mdx_whatever_their_ending() -> None:
+    """Docusaurus reads .md so; a sentence that begins with import is none."""
+    text = (
+        "# T\n\nimport Tabs from '@theme/Tabs';\n\n<Tabs>\n<TabItem label=\"npm\">\n\nRun it.\n\n</TabItem>\n</Tabs>\n"
+    )
+    assert markdown(text, "https://docs.example.org/a.md").markdown == "# T\n\n**npm**\n\nRun it.\n"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -38,6 +40,7 @@ async def test_a_dropped_generation_stays_readable_for_a_while(tmp_path):
         "chunks": 1,
         "texts": 1,
         "pages": 1,
+        "words": 1,
     }
     await patient.close()
     await hasty.close()
@@ -158,3 +161,27 @@ async def test_the_records_of_all_pages_are_read_beside_the_event_loop(store, mo
     assert len(await (await store.live()).pages()) == 2
     assert threads
     assert get_ident() not in threads
+
+
+async def test_what_lancedb_keeps_of_an_earlier_generation_is_dropped_with_it(store, monkeypatch):
+    import lancedb
+
+    opened, connect = [], lancedb.connect_async
+
+    async def noted(*arguments, **named):
+        connection = await connect(*arguments, **named)
+        opened.append(weakref.ref(connection))
+        return connection
+
+    monkeypatch.setattr(lancedb, "connect_async", noted)
+    for version in range(3):
+        await publish(store, {1: (f"common v{version}",)})
+        pinned = await store.live()
+        assert await texts_of(pinned) == {f"common v{version}"}
+    await publish(store, {1: ("common last",)})
+    assert await texts_of(await store.live()) == {"common last"}
+    assert await texts_of(pinned) == {"common v2"}
+    del pinned
+    gc.collect()
+    assert len(opened) > 3
+    assert [ref() is None for ref in opened] == [True] * (len(opened) - 1) + [False]

@@ -7,10 +7,10 @@ import base64
 import shutil
 import ssl
 import subprocess
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import orjson
 import pytest
@@ -79,14 +79,13 @@ class TestFailures:
 
     async def test_a_server_that_hangs_is_given_up_in_time(self):
         async def hang(reader, writer) -> None:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
         async with listening(hang) as port:
             store = store_at(port, timeout=0.3)
-            start = time.monotonic()
-            with pytest.raises(StoreUnavailable, match=r"did not answer .*DOCS_STORE_TIMEOUT is 0\.3 s"):
-                await store.live()
-            assert time.monotonic() - start < 2
+            async with asyncio.timeout(60):
+                with pytest.raises(StoreUnavailable, match=r"did not answer .*DOCS_STORE_TIMEOUT is 0\.3 s"):
+                    await store.live()
             await store.close()
 
     @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ class TestFailures:
         """Two asyncio.run in one process, as command lines and notebooks do."""
 
         async def ask(store: OpenSearchStore, port: int) -> None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 nothing = answering(404, b'{"error":"alias [docs] missing","status":404}')
                 async with listening(nothing, port=port):
                     with pytest.raises(NoIndex):
@@ -235,13 +234,17 @@ def certificate(tmp_path) -> tuple[str, ssl.SSLContext]:
     """A certificate for 127.0.0.1 that signs itself: its file, and a server's context with it."""
     if shutil.which("openssl") is None:
         pytest.skip("needs the openssl command to make a certificate")
-    cert, key = tmp_path / "ca.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
+    return _certificate(tmp_path / "ca", "IP:127.0.0.1")
+
+
+def _certificate(place: Path, names: str, days: int = 2) -> tuple[str, ssl.SSLContext]:
+    cert, key, request = (place.with_suffix(suffix) for suffix in (".pem", ".key", ".csr"))
+    for command in (
+        ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test",
+         "-addext", f"subjectAltName={names}", "-keyout", key, "-out", request],
+        ["x509", "-req", "-in", request, "-copy_extensions", "copy", "-signkey", key, "-days", str(days), "-out", cert],
+    ):  # fmt: skip
+        subprocess.run(["openssl", *command], check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)
     return str(cert), context
@@ -259,13 +262,20 @@ class TestTls:
             await store.close()
         assert b"Basic " + base64.b64encode(b"me:pa:ss") in seen[0]
 
-    async def test_an_unknown_authority_is_named(self, certificate):
+    async def test_each_fault_of_a_certificate_is_named(self, certificate, tmp_path):
         _, context = certificate
-        async with listening(answering(200, b"{}"), ssl=context) as port:
-            store = store_at(port, "https")
-            with pytest.raises(StoreUnavailable, match=r"No TLS with .*DOCS_STORE_CA"):
-                await store.live()
-            await store.close()
+        expired = _certificate(tmp_path / "expired", "IP:127.0.0.1", days=-1)
+        other = _certificate(tmp_path / "other", "IP:127.0.0.2,DNS:search.example.org")
+        for trusted, served, message in (
+            ("", context, r"self-signed certificate\. Set DOCS_STORE_CA"),
+            (expired[0], expired[1], "certificate has expired.*renew it"),
+            (other[0], other[1], r"mismatch, certificate is not valid for '127\.0\.0\.1'.*as the certificate names it"),
+        ):
+            async with listening(answering(200, b"{}"), ssl=served) as port:
+                store = store_at(port, "https", ca=trusted)
+                with pytest.raises(StoreUnavailable, match=f"No TLS with .*{message}"):
+                    await store.live()
+                await store.close()
 
     async def test_plain_http_to_a_tls_port_hints_at_the_scheme(self, certificate):
         _, context = certificate

@@ -142,7 +142,7 @@ class TestIndex:
         """Its pages lack the field, and its mapping refuses it until the next write."""
         with monkeypatch.context() as earlier:
             earlier.setattr("app.index.opensearch.mapping.TRANSLATION_SET", {})
-            earlier.setattr("app.index.opensearch.draft.TRANSLATION_SET", {})
+            earlier.setattr("app.index.opensearch.catalog.TRANSLATION_SET", {})
             made = draft_module.page_row
 
             def row(*given) -> dict:

@@ -60,20 +60,20 @@ class TestLock:
 
     async def test_an_open_draft_keeps_its_lock(self, open_store):
         """The lock is renewed as long as the draft is open, however long that takes."""
-        async with await open_store(lock_seconds=0.6).draft(RECIPE):
-            await asyncio.sleep(1.5)
+        async with await open_store(lock_seconds=2).draft(RECIPE):
+            await asyncio.sleep(3)
             with pytest.raises(StoreBusy):
-                await open_store(lock_seconds=0.6).draft(RECIPE)
+                await open_store(lock_seconds=2).draft(RECIPE)
 
     async def test_a_lock_without_sign_of_life_expires(self, open_store, monkeypatch):
         """The writer that lost it in its sleep is refused, and what it wrote is not published."""
-        sleeper = open_store(lock_seconds=0.6)
+        sleeper = open_store(lock_seconds=2)
         await publish(sleeper, "kept")
         async with await sleeper.draft(RECIPE) as asleep:
             await put(asleep, "/z", "of the sleeper")
             await asleep._batch.flush()
             asleep._lock._heart.cancel()
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2.5)
             await publish(open_store(), "kept", "new")
             await put(asleep, "/y", "too late")
             with pytest.raises(StoreBusy, match="went to another writer"):

@@ -1,0 +1,287 @@
+"""Bodies of the responses of /v1/admin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from app.api.admin.queries import PageAge, PageState
+from app.api.answer_models import PartBody
+
+Time = Annotated[str, Field(description="ISO 8601 in UTC, or empty.")]
+IndexName = Annotated[str, Field(description="Empty for that of DOCS_STORE.")]
+Counts = Mapping[str, int]
+
+
+class RecipeBody(TypedDict):
+    """How the index was built."""
+
+    embedder: str
+    dimension: int
+    splitter: str
+    analyzer: str
+    summaries: str
+    questions: str
+
+
+class SourceBody(TypedDict):
+    """A source that the generation was made from."""
+
+    url: str
+    collection: str
+    options: Annotated[Mapping[str, Any], Field(description="Its settings that aren't the default, without secrets.")]
+    roots: Annotated[Sequence[str], Field(description="Values of `source` of its pages.")]
+    unreadable: Annotated[str, Field(description="Why a run can't read it again from this record; else empty.")]
+    demo: Annotated[bool, Field(description="True for the documentation of this product.")]
+
+
+class GenerationBody(TypedDict):
+    """A kept state of the index."""
+
+    id: int
+    live: bool
+    built_at: str
+    age_s: float | None
+    languages: Sequence[str]
+    pages: int
+    chunks: int
+    recipe: RecipeBody
+    sources: list[SourceBody]
+
+
+class GenerationList(TypedDict):
+    """The kept generations, newest first."""
+
+    object: Literal["list"]
+    index: IndexName
+    data: list[GenerationBody]
+
+
+class RollbackBody(TypedDict):
+    """The generation that is live now."""
+
+    object: Literal["rollback"]
+    index: IndexName
+    live: GenerationBody
+    dropped: Annotated[int, Field(description="The generation that was live before.")]
+
+
+class ProblemBody(TypedDict):
+    """Something that an operator should look at."""
+
+    code: str
+    severity: Annotated[
+        Literal["error", "warning", "info"], Field(description="`error` if questions can't be answered.")
+    ]
+    index: Annotated[str | None, Field(description="Name of the index that it is about; null for the whole service.")]
+    message: str
+    to_do: str
+
+
+class RunHistoryBody(TypedDict):
+    """The runs that wrote to this index, in any process."""
+
+    counts: Annotated[Counts, Field(description="Number of runs by result: published, partial, unpublished, failed.")]
+    ended: Annotated[Mapping[str, str], Field(description="When the last run with this result ended.")]
+    last: Annotated[str, Field(description="Result of the last run; empty without any.")]
+    seconds: Annotated[float, Field(description="Duration of the last run.")]
+
+
+class IndexBody(TypedDict):
+    """An index that assistants answer from."""
+
+    name: IndexName
+    ok: bool
+    embedder: str
+    generation: GenerationBody | None
+    pages_by_language: Counts
+    pages_by_collection: Counts
+    pages_by_source: Counts
+    pages_by_state: Counts
+    runs: RunHistoryBody
+
+
+class SitesBody(TypedDict):
+    """Sites that `POST /v1/ingest` may read, with passwords masked."""
+
+    configured: Annotated[list[str], Field(description="Of DOCS_SITES and DOCS_SOURCES.")]
+    indexed: Annotated[list[str], Field(description="Recorded with the live generation, and not configured.")]
+
+
+class AdminIndexBody(TypedDict):
+    """The state of the service and its indexes."""
+
+    object: Literal["admin.index"]
+    state: Literal["ok", "attention", "broken"]
+    problems: list[ProblemBody]
+    version: str
+    model: str | None
+    parts: Mapping[str, PartBody | None]
+    sites: SitesBody
+    indexes: list[IndexBody]
+
+
+class PageRow(TypedDict):
+    """A page in a list."""
+
+    url: str
+    title: str
+    language: str
+    collection: str
+    source: str
+    state: PageState
+    age: PageAge
+    chunks: int
+    status: Annotated[int, Field(description="HTTP status of the last fetch.")]
+    published: Time
+    modified: Time
+    last_ok: Time
+    stale_since: Time
+
+
+class PageList(TypedDict):
+    """Pages of the live generation."""
+
+    object: Literal["list"]
+    index: IndexName
+    generation: int
+    pages: Annotated[int, Field(description="Number of all pages.")]
+    total: Annotated[int, Field(description="Number of pages that match.")]
+    counts: Annotated[
+        Mapping[str, Counts],
+        Field(
+            description="For source, collection, language, state and age: pages by value that match all other filters."
+        ),
+    ]
+    data: list[PageRow]
+    next: Annotated[str | None, Field(description="Address of the next pages; null at the end.")]
+
+
+class SectionBody(TypedDict):
+    """A section in a chunk."""
+
+    offset: Annotated[int, Field(description="In characters from the start of the chunk's text.")]
+    path: Sequence[str]
+    anchor: str
+
+
+class ChunkBody(TypedDict):
+    """A chunk of a page. `start` is where its text begins in the page's Markdown, null if that isn't known."""
+
+    id: str
+    position: Annotated[int, Field(description="In its page, from 0.")]
+    language: str
+    translated_from: str
+    link: str
+    text: str
+    sections: list[SectionBody]
+    questions: Annotated[Sequence[Sequence[str]], Field(description="Pairs of a language and questions.")]
+    start: int | None
+
+
+class PageBody(TypedDict):
+    """A page with its Markdown and chunks."""
+
+    object: Literal["page"]
+    index: IndexName
+    generation: int
+    page: PageRow
+    record: Annotated[Mapping[str, Any], Field(description="All that is known about the page, without its Markdown.")]
+    markdown: str
+    chunks: list[ChunkBody]
+
+
+class OneChunkBody(TypedDict):
+    """A chunk as it is searched."""
+
+    object: Literal["chunk"]
+    index: IndexName
+    generation: int
+    chunk: ChunkBody
+    embedded_text: Annotated[str, Field(description="What the embedder gets: the context and the text.")]
+    tokens: Annotated[Sequence[str], Field(description="What the lexical search finds it by.")]
+    page: PageRow
+    chunks_of_page: Sequence[str]
+
+
+class Neighbour(TypedDict):
+    """A chunk that is near to another one."""
+
+    id: str
+    url: str
+    title: str
+    path: Sequence[str]
+    language: str
+    collection: str
+    begins: str
+    cosine: float
+    overlap: Annotated[float, Field(description="Share of the words of both that both have, 0 to 1.")]
+    near_duplicate: bool
+
+
+class NeighbourList(TypedDict):
+    """The nearest chunks by the vectors of their texts, nearest first; none if the chunk has no vector."""
+
+    object: Literal["list"]
+    index: IndexName
+    generation: int
+    chunk: str
+    data: list[Neighbour]
+
+
+SettingBody = TypedDict("SettingBody", {"name": str, "value": Any, "from": str, "default": Any, "description": str})
+"""A setting; secrets are shown as (set)."""
+
+
+class SettingList(TypedDict):
+    """All settings in force."""
+
+    object: Literal["list"]
+    data: list[SettingBody]
+
+
+class ErrorRow(TypedDict):
+    """A warning or an error of the log; the same ones are counted. Never has the text of a question."""
+
+    level: str
+    logger: str
+    message: str
+    exception: Annotated[str, Field(description="Kind and place of an unexpected error; else empty.")]
+    request_id: str
+    first_at: str
+    last_at: str
+    count: int
+
+
+class ErrorList(TypedDict):
+    """The last warnings and errors of this process, the latest first."""
+
+    object: Literal["list"]
+    data: list[ErrorRow]
+
+
+class QuestionObject(TypedDict):
+    """A question that was added to the question set."""
+
+    object: Literal["question"]
+    file: Annotated[str, Field(description="The file in the directory of DOCS_QUESTION_SETS.")]
+    row: Annotated[Mapping[str, Any], Field(description="The line of the file, as docs-assistant eval reads it.")]
+
+
+class PromptObject(TypedDict):
+    """A prompt in one language."""
+
+    object: Literal["prompt"]
+    file: Annotated[str, Field(description="Such as en/synthesize.md.")]
+    text: str
+    changed: Annotated[bool, Field(description="Whether it differs from that of the package.")]
+
+
+class PromptList(TypedDict):
+    """All prompts in force."""
+
+    object: Literal["list"]
+    data: list[PromptObject]

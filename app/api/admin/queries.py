@@ -1,0 +1,107 @@
+"""The query strings of /v1/admin, and the index that one names."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import ConfigDict, Field
+from starlette.requests import Request
+
+from app.api.parsing import validated
+from app.api.request_models import Name, Place, RequestModel
+from app.api.service import Service
+from app.core.errors import RequestError, quoted
+from app.index import Store
+from app.models import Embedder
+
+PageState = Literal["ok", "failing", "duplicate", "empty"]
+PageAge = Literal["week", "month", "quarter", "year", "older", "unknown"]
+PageOrder = Literal[
+    "url", "-url", "title", "-title", "language", "-language", "modified", "-modified",
+    "last_ok", "-last_ok", "chunks", "-chunks",
+]  # fmt: skip
+
+
+class IndexQuery(RequestModel):
+    """Which index is meant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)  # the values of a query string are texts
+
+    index: Name | None = Field(
+        None, description="Name of an [[index]], empty for that of DOCS_STORE; the first assistant's by default."
+    )
+
+
+class PageQuery(IndexQuery):
+    """Which page is meant."""
+
+    url: Place = Field(description="Address of the page; a fragment is ignored.")
+
+
+class NeighboursQuery(IndexQuery):
+    """How many neighbours are wanted."""
+
+    limit: int = Field(10, ge=1, le=100, description="Number of neighbours.")
+
+
+class PagesQuery(IndexQuery):
+    """Which pages are wanted, in which order."""
+
+    q: Name = Field("", description="Text in the address or the title.")
+    source: Place | None = Field(None, description="Sitemap or directory that lists the pages.")
+    collection: Name | None = Field(None, description="Collection of the pages.")
+    language: Name | None = Field(None, description="Language of the pages.")
+    state: PageState | None = Field(
+        None, description="failing: couldn't be read recently; duplicate: another page has the same text."
+    )
+    age: PageAge | None = Field(None, description="Time since the page was changed, as it says itself.")
+    sort: PageOrder = Field("url", description="Field to sort by; with a minus sign, the largest first.")
+    offset: int = Field(0, ge=0, le=10_000_000, description="Number of pages to skip.")
+    limit: int = Field(100, ge=1, le=1000, description="Number of pages to return.")
+
+
+class GapsQuery(IndexQuery):
+    """Which questions the report of gaps is about."""
+
+    since: Name = Field("30d", description="How long ago, such as 30d, 12h or 4w, or a day in ISO 8601.")
+    until: Name = Field("", description="The end of the period, in the same form; empty for now.")
+    assistant: Name = Field("", description="Only questions to this assistant.")
+
+
+Query = TypeVar("Query", bound=IndexQuery)
+
+
+def query_of(request: Request, kind: type[Query]) -> Query:
+    """The query string as this model. Raises `RequestError` that names the invalid field."""
+    return validated(kind, dict(request.query_params), "The query string")
+
+
+def parameters(kind: type[IndexQuery]) -> list[dict[str, Any]]:
+    """The query string as parameters of OpenAPI."""
+    schema = kind.model_json_schema()
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": values}
+        for name, values in schema["properties"].items()
+    ]
+
+
+class ChosenIndex(NamedTuple):
+    """An index in use with its name, which is empty for that of DOCS_STORE."""
+
+    name: str
+    store: Store
+    embedder: Embedder
+
+
+def chosen_index(service: Service, name: str | None) -> ChosenIndex:
+    """The index of this name, or that of the first assistant. Raises `RequestError` if no assistant uses one of that name."""
+    used = service.assistants.used()
+    if name is None:
+        name = next(iter(used), "")
+    if name not in used:
+        known = ", ".join(map(quoted, used))
+        raise RequestError(
+            f"No assistant uses an index {quoted(name)}. There are: {known}.", param="index", code="index_not_found"
+        )
+    return ChosenIndex(name, *used[name])

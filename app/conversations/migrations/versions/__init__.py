@@ -1,0 +1,1 @@
+"""One file for each revision. A revision that was released never changes."""

@@ -1,0 +1,308 @@
+"""What is asked of the database. Each function gets a connection in a transaction; others' rows don't exist for an owner."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.conversations.database import lock
+from app.conversations.records import Conversation, Feedback, KeptAnswer, Paging, Part
+from app.conversations.tables import answers, conversations, feedback, questions
+from app.core.turn import Source
+
+LONGEST_CHAIN = 25
+"""Answers that a conversation is read back to: the API sends the model no more than 50 messages."""
+TITLE = 80
+KEPT = {field.name for field in dataclasses.fields(KeptAnswer)}
+SOURCE = {field.name for field in dataclasses.fields(Source)}
+
+
+# ---- writing answers -------------------------------------------------------------------------
+
+
+def add_answers(connection: Connection, kept: Sequence[KeptAnswer]) -> Sequence[KeptAnswer]:
+    """Add these answers, and the conversations that they make, except those whose conversation was deleted; those added."""
+    made = {one.conversation: one for one in kept if one.makes}
+    if made:
+        rows = [
+            {"id": id_, "owner": one.owner, "title": "", "metadata": {}, "created": one.created}
+            for id_, one in sorted(made.items())  # in one order, so that two replicas don't wait for each other
+        ]
+        connection.execute(insert_new(connection.dialect.name, conversations), rows)
+    known = _existing(connection, {one.conversation for one in kept} - {"", *made}) | {"", *made}
+    if added := [one for one in kept if one.conversation in known]:
+        connection.execute(insert_new(connection.dialect.name, answers), [_answer_row(one) for one in added])
+    return added
+
+
+def _existing(connection: Connection, ids: set[str]) -> set[str]:
+    if not ids:
+        return set()
+    query = select(conversations.c.id).where(conversations.c.id.in_(sorted(ids)))
+    return set(connection.scalars(query.with_for_update(read=True, key_share=True)))
+
+
+@cache  # to build a statement takes as long as to run it
+def insert_new(dialect: str, table: Table) -> Any:
+    """An insert that leaves out rows whose id is there already."""
+    kind = postgresql if dialect == "postgresql" else sqlite
+    return kind.insert(table).on_conflict_do_nothing(index_elements=[table.c.id])
+
+
+def _answer_row(one: KeptAnswer) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "owner": one.owner,
+        "conversation": one.conversation or None,
+        "previous": one.previous or None,
+        "question": one.question,
+        "answer": one.answer,
+        "sources": list(one.sources),
+        "assistant": one.assistant,
+        "language": one.language,
+        "outcome": one.outcome,
+        "generation": one.generation,
+        "reader": one.reader,
+        "created": one.created,
+    }
+
+
+# ---- conversations ---------------------------------------------------------------------------
+
+
+def add_conversation(connection: Connection, one: Conversation) -> None:
+    """Add a conversation."""
+    row = {"id": one.id, "owner": one.owner, "title": one.title, "metadata": one.metadata, "created": one.created}
+    connection.execute(insert(conversations), row)
+
+
+def conversation(connection: Connection, owner: str, id_: str) -> Conversation | None:
+    """The conversation; None if this owner has none of this id."""
+    row = connection.execute(_conversations(owner).where(conversations.c.id == id_)).first()
+    return _conversation(row) if row else None
+
+
+def list_conversations(connection: Connection, owner: str, paging: Paging) -> Part[Conversation] | None:
+    """A part of the owner's conversations, by the time they were made; None if there is none with the id `after`."""
+    query, place = _conversations(owner), (conversations.c.created, conversations.c.id)
+    if paging.after:
+        last = connection.execute(
+            select(*place).where(conversations.c.id == paging.after, conversations.c.owner == owner)
+        ).first()
+        if last is None:
+            return None
+        query = query.where(_beyond(paging, place, tuple(last)))
+    order = [column.asc() if paging.order == "asc" else column.desc() for column in place]
+    rows = connection.execute(query.order_by(*order).limit(paging.limit + 1)).all()
+    return Part([_conversation(row) for row in rows[: paging.limit]], len(rows) > paging.limit)
+
+
+def change_conversation(
+    connection: Connection, owner: str, id_: str, *, title: str | None, metadata: Mapping[str, str] | None
+) -> Conversation | None:
+    """The conversation with this title and this metadata, if they are given; None if the owner has none of this id."""
+    values: dict[str, Any] = {"title": title, "metadata": metadata}
+    if values := {name: value for name, value in values.items() if value is not None}:
+        connection.execute(update(conversations).where(*_owned(owner, id_)).values(**values))
+    return conversation(connection, owner, id_)
+
+
+def delete_conversation(connection: Connection, owner: str, id_: str) -> bool:
+    """Delete a conversation with its answers and their feedback. False if this owner has none of this id."""
+    if connection.scalar(select(conversations.c.id).where(*_owned(owner, id_))):
+        _unlog(connection, answers.c.conversation == id_)
+    return connection.execute(delete(conversations).where(*_owned(owner, id_))).rowcount > 0
+
+
+def reset_conversation(connection: Connection, owner: str, id_: str) -> Conversation | None:
+    """The conversation, without its answers and their feedback; None if the owner has none of this id."""
+    if (found := conversation(connection, owner, id_)) is None:
+        return None
+    _unlog(connection, answers.c.conversation == id_)
+    connection.execute(delete(answers).where(answers.c.conversation == id_))
+    return conversation(connection, owner, found.id)
+
+
+def _unlog(connection: Connection, *which: ColumnElement[bool]) -> None:
+    """Delete from the question log what belongs to these answers, which are deleted next."""
+    connection.execute(delete(questions).where(questions.c.id.in_(select(answers.c.id).where(*which))))
+
+
+def _beyond(paging: Paging, place: Sequence[ColumnElement[Any]], last: Sequence[Any]) -> ColumnElement[bool]:
+    """Whether a row comes after the one with the values `last` in these columns."""
+    here, there = tuple_(*place), tuple_(*(literal(value) for value in last))
+    return here > there if paging.order == "asc" else here < there
+
+
+def _owned(owner: str, id_: str) -> tuple[ColumnElement[bool], ...]:
+    return conversations.c.id == id_, conversations.c.owner == owner
+
+
+def _conversations(owner: str) -> Select[Any]:
+    first = (
+        select(func.substr(answers.c.question, 1, TITLE))
+        .where(answers.c.conversation == conversations.c.id)
+        .order_by(answers.c.number)
+        .limit(1)
+        .scalar_subquery()
+    )
+    return select(conversations, first.label("first")).where(conversations.c.owner == owner)
+
+
+def _conversation(row: Row[Any]) -> Conversation:
+    return Conversation(row.id, row.owner, row.created, row.title or row.first or "", row.metadata)
+
+
+# ---- answers ---------------------------------------------------------------------------------
+
+
+def answer(connection: Connection, owner: str, id_: str) -> KeptAnswer | None:
+    """The answer; None if this owner has none of this id."""
+    row = connection.execute(_answers().where(answers.c.id == id_, answers.c.owner == owner)).first()
+    return _answer(row) if row else None
+
+
+def delete_answer(connection: Connection, owner: str, id_: str) -> bool:
+    """Delete an answer and its feedback. False if this owner has none of this id."""
+    which = answers.c.id == id_, answers.c.owner == owner
+    _unlog(connection, *which)
+    return connection.execute(delete(answers).where(*which)).rowcount > 0
+
+
+def answers_of(
+    connection: Connection, conversation_id: str, paging: Paging, *, number: int | None = None
+) -> Part[KeptAnswer]:
+    """A part of the answers of a conversation, which begins with that of this `number`."""
+    column, order = answers.c.number, answers.c.number.asc() if paging.order == "asc" else answers.c.number.desc()
+    query = _answers().where(answers.c.conversation == conversation_id)
+    if number is not None:
+        query = query.where(column >= number if paging.order == "asc" else column <= number)
+    rows = connection.execute(query.order_by(order).limit(paging.limit + 1)).all()
+    return Part([_answer(row) for row in rows[: paging.limit]], len(rows) > paging.limit)
+
+
+def turns_of(connection: Connection, owner: str, conversation_id: str) -> Sequence[KeptAnswer] | None:
+    """The last answers of a conversation, the oldest first; None if this owner has none of this id."""
+    known = connection.scalar(select(conversations.c.id).where(*_owned(owner, conversation_id)))
+    return _before(connection, conversation_id, None) if known else None
+
+
+def turns_until(connection: Connection, owner: str, id_: str) -> Sequence[KeptAnswer] | None:
+    """The answer of this id and those that it followed, the oldest first; None if this owner has none of this id."""
+    mine = answers.c.owner == owner
+    begin = select(answers.c.id, answers.c.previous, literal(1).label("depth")).where(answers.c.id == id_, mine)
+    chain = begin.cte("chain", recursive=True)
+    chain = chain.union_all(
+        select(answers.c.id, answers.c.previous, chain.c.depth + 1)
+        .join(chain, answers.c.id == chain.c.previous)
+        .where(mine, chain.c.depth < LONGEST_CHAIN)
+    )
+    rows = connection.execute(_answers().join(chain, answers.c.id == chain.c.id).order_by(chain.c.depth.desc())).all()
+    if not rows:
+        return None
+    found = [_answer(row) for row in rows]
+    if found[0].conversation:
+        found = [*_before(connection, found[0].conversation, found[0].number), *found]
+    return found[-LONGEST_CHAIN:]
+
+
+def _before(connection: Connection, conversation_id: str, number: int | None) -> list[KeptAnswer]:
+    query = _answers().where(answers.c.conversation == conversation_id)
+    if number is not None:
+        query = query.where(answers.c.number < number)
+    rows = connection.execute(query.order_by(answers.c.number.desc()).limit(LONGEST_CHAIN)).all()
+    return [_answer(row) for row in reversed(rows)]
+
+
+def _answers() -> Select[Any]:
+    return select(answers, feedback.c.rating).outerjoin(feedback, feedback.c.answer == answers.c.id)
+
+
+def _answer(row: Row[Any]) -> KeptAnswer:
+    values = {name: value for name, value in row._mapping.items() if value is not None}  # noqa: SLF001  # its public name
+    values["sources"] = [Source(**{name: one[name] for name in SOURCE & one.keys()}) for one in values["sources"]]
+    return KeptAnswer(**{name: value for name, value in values.items() if name in KEPT})
+
+
+# ---- feedback --------------------------------------------------------------------------------
+
+
+def add_feedback(connection: Connection, owner: str, id_: str, given: Mapping[str, Any]) -> Feedback | None:
+    """Add the feedback on an answer or replace it; the feedback, or None if this owner has no answer of this id.
+
+    `given` has `rating`, the time `created`, and `comment` if an earlier one is to be replaced.
+    """
+    if (found := answer(connection, owner, id_)) is None:
+        return None
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(feedback).values(answer=id_, **{"comment": "", **given})
+    replacing = statement.on_conflict_do_update(index_elements=[feedback.c.answer], set_=given)
+    comment = connection.execute(replacing.returning(feedback.c.comment)).scalar_one()
+    connection.execute(update(questions).where(questions.c.id == id_).values(rating=given["rating"]))
+    return Feedback(given["rating"], comment, given["created"], found)
+
+
+def delete_feedback(connection: Connection, owner: str, id_: str) -> bool:
+    """Delete the feedback on an answer. False if there is none on an answer of this owner."""
+    if answer(connection, owner, id_) is None:
+        return False
+    connection.execute(update(questions).where(questions.c.id == id_).values(rating=""))
+    return connection.execute(delete(feedback).where(feedback.c.answer == id_)).rowcount > 0
+
+
+def list_feedback(
+    connection: Connection, paging: Paging, *, since: float = 0.0, rating: str = ""
+) -> Part[Feedback] | None:
+    """A part of all feedback, by time; None if there is none on the answer `after`."""
+    place = (feedback.c.created, feedback.c.answer)
+    query = select(answers, feedback.c.rating, feedback.c.comment, feedback.c.created.label("given")).join(
+        feedback, feedback.c.answer == answers.c.id
+    )
+    query = query.where(feedback.c.created >= since)
+    if rating:
+        query = query.where(feedback.c.rating == rating)
+    if paging.after:
+        last = connection.execute(select(*place).where(feedback.c.answer == paging.after)).first()
+        if last is None:
+            return None
+        query = query.where(_beyond(paging, place, tuple(last)))
+    order = [column.asc() if paging.order == "asc" else column.desc() for column in place]
+    rows = connection.execute(query.order_by(*order).limit(paging.limit + 1)).all()
+    data = [Feedback(row.rating, row.comment, row.given, _answer(row)) for row in rows[: paging.limit]]
+    return Part(data, len(rows) > paging.limit)
+
+
+# ---- retention -------------------------------------------------------------------------------
+
+
+def forget(connection: Connection, before: float, limit: int) -> int:
+    """Delete up to `limit` answers and as many logged questions from before this time, and older conversations without
+    answers; how many rows went.
+    """
+    lock(connection)
+    logged = select(questions.c.number).where(questions.c.created < before).order_by(questions.c.created).limit(limit)
+    unlogged = connection.execute(delete(questions).where(questions.c.number.in_(logged))).rowcount
+    old = select(answers.c.number).where(answers.c.created < before).order_by(answers.c.created).limit(limit)
+    gone = connection.execute(delete(answers).where(answers.c.number.in_(old))).rowcount
+    used = select(answers.c.number).where(answers.c.conversation == conversations.c.id).exists()
+    empty = select(conversations.c.id).where(conversations.c.created < before, ~used).limit(limit)
+    emptied = connection.execute(delete(conversations).where(conversations.c.id.in_(empty))).rowcount
+    return gone + emptied + unlogged

@@ -1,0 +1,133 @@
+"""What the database keeps, as the API gets it. Times are in seconds since 1970."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Generic, Literal, TypeVar
+
+from app.core.turn import Source
+
+Rating = Literal["up", "down"]
+Order = Literal["asc", "desc"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the pipeline found for a question, for the question log.
+
+    `evidence` is the share of the question (0..1) that the best passage contains, None if it wasn't checked, and `needed` the
+    minimum for an answer. `nearest` has `url`, `title`, `section`, `language` and `score` of the best hit, also if it was too
+    weak; it is empty without any. `vector` is that of the question in 16-bit floats, made by `embedder`.
+    """
+
+    evidence: float | None = None
+    needed: float = 0.0
+    nearest: Mapping[str, Any] = field(default_factory=dict)
+    vector: bytes = b""
+    embedder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuestion:
+    """A row of the question log; `text` is redacted, and empty if only digests are logged.
+
+    `digest` is the same for the same question, whatever its case and diacritics. `used` are the addresses of the sources
+    shown. The other fields are as in `KeptAnswer` and `Found`.
+    """
+
+    id: str
+    created: float
+    text: str
+    digest: str
+    outcome: str
+    assistant: str = ""
+    language: str = ""
+    evidence: float | None = None
+    needed: float = 0.0
+    nearest: Mapping[str, Any] = field(default_factory=dict)
+    used: Sequence[str] = ()
+    vector: bytes = b""
+    embedder: str = ""
+    rating: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """A question and its answer. `id` is that of the response, `owner` the one whose key asked.
+
+    `makes`: its conversation is made if there is none. `previous` is the answer that it follows outside of conversations.
+    `outcome` is that of `AnswerRecord`. `reader` is what DOCS_KEEP_USER keeps of the user. `number` counts up with time.
+    `found` is for the question log, and isn't read again.
+    """
+
+    id: str
+    owner: str
+    question: str
+    answer: str
+    created: float
+    conversation: str = ""
+    makes: bool = False
+    previous: str = ""
+    sources: Sequence[Source] = ()
+    assistant: str = ""
+    language: str = ""
+    outcome: str = ""
+    generation: int | None = None
+    reader: str = ""
+    rating: str = ""
+    number: int = 0
+    found: Found | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation. `title` is the one it was given, else its first question."""
+
+    id: str
+    owner: str
+    created: float
+    title: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a reader thinks of an answer."""
+
+    rating: str
+    comment: str
+    created: float
+    answer: KeptAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """A part of a list: up to `limit` entries after the one with this id."""
+
+    after: str = ""
+    limit: int = 20
+    order: Order = "desc"
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """A part of a list."""
+
+    data: Sequence[T]
+    has_more: bool
+
+
+def new_conversation_id() -> str:
+    """An id that nobody can guess: in an open service, it is what gives access to the conversation."""
+    return f"conv_{secrets.token_hex(16)}"
+
+
+def conversation_id_of(owner: str, chat: str) -> str:
+    """The id of the conversation that belongs to a chat of a client of this owner."""
+    digest = sha256(f"{owner}\0{chat}".encode()).hexdigest()
+    return f"conv_{digest[:32]}"

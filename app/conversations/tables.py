@@ -1,0 +1,109 @@
+"""The tables of the newest revision; `migrations` has the way to them from each older one."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    TypeDecorator,
+    types,
+)
+
+REVISION = "0002"
+"""The newest revision in `migrations/versions`."""
+
+metadata = MetaData()
+
+
+class Text(TypeDecorator[str]):
+    """A text without what no database takes: NUL and lone surrogates, which some clients and models send."""
+
+    impl: type[types.String] = types.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002  # the library's method
+        """The text as it is stored, or looked for."""
+        if value and not value.isascii():
+            value = value.encode("utf-8", "replace").decode()
+        return value and value.replace("\0", "\ufffd")
+
+
+class String(Text):
+    """The same with a greatest length."""
+
+    impl = types.String
+    cache_ok = True
+
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("owner", String(200), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("created", Double, nullable=False),
+    Index("conversations_by_owner", "owner", "created", "id"),
+    Index("conversations_by_time", "created"),
+)
+answers = Table(
+    "answers",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("id", String(200), nullable=False, unique=True),
+    Column("owner", String(200), nullable=False),
+    Column("conversation", String(80), ForeignKey("conversations.id", ondelete="CASCADE")),
+    Column("previous", String(200)),
+    Column("question", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("sources", JSON, nullable=False),
+    Column("assistant", String(200), nullable=False),
+    Column("language", String(20), nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("generation", BigInteger),
+    Column("reader", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Index("answers_by_conversation", "conversation", "number"),
+    Index("answers_by_time", "created"),
+)
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("answer", String(200), ForeignKey("answers.id", ondelete="CASCADE"), primary_key=True),
+    Column("rating", String(4), nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Index("feedback_by_time", "created"),
+)
+questions = Table(
+    "questions",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("id", String(200), nullable=False, unique=True),
+    Column("created", Double, nullable=False),
+    Column("assistant", String(200), nullable=False),
+    Column("language", String(20), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("digest", String(32), nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("evidence", Double),
+    Column("needed", Double, nullable=False),
+    Column("nearest", JSON, nullable=False),
+    Column("used", JSON, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("embedder", String(200), nullable=False),
+    Column("rating", String(4), nullable=False),
+    Index("questions_by_time", "created"),
+)
+"""The question log. Feedback is written here too, so that a report reads one table."""
+question_key = Table("question_key", metadata, Column("key", LargeBinary, primary_key=True))
+"""One row: the key of the digests."""

@@ -1,0 +1,87 @@
+"""The settings as operators see them: values without secrets, and where each is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.core.masking import masked
+from app.core.settings import Settings
+from app.core.settings_sources import ENVIRONMENT, PREFIX, Origin
+
+SET = "(set)"
+DEFAULT = "default"
+COMMAND_LINE = "command line"
+_SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE)
+
+
+def shown_settings(settings: Settings, origins: Mapping[str, Origin], *, all_: bool) -> dict[str, dict[str, Any]]:
+    """For each setting that isn't the default, or for all, its `value`, and where it comes `from`."""
+    values = {name: getattr(settings, name) for name in type(settings).model_fields}
+    changed = {name for name, value in values.items() if value != _default(settings, name)}
+    return {
+        f"{PREFIX}{name.upper()}": {
+            "value": _shown(name, value),
+            "from": _place(origins.get(name), COMMAND_LINE if name in changed else DEFAULT),
+        }
+        for name, value in values.items()
+        if all_ or name in changed
+    }
+
+
+def setting_lines(shown: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """One line for each setting: its name, its value as an environment variable has it, and where it comes from."""
+    rows = [(name, _as_written(one["value"]), one["from"]) for name, one in shown.items()]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if rows else []
+    for name, value, place in rows:
+        yield f"{name:{widths[0]}}  {value:{min(widths[1], 60)}}  {place}".rstrip()
+
+
+def described_settings(settings: Settings, origins: Mapping[str, Origin]) -> list[dict[str, Any]]:
+    """All settings as `shown_settings` has them, each with its `name`, `default` and `description`."""
+    return [
+        {"name": name, **shown, "default": _shown(field, _default(settings, field)), "description": text}
+        for (name, shown), (field, text) in zip(
+            shown_settings(settings, origins, all_=True).items(),
+            ((field, info.description or "") for field, info in type(settings).model_fields.items()),
+            strict=True,
+        )
+    ]
+
+
+def _default(settings: Settings, name: str) -> Any:
+    return type(settings).model_fields[name].get_default(call_default_factory=True)
+
+
+def _place(origin: Origin | None, without: str) -> str:
+    if origin is None:
+        return without
+    return origin.place if origin.place == ENVIRONMENT else str(origin)
+
+
+def _shown(name: str, value: Any) -> Any:
+    match value:
+        case SecretStr():
+            return SET if value.get_secret_value() else ""
+        case str() if _SECRET.search(name) and value:
+            return SET
+        case str():
+            return masked(value)
+        case dict():
+            return {key: _shown(key, inner) for key, inner in value.items()}
+        case tuple() | list():
+            return [_shown(name, inner) for inner in value]
+        case _:
+            return value
+
+
+def _as_written(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value != {} else ""

@@ -1,0 +1,244 @@
+"""Records what the steps of one request do, by wrapping them; the plan that other requests use stays as it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
+from app.core.types import Chunk, Legs, Query, Vector
+from app.index.protocols import Generation
+from app.models.protocols import CallOptions, Embedder, Model
+from app.models.rerank import Reranker
+from app.pipeline.parts import with_parts
+from app.pipeline.runner import Changes, Plan, Step
+
+
+@dataclass(slots=True)
+class Span:
+    """When a step began and ended; `ended` is 0 while it runs."""
+
+    step: str
+    group: int
+    began: float
+    ended: float = 0.0
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """A call to a model, by a step; filled while it runs."""
+
+    step: str
+    kind: Literal["chat", "embedding", "rerank"]
+    model: str
+    messages: Sequence[Message] = ()
+    texts: Sequence[str] = ()
+    options: CallOptions = field(default_factory=CallOptions)
+    began: float = field(default_factory=time.perf_counter)
+    first: float = 0.0
+    ended: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    error: str = "cancelled"
+    reply: list[str] = field(default_factory=list)
+    scores: Sequence[float] = ()
+
+    def done(self, reply: str = "") -> None:
+        """The call has succeeded."""
+        self.error = ""
+        self.reply += [reply] if reply else []
+
+    def __enter__(self) -> Self:
+        """Begin the call."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """End the call; one that raised an error has failed."""
+        self.ended = time.perf_counter()
+        if isinstance(error, Exception):
+            self.error = f"{type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """A search in the index, by a step."""
+
+    step: str
+    query: Query
+    legs: Legs
+    began: float
+    ended: float
+
+
+@dataclass(slots=True)
+class Recorder:
+    """What the steps of one request did. `began` is a time of `time.perf_counter`."""
+
+    began: float
+    steps: list[Span] = field(default_factory=list)
+    calls: list[CallRecord] = field(default_factory=list)
+    searches: list[SearchRecord] = field(default_factory=list)
+    fetched: dict[str, tuple[Chunk, ...]] = field(default_factory=dict)  # by step
+
+    def watching(self, plan: Plan) -> Plan:
+        """The plan with steps that are recorded here."""
+        return tuple(tuple(self._watched(step, number) for step in group) for number, group in enumerate(plan))
+
+    def _watched(self, step: Step, group: int) -> Step:
+        parts = {"model": self._model, "embedder": self._embedder, "reranker": self._reranker}
+        with_models = with_parts(step, {name: wrap(step.name) for name, wrap in parts.items()})
+        return _WatchedStep(with_models, group, self)
+
+    def _model(self, step: str) -> Any:
+        return lambda model: _WatchedModel(model, step, self) if model else None
+
+    def _embedder(self, step: str) -> Any:
+        return lambda embedder: _WatchedEmbedder(embedder, step, self) if embedder else None
+
+    def _reranker(self, step: str) -> Any:
+        return lambda reranker: _WatchedReranker(reranker, step, self) if reranker else None
+
+    def call(self, record: CallRecord) -> CallRecord:
+        """Record this call, which begins now."""
+        self.calls.append(record)
+        return record
+
+    def ms(self, then: float) -> float:
+        """Milliseconds from the beginning of the request."""
+        return round((then - self.began) * 1000, 2)
+
+
+class _WatchedStep:
+    """A step that records its times, and gives its step a generation that records its searches."""
+
+    def __init__(self, step: Step, group: int, recorder: Recorder) -> None:
+        self._step, self._group, self._recorder = step, group, recorder
+        self.name, self.reads, self.uses, self.writes = step.name, step.reads, step.uses, step.writes
+        self.optional, self.helper_calls = step.optional, step.helper_calls
+
+    async def __call__(self, turn: Turn) -> Changes:
+        span = Span(self.name, self._group, time.perf_counter())
+        self._recorder.steps.append(span)
+        try:
+            return await self._step(
+                replace(turn, generation=WatchedGeneration(turn.generation, self.name, self._recorder))
+            )
+        finally:
+            span.ended = time.perf_counter()
+
+
+class WatchedGeneration:
+    """A generation that records its searches; see `app.index.protocols.Generation`."""
+
+    def __init__(self, generation: Generation, step: str, recorder: Recorder) -> None:
+        self._generation, self._step, self._recorder = generation, step, recorder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generation, name)
+
+    async def search(self, query: Query) -> Legs:
+        """The legs of the search."""
+        began = time.perf_counter()
+        legs = await self._generation.search(query)
+        self._recorder.searches.append(SearchRecord(self._step, query, legs, began, time.perf_counter()))
+        return legs
+
+    async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
+        """The chunks with these ids."""
+        self._recorder.fetched[self._step] = chunks = await self._generation.fetch(ids)
+        return chunks
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedModel:
+    model: Model
+    step: str
+    recorder: Recorder
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def _begun(self, messages: Sequence[Message], options: CallOptions) -> CallRecord:
+        return self.recorder.call(CallRecord(self.step, "chat", self.name, tuple(messages), options=options))
+
+    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        with self._begun(messages, options) as call:
+            completion = await self.model.complete(messages, options)
+            call.usage = completion.usage
+            call.done(completion.text)
+            return completion
+
+    async def stream(
+        self, messages: Sequence[Message], options: CallOptions
+    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
+        with self._begun(messages, options) as call:
+            async with aclosing(self.model.stream(messages, options)) as events:
+                async for event in events:
+                    if isinstance(event, Text):
+                        call.first = call.first or time.perf_counter()
+                        call.reply.append(event.text)
+                    elif isinstance(event, Usage):
+                        call.usage += event
+                    elif isinstance(event, Done):
+                        call.done()
+                        call.ended = time.perf_counter()
+                    yield event
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedEmbedder:
+    embedder: Embedder
+    step: str
+    recorder: Recorder
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def others(self) -> Mapping[str, Embedder]:
+        others: Mapping[str, Embedder] = getattr(self.embedder, "others", {})
+        return {name: _WatchedEmbedder(one, self.step, self.recorder) for name, one in others.items()}
+
+    async def dimension(self) -> int:
+        return await self.embedder.dimension()
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        with self.recorder.call(CallRecord(self.step, "embedding", self.name, texts=tuple(texts))) as call:
+            vectors = await self.embedder.embed_queries(texts)
+            call.done(_vectors_text(vectors))
+            return vectors
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        with self.recorder.call(CallRecord(self.step, "embedding", self.name, texts=tuple(texts))) as call:
+            vectors = await self.embedder.embed_passages(texts)
+            call.done(_vectors_text(vectors))
+            return vectors
+
+    async def close(self) -> None:
+        await self.embedder.close()
+
+
+def _vectors_text(vectors: Sequence[Vector]) -> str:
+    return f"{len(vectors)} vectors of {len(vectors[0]) if vectors else 0} numbers"
+
+
+class _WatchedReranker(Reranker):
+    def __init__(self, reranker: Reranker, step: str, recorder: Recorder) -> None:
+        self.name = reranker.name
+        self._reranker, self._step, self._recorder = reranker, step, recorder
+
+    async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
+        with self._recorder.call(CallRecord(self._step, "rerank", self.name, texts=(question, *passages))) as call:
+            call.scores = scores = await self._reranker.rerank(question, passages)
+            call.done(", ".join(f"{score:g}" for score in scores))
+            return scores
+
+    async def close(self) -> None:
+        await self._reranker.close()

@@ -1,0 +1,234 @@
+"""Search as you type: the last word may be incomplete, and the answer must be there before the next letter."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from app.citing.sections import section_text
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Turn
+from app.core.types import Candidate, Chunk, Legs, LexicalText, Query, Section, Vector
+from app.core.versions import named_versions
+from app.index.protocols import Generation
+from app.index.ranking.boosts import near_page
+from app.index.ranking.fuse import rank
+from app.index.vocabulary import Vocabulary
+from app.models.protocols import Embedder, for_index
+from app.pipeline.runner import Changes
+from app.pipeline.steps.retrieve import GUESSED, embed
+from app.text.analysis import fold, runs
+from app.text.language import LanguageDetector, without_stopwords
+from app.text.sought import Sought, folded_words
+
+DEPTH = 60  # candidates: what is on the screen comes from the first of them
+COMPLETIONS = 12
+CORRECTED = 32  # words, the last ones: more is a text that was pasted
+COMPLETION_WEIGHT = 0.5  # relative to a word that is written out
+OF_BM25 = 0.3  # share of the score: it decides between sections that have the same words
+OF_LENGTH = 0.25  # share of the score that a heading loses for words that aren't in the query
+FIELDS = (3.0, 2.0, 1.5, 1.0)  # the weight of a word in the heading, the title, the headings above, the text
+KEPT = 500  # results of a generation, 3 KB each beside their chunks
+READ = 3000  # chunks whose words are kept, 2 to 4 KB each
+
+Fields = tuple[str, str, str, str]
+"""The `folded_words` of a section, as in `FIELDS`."""
+
+
+@dataclass(frozen=True)
+class TypeAhead:
+    """Searches for the words with their completions; of the chunks found, those with the words in their headings come first."""
+
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    detector: LanguageDetector
+    _kept: OrderedDict[tuple[Hashable, ...], Changes] = field(default_factory=OrderedDict)
+    name = "type_ahead"
+    reads = ("request", "generation")
+    uses = ()
+    writes = ("question", "language", "unsure", "refined", "search", "legs", "hits")
+    optional = False
+    helper_calls = 0
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The query, its language, the query as it was searched (`refined`), its legs, and the hits, best first.
+
+        They are kept for the next reader who types the same, as most queries begin with the same few letters; without the
+        legs and the vector, which nobody reads afterwards and which took 35 KB of 38.
+        """
+        info = turn.generation.info
+        key = (info.id, info.built_at, replace(turn.request, id=""))
+        if found := self._kept.get(key):
+            self._kept.move_to_end(key)
+            return found
+        found = await self._found(turn)
+        if self._kept and next(iter(self._kept))[:2] != key[:2]:
+            self._kept.clear()
+            _read.clear()  # the chunks of an earlier generation
+        self._kept[key] = {**found, "search": replace(found["search"], vector=None), "legs": Legs()}
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    async def _found(self, turn: Turn) -> Changes:
+        """Letters of a half-typed word show no language, so the words before it decide, else the reader's language."""
+        typed = turn.request.question
+        before = " ".join(typed.split()[:-1])
+        known = self.detector.shown(before) or turn.request.language
+        turn = replace(turn, question=typed, language=known or self.detector.guessed(before), unsure=not known)
+        vocabulary = await turn.generation.vocabulary()
+        turn = replace(turn, refined=_corrected(typed, vocabulary))
+        query = await self._query(turn, vocabulary)
+        legs = await self._rescored(turn, query, vocabulary)
+        return {
+            "question": typed, "language": turn.language, "unsure": turn.unsure, "refined": turn.refined,
+            "search": query, "legs": legs, "hits": await rank(turn.generation, legs, query),
+        }  # fmt: skip
+
+    async def _query(self, turn: Turn, vocabulary: Vocabulary) -> Query:
+        *finished, last = turn.refined.split() or [""]
+        telling = without_stopwords(" ".join(finished), self.prompts.language(turn.language)) if finished else ""
+        completions = self._completions(fold(last), vocabulary)
+        settings, recipe = self.settings, turn.generation.info.recipe
+        share = settings.vector_share(turn.language, recipe.embedder)
+        vector = await self._vector(turn, completions) if telling else None
+        return Query(
+            texts=(
+                LexicalText(turn.language, f"{telling} {last}".strip()),
+                LexicalText("", " ".join(completions), COMPLETION_WEIGHT),
+            ),
+            vector=vector,
+            language=turn.language,
+            filters=turn.request.filters,
+            lexical_weight=1 - share,
+            vector_weight=share,
+            other_language=settings.other_language,
+            sureness=GUESSED if turn.unsure else 1.0,
+            boosts=near_page(turn.request.page),
+            depth=DEPTH,
+            limit=turn.request.limit or settings.top_k,
+            per_page=settings.per_page,
+            versions=named_versions(turn.refined),
+        )
+
+    def _completions(self, last: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+        """What the last word may become, without stopwords, which begin most sentences and say nothing."""
+        if not last:
+            return ()
+        words = vocabulary.completions(last, 2 * COMPLETIONS)
+        stopwords = frozenset().union(*(one.stopwords for one in self.prompts.languages.values()))
+        return tuple(word for word in words if word not in stopwords and word != last)[:COMPLETIONS]
+
+    async def _vector(self, turn: Turn, completions: Sequence[str]) -> Vector | None:
+        """The vector of the query, with the likeliest completion of its last word; None from an embedder that takes its time.
+
+        Words alone find as much there: .82 of typed headings, and .91 of the pages that .7 of a question asks for (.95 with vectors).
+        """
+        if not getattr(for_index(self.embedder, turn.generation.info.recipe.embedder), "instant", False):
+            return None
+        *finished, last = turn.refined.split()
+        likeliest = next(iter(completions), last)
+        return await embed(replace(turn, question=" ".join([*finished, likeliest])), self.embedder)
+
+    async def _rescored(self, turn: Turn, query: Query, vocabulary: Vocabulary) -> Legs:
+        generation: Generation = turn.generation
+        legs = await generation.search(query)
+        chunks = {chunk.id: chunk for chunk in await generation.fetch([one.id for one in legs.lexical])}
+        most = max((one.score for one in legs.lexical), default=1.0)
+        words = Weighted.of(query.texts[0].text, turn.language, vocabulary, generation.info.chunks)
+        scored = [
+            one._replace(score=words.best(chunks[one.id])[0] + OF_BM25 * one.score / most)
+            for one in legs.lexical
+            if one.id in chunks
+        ]
+        # beside pages that have the words, others look like mistakes; on their own, they may be what is meant
+        near = tuple(one for one in legs.vector if one.id in chunks) if scored else legs.vector
+        return Legs(tuple(sorted(scored, key=_order)), near)
+
+
+def sought_in(turn: Turn) -> Sought:
+    """The words that were searched for, without stopwords."""
+    text = turn.search.texts[0].text if turn.search else turn.question
+    return Sought.of(text, turn.language, open_end=turn.request.as_you_type)
+
+
+def sections_of(turn: Turn) -> list[Section | None]:
+    """Of each hit the section that has the words of the query best."""
+    sought = sought_in(turn)
+    words = Weighted(sought, tuple(1 / len(sought.words) for _ in sought.words))
+    return [words.best(hit.chunk)[1] for hit in turn.hits]
+
+
+def _order(one: Candidate) -> tuple[float, str]:
+    return -one.score, one.id
+
+
+def _corrected(typed: str, vocabulary: Vocabulary) -> str:
+    """The query with mistyped words replaced by words of the index."""
+    words = typed.split()
+    last = len(words) - 1
+    for i, word in list(enumerate(words))[-CORRECTED:]:
+        if len(runs(word)) == 1:
+            folded = fold(word)
+            corrected = vocabulary.corrected(folded, whole=i < last)
+            words[i] = word if corrected == folded else corrected
+    return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """The words of a query with the weights of their rarity, which add up to 1."""
+
+    sought: Sought
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, query: str, language: str, vocabulary: Vocabulary, chunks: int) -> Weighted:
+        """The words of a query that is being typed."""
+        sought = Sought.of(query, language, open_end=True)
+        counts = [
+            max(
+                vocabulary.count(word.text), *(vocabulary.count(one) for one in vocabulary.completions(word.text, 1)), 0
+            )
+            if word.open
+            else vocabulary.count(word.text)
+            for word in sought.words
+        ]
+        rare = [math.log1p(chunks / (1 + count)) for count in counts]
+        whole = sum(rare) or 1.0
+        return cls(sought, tuple(weight / whole for weight in rare))
+
+    def best(self, chunk: Chunk) -> tuple[float, Section | None]:
+        """How well the chunk's best section has the words, 0..1, and that section, the first of equal ones."""
+        return max(((self._score(fields), section) for section, fields in read(chunk)), key=itemgetter(0))
+
+    def _score(self, fields: Fields) -> float:
+        score = 0.0
+        for word, weight in zip(self.sought.words, self.weights, strict=True):
+            score += weight * word.best_in(fields, FIELDS) / FIELDS[0]
+        length = fields[0].count(" ")
+        return score - OF_LENGTH * max(0, length - 1 - len(self.weights)) / length
+
+
+_read: OrderedDict[str, tuple[Chunk, tuple[tuple[Section | None, Fields], ...]]] = OrderedDict()
+
+
+def read(chunk: Chunk) -> tuple[tuple[Section | None, Fields], ...]:
+    """The sections of the chunk, each with its fields. Kept, because each letter finds the same chunks again."""
+    kept = _read.get(chunk.id)
+    if kept is None or kept[0] is not chunk:  # the same text may have got other headings
+        above, title = folded_words(chunk.context), folded_words(chunk.title)
+        sections = chunk.sections or (None,)
+        headings = [folded_words(section.path[-1]) if section and section.path else " " for section in sections]
+        texts = [folded_words(section_text(chunk, section)) for section in sections]
+        fields = ((heading, title, above, text) for heading, text in zip(headings, texts, strict=True))
+        kept = _read[chunk.id] = (chunk, tuple(zip(sections, fields, strict=True)))
+    _read.move_to_end(chunk.id)
+    if len(_read) > READ:
+        _read.popitem(last=False)
+    return kept[1]

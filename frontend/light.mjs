@@ -1,0 +1,58 @@
+// What keeps the widget small: only the texts that it shows, and only in the language of the page; styles without those of other
+// pages; of marked the lexer alone, for GitHub's dialect.
+import { transform } from "esbuild";
+import { readFile } from "node:fs/promises";
+
+const TEXTS = ["chat", "sources", "feedback", "problems", "search", "widget"];
+const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
+const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
+const OTHER_STYLES = /^@media \(prefers-color-scheme: dark\) \{\n[^]*?^\}\n|^\.da-key\b.*\n/gm;
+/** What is replaced in marked, so that esbuild finds what is never used. */
+const CUTS = [
+  [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer
+  [/export\{.*?(\w+) as Lexer\b.*?\}/g, "export{$1 as Lexer}"],
+  [/this\.options\.(?:pedantic|breaks)\b/g, "!1"],
+  [/this\.options\.gfm\b/g, "!0"],
+  [/this\.options\.(?:extensions|hooks)\b/g, "null"],
+  [/=\{normal:\w+,gfm:(\w+),(?:breaks:\w+,)?pedantic:\w+\}/g, "={gfm:$1}"],
+  [/(?<=[, ]\w+=)(?=g\()/g, "/* @__PURE__ */"], // g builds one regular expression from others
+];
+const DIALECT = /,(\w+)=\{\.\.\.\w+,(?:(?!getRegex\(\)\}).)*getRegex\(\)\}(?=,\w+=)/gs;
+const CAMEL_CASE = /[a-z][A-Z]/; // the fields of tokens are lower case
+const BUILT_IN = [Array, Math, Number, Object, RegExp, String, WeakMap]
+  .flatMap((kind) => [kind, kind.prototype ?? {}].flatMap(Object.getOwnPropertyNames))
+  .concat("lastIndex")
+  .filter((name) => CAMEL_CASE.test(name));
+
+export const light = {
+  name: "light",
+  setup({ onLoad }) {
+    onLoad({ filter: /shared\/texts\/\w\w\.ts$/ }, async ({ path }) => {
+      return { contents: (await readFile(path, "utf8")).replace(OTHER_TEXTS, ""), loader: "ts" };
+    });
+    // src/widget/language.ts loads them
+    onLoad({ filter: /shared\/texts\/index\.ts$/ }, async ({ path }) => {
+      const text = (await readFile(path, "utf8")).replace(LANGUAGES, "").replace(/(ALL: Record<.*> = )\{.*\}/, "$1{}");
+      return { contents: text, loader: "ts" };
+    });
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform((await readFile(path, "utf8")).replace(OTHER_STYLES, ""), { loader: "css", minify: true });
+      return { contents: code, loader: "text" };
+    });
+    onLoad({ filter: /marked\.esm\.js$/ }, async ({ path }) => ({ contents: await lexer(await readFile(path, "utf8"), path) }));
+  },
+};
+
+/** The lexer as `new Lexer({ gfm: true })` uses it, with short names of its own properties. */
+export async function lexer(text, path) {
+  let cut = text;
+  for (const [pattern, by] of CUTS) {
+    const before = cut;
+    cut = cut.replace(pattern, by);
+    if (cut === before) throw new Error(`${path} has another form than ${pattern} expects`);
+  }
+  cut = cut.replace(DIALECT, (rules, name) => (cut.split(new RegExp(`\\b${name}\\b`)).length > 2 ? rules : ""));
+  const reserveProps = new RegExp(`^(?:${BUILT_IN.join("|")})$`);
+  const options = { minify: true, treeShaking: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
+  return (await transform(cut, { ...options, mangleProps: CAMEL_CASE, reserveProps })).code;
+}

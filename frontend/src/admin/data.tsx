@@ -1,0 +1,163 @@
+/** JSON of the service as what views are made from: loading, failing, and the address that it came from. */
+import { type ComponentChildren, type JSX, createContext } from "preact";
+import { useCallback, useContext, useEffect, useState } from "preact/hooks";
+import { type ApiError, asApiError } from "../shared/api";
+import { CopyButton } from "../shared/copy";
+import { Icon } from "../shared/icons";
+import { languageName } from "../shared/texts";
+import { useUi } from "../shared/ui";
+import { type AdminTexts, en } from "./texts/en";
+
+export interface Admin {
+  t: AdminTexts;
+  language: string;
+  /** What to do when the service wants another key. */
+  onKey: () => void;
+}
+
+const Context = createContext<Admin>({ t: en, language: "en", onKey: () => undefined });
+
+export const AdminProvider = Context.Provider;
+
+export function useAdmin(): Admin {
+  return useContext(Context);
+}
+
+export interface Loaded<T> {
+  data: T | null;
+  problem: ApiError | null;
+  reload: () => void;
+}
+
+/** The JSON at this address. While another one is loading, the data is null. */
+export function useJson<T>(path: string): Loaded<T> {
+  const { api } = useUi();
+  const { onKey } = useAdmin();
+  const [found, setFound] = useState<{ path: string; data: T | null; problem: ApiError | null }>({ path, data: null, problem: null });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const aborter = new AbortController();
+    api.json<T>(path, { signal: aborter.signal }).then(
+      (data) => setFound({ path, data, problem: null }),
+      (error: unknown) => {
+        if (aborter.signal.aborted) return;
+        const problem = asApiError(error);
+        if (problem.kind === "key") onKey();
+        setFound({ path, data: null, problem });
+      },
+    );
+    return () => aborter.abort();
+  }, [path, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const current = found.path === path;
+  return { data: current ? found.data : null, problem: current ? found.problem : null, reload };
+}
+
+interface ViewProps<T> {
+  path: string;
+  loaded: Loaded<T>;
+  /** What helps if there is no such thing. */
+  absent?: ComponentChildren;
+  /** What is said until it is there. */
+  waiting?: string;
+  children: (data: T) => ComponentChildren;
+}
+
+/** The children of the data once it is there, and the address that it came from. */
+export function View<T>({ path, loaded, absent, waiting, children }: ViewProps<T>): JSX.Element {
+  const { t } = useAdmin();
+  const { data, problem, reload } = loaded;
+  return (
+    <>
+      {problem && <Failure problem={problem} onRetry={reload} />}
+      {problem?.kind === "missing" && absent && <p>{absent}</p>}
+      {!data && !problem && <p class="da-status" role="status"><span class="da-spinner" />{waiting ?? t.loading}</p>}
+      {data && children(data)}
+      <JsonAddress path={path} />
+    </>
+  );
+}
+
+export function Failure({ problem, onRetry }: { problem: ApiError; onRetry?: () => void }): JSX.Element {
+  const { t } = useAdmin();
+  return (
+    <div class="da-problem">
+      <Icon name="warning" />
+      <div>
+        <div role="alert"><strong>{t.failed}</strong><p>{problem.message}</p></div>
+        {onRetry && <button type="button" class="da-button" onClick={onRetry}>{t.retry}</button>}
+      </div>
+    </div>
+  );
+}
+
+/** A link to a page of this product's documentation. */
+export function Docs({ page, children }: { page: string; children: ComponentChildren }): JSX.Element {
+  const { language } = useAdmin();
+  return <a href={`docs/${language === "cs" ? "cs" : "en"}/${page}`} target="_blank" rel="noopener">{children}</a>;
+}
+
+function JsonAddress({ path }: { path: string }): JSX.Element {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  const url = api.url(path);
+  return (
+    <p class="ad-json">
+      {t.json} <code>GET {url}</code>
+      <CopyButton text={`curl -H "Authorization: Bearer $ADMIN_KEY" '${url.replaceAll("'", "%27")}'`} label={t.copyCurl} />
+    </p>
+  );
+}
+
+/** Numbers, times and languages as the reader writes them. */
+export function useFormats() {
+  const { t, language } = useAdmin();
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const ago = (seconds: number): string => {
+    for (const [unit, size] of [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3600], ["minute", 60]] as const) {
+      if (Math.abs(seconds) >= size) return relative.format(-Math.round(seconds / size), unit);
+    }
+    return relative.format(-Math.round(seconds), "second");
+  };
+  return {
+    number: (value: number) => value.toLocaleString(language),
+    seconds: (value: number) =>
+      value < 60 ? `${value.toLocaleString(language, { maximumFractionDigits: 1 })} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`,
+    ago: (time: string | null) => (time && !Number.isNaN(Date.parse(time)) ? ago((Date.now() - Date.parse(time)) / 1000) : t.unknown),
+    day: (time: string) => (Number.isNaN(Date.parse(time)) ? time || t.unknown : new Date(time).toLocaleDateString(language, { dateStyle: "medium" })),
+    exact: (time: string) => (Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium" })),
+    languageName: (code: string) => (code ? languageName(code, language) : t.unknown),
+  };
+}
+
+/** How long ago, with the exact time when pointed at. */
+export function Ago({ time }: { time: string | null }): JSX.Element {
+  const { ago, exact } = useFormats();
+  return time ? <time dateTime={time} title={exact(time)}>{ago(time)}</time> : <span class="da-muted">–</span>;
+}
+
+export type Tone = "good" | "bad" | "warn" | "calm";
+
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }): JSX.Element {
+  return <span class={`ad-badge ad-${tone}`}>{children}</span>;
+}
+
+/** A wide table, which scrolls by itself on a phone. */
+export function Table({ name, head, children }: { name: string; head: ComponentChildren[]; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class="ad-table" role="region" aria-label={name} tabIndex={0}>
+      <table>
+        <thead><tr>{head.map((cell, i) => <th key={i} scope="col">{cell}</th>)}</tr></thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Facts({ rows }: { rows: [string, ComponentChildren][] }): JSX.Element {
+  return (
+    <dl class="ad-facts">
+      {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value || "–"}</dd></div>)}
+    </dl>
+  );
+}

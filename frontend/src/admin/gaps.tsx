@@ -1,0 +1,201 @@
+/** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
+import type { JSX } from "preact";
+import { Ago, Badge, Docs, Table, type Tone, View, useAdmin, useFormats, useJson } from "./data";
+import { address, go } from "./location";
+import type { ViewProps } from "./routes";
+import type { GapCluster, GapReport } from "./types";
+
+const DEFAULT = "30d";
+const OPEN_PAGES = 10;
+const TONES: Record<GapCluster["to_do"], Tone> = { write: "bad", extend: "warn", correct: "warn" };
+
+export function Gaps({ query }: ViewProps): JSX.Element {
+  const { t } = useAdmin();
+  const given = Object.fromEntries(query);
+  const since = given["since"] ?? DEFAULT;
+  const path = `v1/admin/gaps?${new URLSearchParams({ ...given, since })}`;
+  const loaded = useJson<GapReport>(path);
+  const known = Object.keys(t.gaps.periods);
+  return (
+    <>
+      <p>{t.gaps.text} <Docs page="gaps">{t.gaps.how}</Docs></p>
+      <div class="ad-search">
+        <label for="period">{t.gaps.period}</label>
+        <select id="period" value={since} onChange={(event) => go(address("gaps", { ...given, since: event.currentTarget.value }))}>
+          {(known.includes(since) ? known : [since, ...known]).map((one) => <option key={one} value={one}>{t.gaps.periods[one] ?? one}</option>)}
+        </select>
+      </div>
+      <View path={path} loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} />}</View>
+    </>
+  );
+}
+
+function Report({ report }: { report: GapReport }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  return (
+    <>
+      <Figures report={report} />
+      <Notes report={report} />
+      <section>
+        <h2>{t.gaps.clusters}</h2>
+        {report.clusters.length ? <ol class="ad-gaps">{report.clusters.map((one, i) => <Cluster key={i} one={one} />)}</ol> : <p>{t.gaps.none}</p>}
+        {report.smaller > 0 && <p class="da-muted">{t.gaps.smaller(number(report.smaller))}</p>}
+      </section>
+      <Untranslated report={report} />
+      <Unused report={report} />
+      <Outcomes report={report} />
+    </>
+  );
+}
+
+function usePercent(): (part: number) => string {
+  const { language } = useAdmin();
+  return (part) => part.toLocaleString(language, { style: "percent" });
+}
+
+function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  const percent = usePercent();
+  const before = (n: number | null) => (n === null ? "" : t.gaps.before(number(n)));
+  const rows: [string, number, string][] = [
+    [t.gaps.questions, totals.questions, [t.gaps.different(number(totals.different)), before(totals.questions_before)].filter(Boolean).join(" · ")],
+    [t.gaps.failed, totals.failed, [percent(totals.failed / totals.questions), before(totals.failed_before)].filter(Boolean).join(" · ")],
+    [t.gaps.refused, totals.refused, t.gaps.refusedText],
+    [t.gaps.weak, totals.weak, t.gaps.weakText],
+    [t.gaps.down, totals.down, t.gaps.downText],
+  ];
+  return (
+    <dl class="ad-figures">
+      {rows.map(([name, value, beside]) => <div key={name}><dt>{name}</dt><dd>{number(value)}<small class="da-muted">{beside}</small></dd></div>)}
+    </dl>
+  );
+}
+
+function Notes({ report }: { report: GapReport }): JSX.Element {
+  const { t } = useAdmin();
+  const { number, day } = useFormats();
+  return (
+    <>
+      {report.totals.failed_before === null && <p class="da-muted">{t.gaps.noTrend(day(report.log_from), report.retention_days)}</p>}
+      {report.log === "hashed" && <p class="da-muted">{t.gaps.hashed}</p>}
+      {report.clustered < report.failed_different && <p class="da-muted">{t.gaps.capped(number(report.clustered), number(report.failed_different))}</p>}
+      {report.index_problem && <p role="alert">{t.gaps.noIndex}{report.index_problem}</p>}
+    </>
+  );
+}
+
+function Cluster({ one }: { one: GapCluster }): JSX.Element {
+  const { t } = useAdmin();
+  const { number, languageName } = useFormats();
+  const percent = usePercent();
+  const shares = [[t.gaps.refused, one.refused], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
+  return (
+    <li>
+      <p class="ad-gap-count">{number(one.failed)}<small>{t.gaps.noun(one.failed)}</small><Trend one={one} /></p>
+      <div>
+        <h3>{one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
+        <p>{t.gaps.toDoText[one.to_do]}</p>
+        {one.examples.map((example, i) => (
+          <blockquote key={i} lang={example.language} class="ad-break">{example.text} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
+        ))}
+        {one.nearest && <Nearest nearest={one.nearest} />}
+        <p class="da-muted">
+          {t.gaps.asked(number(one.count), number(one.different))}
+          {shares.map(([name, part]) => (part ? ` · ${name.toLowerCase()} ${percent(part / one.count)}` : ""))}
+          {Object.entries(one.languages).map(([code, count]) => ` · ${languageName(code)} ${number(count)}`)}
+          {` · ${t.gaps.last} `}<Ago time={one.last} />
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function Trend({ one }: { one: GapCluster }): JSX.Element | null {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  if (one.failed_before === null) return null;
+  const more = one.failed - one.failed_before;
+  const shown = !one.failed_before ? t.gaps.fresh : !more ? t.gaps.same : more > 0 ? `▲ ${number(more)}` : `▼ ${number(-more)}`;
+  return <small title={t.gaps.before(number(one.failed_before))}>{shown}</small>;
+}
+
+function Nearest({ nearest }: { nearest: NonNullable<GapCluster["nearest"]> }): JSX.Element {
+  const { t } = useAdmin();
+  const percent = usePercent();
+  return (
+    <p class={nearest.clear ? "" : "da-muted"}>
+      {nearest.clear ? t.gaps.nearest : t.gaps.far}: <Outside url={nearest.url} text={nearest.section || nearest.title} />{" "}
+      <span class="da-muted">({t.gaps.share(percent(nearest.share))})</span>
+    </p>
+  );
+}
+
+/** A link to a page of the site; its address comes from a sitemap. */
+function Outside({ url, text }: { url: string; text: string }): JSX.Element {
+  if (!/^https?:\/\//.test(url)) return <>{text || url}</>;
+  return <a class="ad-break" href={url} target="_blank" rel="noopener noreferrer">{text || url}</a>;
+}
+
+function Untranslated({ report: { untranslated } }: { report: GapReport }): JSX.Element | null {
+  const { t } = useAdmin();
+  const { number, languageName } = useFormats();
+  if (!untranslated.length) return null;
+  return (
+    <section>
+      <h2>{t.gaps.untranslated}</h2>
+      <p>{t.gaps.untranslatedText}</p>
+      <Table name={t.gaps.untranslated} head={t.gaps.untranslatedColumns}>
+        {untranslated.map((one) => (
+          <tr key={`${one.language} ${one.url}`}>
+            <th scope="row"><Outside url={one.url} text={one.title} /></th>
+            <td>{languageName(one.language)}</td>
+            <td>{languageName(one.page_language)}</td>
+            <td class="ad-number">{number(one.count)}</td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function Unused({ report }: { report: GapReport }): JSX.Element | null {
+  const { t } = useAdmin();
+  const { number, languageName } = useFormats();
+  if (!report.unused_count) return null;
+  const left = report.unused_count - report.unused.length;
+  return (
+    <section>
+      <h2>{t.gaps.unused(number(report.unused_count), number(report.pages))}</h2>
+      <p>{t.gaps.unusedText}</p>
+      <details open={report.unused.length <= OPEN_PAGES}>
+        <summary>{t.views.pages}</summary>
+        <ul>
+          {report.unused.map((one) => <li key={one.url}><a class="ad-break" href={address("page", { url: one.url })}>{one.title || one.url}</a> <span class="da-muted">{languageName(one.language)}</span></li>)}
+        </ul>
+        {left > 0 && <p class="da-muted">{t.gaps.more(number(left))}</p>}
+      </details>
+    </section>
+  );
+}
+
+function Outcomes({ report }: { report: GapReport }): JSX.Element {
+  const { t } = useAdmin();
+  const { number, languageName } = useFormats();
+  return (
+    <section>
+      <h2>{t.gaps.outcomes}</h2>
+      <Table name={t.gaps.outcomes} head={t.gaps.outcomeColumns}>
+        {report.totals.outcomes.map((one) => (
+          <tr key={`${one.outcome} ${one.language}`}>
+            <th scope="row">{t.gaps.outcomeNames[one.outcome] ?? one.outcome}</th>
+            <td>{languageName(one.language)}</td>
+            <td class="ad-number">{number(one.count)}</td>
+            <td class="ad-number">{number(one.failed)}</td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}

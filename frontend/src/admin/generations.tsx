@@ -1,0 +1,98 @@
+/** The kept generations of an index, and the way back to the previous one. */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type ApiError, asApiError } from "../shared/api";
+import { useUi } from "../shared/ui";
+import { Ago, Badge, Failure, Table, View, useAdmin, useFormats, useJson } from "./data";
+import type { ViewProps } from "./routes";
+import type { Generation } from "./types";
+
+interface Found {
+  index: string;
+  data: Generation[];
+}
+
+export function Generations({ query }: ViewProps): JSX.Element {
+  const { t } = useAdmin();
+  const path = `v1/admin/generations${query.size ? `?${query}` : ""}`;
+  const loaded = useJson<Found>(path);
+  return (
+    <>
+      <p>{t.generations.text}</p>
+      <View path={path} loaded={loaded}>
+        {(found) => (
+          <>
+            <Table name={t.views.generations} head={t.generations.columns}>
+              {found.data.map((one) => <Row key={one.id} one={one} />)}
+            </Table>
+            <Rollback key={found.data[0]?.id} found={found} onDone={loaded.reload} />
+          </>
+        )}
+      </View>
+    </>
+  );
+}
+
+function Row({ one }: { one: Generation }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  return (
+    <tr>
+      <th scope="row">{one.id}</th>
+      <td><Ago time={one.built_at} /></td>
+      <td class="ad-number">{number(one.pages)}</td>
+      <td class="ad-number">{number(one.chunks)}</td>
+      <td>{one.languages.join(", ")}</td>
+      <td>{one.recipe.embedder} ({number(one.recipe.dimension)})</td>
+      <td><Badge tone={one.live ? "good" : "calm"}>{one.live ? t.generations.live : t.generations.kept}</Badge></td>
+    </tr>
+  );
+}
+
+function Rollback({ found, onDone }: { found: Found; onDone: () => void }): JSX.Element {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const [live, earlier] = found.data;
+  if (!live || !earlier) return <p class="da-muted">{t.generations.only}</p>;
+  const back = async () => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await api.json("v1/admin/rollback", { method: "POST", body: { index: found.index, generation: earlier.id } });
+      onDone();
+    } catch (error) {
+      setProblem(asApiError(error));
+    }
+    setBusy(false);
+    setAsking(false);
+  };
+  return (
+    <>
+      {problem && <Failure problem={problem} />}
+      {asking ? (
+        <Confirm
+          text={t.generations.sure(earlier.id, live.id)}
+          busy={busy}
+          onYes={() => void back()}
+          onNo={() => setAsking(false)}
+        />
+      ) : <button type="button" class="da-button" onClick={() => setAsking(true)}>{t.generations.rollback(earlier.id)}</button>}
+    </>
+  );
+}
+
+function Confirm({ text, busy, onYes, onNo }: { text: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
+  const { t } = useAdmin();
+  const no = useRef<HTMLButtonElement>(null);
+  useEffect(() => no.current?.focus(), []);
+  return (
+    <div class="ad-confirm" role="alertdialog" aria-label={t.generations.confirm} aria-describedby="sure">
+      <p id="sure">{text}</p>
+      <button type="button" class="da-button ad-danger" disabled={busy} onClick={onYes}>{t.generations.confirm}</button>
+      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.generations.cancel}</button>
+    </div>
+  );
+}

@@ -1,0 +1,146 @@
+/** The pages of operators. They ask for a key only if the service wants one. */
+import "../shared/style.css";
+import "./style.css";
+import { type JSX, render } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Api, type ApiError, asApiError } from "../shared/api";
+import { highlighter } from "../shared/code";
+import { Storage } from "../shared/storage";
+import { texts, uiLanguage } from "../shared/texts";
+import { UiProvider, useUi } from "../shared/ui";
+import { AdminProvider, Failure, useAdmin } from "./data";
+import { KeyForm } from "./key";
+import { type Place, usePlace } from "./location";
+import { ROUTES, routeOf } from "./routes";
+import { cs } from "./texts/cs";
+import { en } from "./texts/en";
+
+const PREFIX = `docs-assistant:${new URL(document.baseURI).pathname}:`;
+const secrets = new Storage(PREFIX, "sessionStorage");
+const choices = new Storage(PREFIX);
+const LANGUAGES = { en: "English", cs: "Čeština" };
+
+type Door = "trying" | "open" | "key" | "wrong" | "blocked" | "closed" | { problem: ApiError };
+
+function App(): JSX.Element {
+  const [language, setLanguage] = useState<"en" | "cs">(uiLanguage(choices.get("language")) === "cs" ? "cs" : "en");
+  const [door, setDoor] = useState<Door>("trying");
+  const api = useMemo(() => new Api(document.baseURI, secrets.get("admin-key"), language), []);
+  const t = language === "cs" ? cs : en;
+  useEffect(() => {
+    document.documentElement.lang = language;
+    api.language = language;
+    choices.set("language", language);
+  }, [language]);
+  const knock = async (key: string) => {
+    api.key = key;
+    const found = await answered(api);
+    if (found === "open") secrets.set("admin-key", key);
+    setDoor(found === "key" && key ? "wrong" : found);
+  };
+  useEffect(() => void knock(api.key), []);
+  const forget = () => {
+    secrets.set("admin-key", "");
+    api.key = "";
+    setDoor("key");
+  };
+  const admin = { t, language, onKey: () => setDoor("key") };
+  return (
+    <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
+      <AdminProvider value={admin}>
+        <div class="da-root ad-root">
+          <a class="ad-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
+          <Header open={door === "open"} onForget={api.key ? forget : null} onLanguage={setLanguage} />
+          {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} onKey={(key) => void knock(key)} /></main>}
+        </div>
+      </AdminProvider>
+    </UiProvider>
+  );
+}
+
+/** What stands in place of the views. */
+function Closed({ door, onKey }: { door: Door; onKey: (key: string) => void }): JSX.Element {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  if (typeof door === "object") return <Failure problem={door.problem} onRetry={() => onKey(api.key)} />;
+  if (door === "trying") return <p class="da-status" role="status"><span class="da-spinner" />{t.loading}</p>;
+  if (door === "closed") return <><h1>{t.closed.heading}</h1><p>{t.closed.text}</p></>;
+  return <KeyForm refused={door === "wrong" || door === "blocked" ? door : ""} onKey={onKey} />;
+}
+
+/** Whether the key of the API, or none, opens. */
+async function answered(api: Api): Promise<Door> {
+  try {
+    await api.fetch("v1/admin/settings");
+    return "open";
+  } catch (error) {
+    const problem = asApiError(error);
+    if (problem.kind === "key" || problem.code === "key_refused") return "key";
+    if (problem.code === "wrong_keys") return "blocked";
+    return problem.code === "admin_disabled" ? "closed" : { problem };
+  }
+}
+
+interface HeaderProps {
+  open: boolean;
+  onForget: (() => void) | null;
+  onLanguage: (language: "en" | "cs") => void;
+}
+
+function Header({ open, onForget, onLanguage }: HeaderProps): JSX.Element {
+  const { t, language } = useAdmin();
+  const { path } = usePlace();
+  const found = routeOf(path)?.route;
+  const current = found?.within ?? found?.path;
+  return (
+    <header class="ad-header">
+      <a class="ad-name" href="admin/">Docs Assistant <span class="da-muted">{t.title}</span></a>
+      {open && (
+        <nav aria-label={t.menu}>
+          {ROUTES.filter((route) => !route.within).map((route) => (
+            <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t)}</a>
+          ))}
+        </nav>
+      )}
+      <div class="ad-choices">
+        <label class="da-hidden" for="language">{t.language}</label>
+        <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
+          {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
+        </select>
+        {open && onForget && <button type="button" class="da-button da-plain" onClick={onForget}>{t.signOut}</button>}
+      </div>
+    </header>
+  );
+}
+
+function Views(): JSX.Element {
+  const place = usePlace();
+  const found = routeOf(place.path);
+  const { t } = useAdmin();
+  const title = found ? found.route.title(t) : t.views.missing;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useTitle(title, place, heading);
+  return (
+    <main id="content">
+      <h1 ref={heading} tabIndex={-1}>{title}</h1>
+      {found && <found.route.view key={found.route.path} rest={found.rest} query={place.query} />}
+    </main>
+  );
+}
+
+/** The title of the tab; after a click, readers of the screen start at the heading of the new view. */
+function useTitle(title: string, { path }: Place, heading: { current: HTMLElement | null }): void {
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = `${title} · Docs Assistant`;
+    if (first.current) first.current = false;
+    else {
+      scrollTo(0, 0);
+      heading.current?.focus({ preventScroll: true });
+    }
+  }, [path]);
+  useEffect(() => void (document.title = `${title} · Docs Assistant`), [title]);
+}
+
+highlighter.load = async () => (await import("../shared/highlight")).highlight;
+render(<App />, document.body);

@@ -1,0 +1,121 @@
+/** One page: what is known about it, and its text with the borders of its chunks. */
+import type { ComponentChildren, JSX } from "preact";
+import { Markdown } from "../shared/markdown";
+import { Ago, Badge, Docs, Facts, View, useAdmin, useFormats, useJson } from "./data";
+import { address } from "./location";
+import { STATES } from "./pages";
+import type { ViewProps } from "./routes";
+import type { Chunk, OnePage } from "./types";
+
+export function Page({ query }: ViewProps): JSX.Element {
+  const { t } = useAdmin();
+  const index = query.get("index");
+  const path = `v1/admin/page?${new URLSearchParams({ url: query.get("url") ?? "", ...(index === null ? {} : { index }) })}`;
+  const loaded = useJson<OnePage>(path);
+  const source = query.get("view") === "markdown";
+  return (
+    <View path={path} loaded={loaded} absent={<Docs page="admin#not-found">{t.pages.why}</Docs>}>
+      {(found) => (
+        <>
+          <p class="ad-title">{found.page.title}</p>
+          <p class="ad-break"><a href={found.page.url} target="_blank" rel="noopener noreferrer">{found.page.url}</a></p>
+          <PageFacts found={found} />
+          <Switch query={query} source={source} />
+          {!found.chunks.length && <NoChunks found={found} />}
+          {source ? <Source found={found} index={index} /> : <Rendered found={found} index={index} />}
+        </>
+      )}
+    </View>
+  );
+}
+
+function NoChunks({ found }: { found: OnePage }): JSX.Element {
+  const { t } = useAdmin();
+  const same = String(found.record["same_as"] ?? "");
+  return <p class="da-muted">{same ? <>{t.page.sameAs} <a href={address("page", { url: same })}>{same}</a></> : t.page.noChunks}</p>;
+}
+
+function PageFacts({ found }: { found: OnePage }): JSX.Element {
+  const { t } = useAdmin();
+  const { languageName, day } = useFormats();
+  const { page } = found;
+  return (
+    <>
+      <Facts
+        rows={[
+          [t.pages.state, <Badge tone={STATES[page.state] ?? "calm"}>{t.pages.states[page.state] ?? page.state}</Badge>],
+          [t.pages.language, languageName(page.language)],
+          [t.pages.collection, page.collection],
+          [t.pages.age, page.modified || page.published ? day(page.modified || page.published) : ""],
+          [t.pages.columns["last_ok"]!, <Ago time={page.last_ok} />],
+          [t.pages.source, <span class="ad-break">{page.source}</span>],
+        ]}
+      />
+      <details>
+        <summary>{t.page.facts}</summary>
+        <Facts
+          rows={Object.entries(found.record)
+            .filter(([, value]) => value !== "" && !(Array.isArray(value) && !value.length) && JSON.stringify(value) !== "{}")
+            .map(([name, value]) => [name, <span class="ad-break">{typeof value === "string" ? value : JSON.stringify(value)}</span>])}
+        />
+      </details>
+    </>
+  );
+}
+
+function Switch({ query, source }: { query: URLSearchParams; source: boolean }): JSX.Element {
+  const { t } = useAdmin();
+  const given = Object.fromEntries(query);
+  return (
+    <nav class="ad-switch" aria-label={t.page.views}>
+      <a href={address("page", { ...given, view: null })} aria-current={source ? undefined : "page"}>{t.page.rendered}</a>
+      <a href={address("page", { ...given, view: "markdown" })} aria-current={source ? "page" : undefined}>{t.page.source}</a>
+    </nav>
+  );
+}
+
+interface Shown {
+  found: OnePage;
+  index: string | null;
+}
+
+function Rendered({ found, index }: Shown): JSX.Element {
+  if (!found.chunks.length) return <Markdown text={found.markdown} reading={{ base: found.page.url }} />;
+  return <>{found.chunks.map((one) => <ChunkBox key={one.id} chunk={one} index={index}><Markdown text={one.text} reading={{ base: one.link }} /></ChunkBox>)}</>;
+}
+
+export function ChunkBox({ chunk, index, children }: { chunk: Chunk; index: string | null; children: ComponentChildren }): JSX.Element {
+  const { t } = useAdmin();
+  const { number, languageName } = useFormats();
+  return (
+    <section class="ad-chunk" aria-label={t.page.openChunk(chunk.position + 1)}>
+      <p class="ad-chunk-head">
+        <a href={address(`chunk/${encodeURIComponent(chunk.id)}`, { index })}>{t.page.chunk(chunk.position + 1, number(chunk.text.length))}</a>
+        <span>{chunk.sections[0]?.path.join(" › ")}</span>
+        {chunk.translated_from && <Badge tone="calm">{languageName(chunk.language)}, {t.page.translatedFrom(languageName(chunk.translated_from))}</Badge>}
+      </p>
+      {children}
+    </section>
+  );
+}
+
+/** The page's Markdown, cut where its chunks begin. Translations and others that aren't in it follow. */
+function Source({ found, index }: Shown): JSX.Element {
+  const { t } = useAdmin();
+  const { markdown, chunks } = found;
+  const placed = chunks.filter((chunk) => chunk.start !== null);
+  const others = chunks.filter((chunk) => chunk.start === null);
+  const before = markdown.slice(0, placed[0]?.start ?? markdown.length);
+  return (
+    <>
+      {before.trim() && <pre class="ad-source ad-box">{before}</pre>}
+      {placed.map((chunk, i) => (
+        <ChunkBox key={chunk.id} chunk={chunk} index={index}>
+          <pre class="ad-source">{markdown.slice(chunk.start!, placed[i + 1]?.start ?? markdown.length).trimEnd()}</pre>
+        </ChunkBox>
+      ))}
+      {others.length > 0 && <h2>{t.page.translations}</h2>}
+      {others.map((chunk) => <ChunkBox key={chunk.id} chunk={chunk} index={index}><pre class="ad-source">{chunk.text}</pre></ChunkBox>)}
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+/** The report of a run: pages by outcome, and what went wrong, by reason. */
+import type { JSX } from "preact";
+import { useAdmin, useFormats } from "./data";
+import { address } from "./location";
+import type { PageReport, Report } from "./types";
+
+const SHOWN = 20;
+
+export function ReportView({ report }: { report: Report }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  return (
+    <section>
+      <h2>{t.runs.report}</h2>
+      <dl class="ad-figures">
+        {Object.entries(report.counts).map(([name, count]) => (
+          <div key={name}><dt>{t.runs.outcomes[name] ?? name}</dt><dd>{number(count)}</dd></div>
+        ))}
+      </dl>
+      {!report.changed && !report.refused.length && <p>{t.runs.unchanged}</p>}
+      <Lines heading={t.runs.refused} lines={report.refused} />
+      <Lines heading={t.runs.failedSources} lines={report.failed_sources} />
+      <Reasons pages={report.pages} />
+      <Lines heading={t.runs.warnings} lines={report.warnings} />
+    </section>
+  );
+}
+
+function Lines({ heading, lines }: { heading: string; lines: string[] }): JSX.Element | null {
+  if (!lines.length) return null;
+  return <><h3>{heading}</h3><ul>{lines.map((line, i) => <li key={i} class="ad-break">{line}</li>)}</ul></>;
+}
+
+const WRONG = ["failed", "skipped", "removed"];
+
+/** Numbers and addresses in reasons differ from page to page. */
+const kind = (page: PageReport) => `${page.outcome}: ${page.reason.replace(/https?:\/\/\S+/g, "…").replace(/\d+/g, "#")}`;
+
+function Reasons({ pages }: { pages: PageReport[] }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  const groups = new Map<string, PageReport[]>();
+  for (const page of pages.filter((one) => WRONG.includes(one.outcome))) groups.set(kind(page), [...(groups.get(kind(page)) ?? []), page]);
+  if (!groups.size) return <p>{t.runs.noProblems}</p>;
+  const ordered = [...groups.values()].sort((a, b) => WRONG.indexOf(a[0]!.outcome) - WRONG.indexOf(b[0]!.outcome) || b.length - a.length);
+  return (
+    <>
+      <h3>{t.runs.problems}</h3>
+      {ordered.map((group) => (
+        <details key={kind(group[0]!)} open={ordered.length === 1 && group.length <= SHOWN}>
+          <summary>{number(group.length)} × {t.runs.outcomes[group[0]!.outcome]}: {group[0]!.reason}</summary>
+          <ul>
+            {group.slice(0, SHOWN).map((one) => <li key={one.url} class="ad-break"><a href={address("page", { url: one.url })}>{one.url}</a></li>)}
+            {group.length > SHOWN && <li class="da-muted">{t.runs.more(number(group.length - SHOWN))}</li>}
+          </ul>
+        </details>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+/** The views by their address below admin/. A view gets what follows its path, and the query. */
+import type { ComponentType } from "preact";
+import { ChunkView } from "./chunk";
+import { Gaps } from "./gaps";
+import { Generations } from "./generations";
+import { Errors, Settings } from "./operation";
+import { Overview } from "./overview";
+import { Page } from "./page";
+import { Pages } from "./pages";
+import { Runs } from "./runs";
+import type { AdminTexts } from "./texts/en";
+import { Ask } from "./trace/view";
+
+export interface ViewProps {
+  /** The rest of the address after the path of the view, decoded; empty if there is none. */
+  rest: string;
+  query: URLSearchParams;
+}
+
+export interface Route {
+  path: string;
+  title: (t: AdminTexts) => string;
+  view: ComponentType<ViewProps>;
+  /** Which entry of the menu is marked, if the view has none itself. */
+  within?: string;
+}
+
+export const ROUTES: Route[] = [
+  { path: "", title: (t) => t.views.overview, view: Overview },
+  { path: "pages", title: (t) => t.views.pages, view: Pages },
+  { path: "page", title: (t) => t.views.page, view: Page, within: "pages" },
+  { path: "chunk", title: (t) => t.views.chunk, view: ChunkView, within: "pages" },
+  { path: "ask", title: (t) => t.views.ask, view: Ask },
+  { path: "gaps", title: (t) => t.views.gaps, view: Gaps },
+  { path: "generations", title: (t) => t.views.generations, view: Generations },
+  { path: "runs", title: (t) => t.views.runs, view: Runs },
+  { path: "settings", title: (t) => t.views.settings, view: Settings },
+  { path: "errors", title: (t) => t.views.errors, view: Errors },
+];
+
+/** The route of this path, and the rest of the path. */
+export function routeOf(path: string): { route: Route; rest: string } | null {
+  const [first = "", ...more] = path.split("/");
+  const route = ROUTES.find((one) => one.path === first);
+  return route ? { route, rest: decodeURIComponent(more.join("/")) } : null;
+}

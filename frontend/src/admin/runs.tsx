@@ -1,0 +1,168 @@
+/** Ingestion runs: start one, watch it, read its report. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { type ApiError, asApiError } from "../shared/api";
+import { useUi } from "../shared/ui";
+import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAdmin, useFormats, useJson } from "./data";
+import { address, go } from "./location";
+import { ReportView } from "./report";
+import type { ViewProps } from "./routes";
+import type { AdminIndex, Run } from "./types";
+
+const POLL = 1000; // milliseconds
+const TONES: Record<Run["state"], Tone> = { queued: "calm", running: "calm", done: "good", failed: "bad" };
+const over = (run: Run) => run.state === "done" || run.state === "failed";
+
+export function Runs({ rest }: ViewProps): JSX.Element {
+  return rest ? <OneRun id={rest} /> : <AllRuns />;
+}
+
+function AllRuns(): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  const loaded = useJson<{ data: Run[] }>("v1/ingest");
+  const current = loaded.data?.data.find((run) => !over(run));
+  usePolling(loaded, Boolean(current));
+  if (loaded.problem?.kind === "missing") return <p>{t.runs.unavailable}</p>;
+  return (
+    <>
+      {current ? <section><h2>{t.runs.current}</h2><Live run={current} /></section> : <Start />}
+      <section>
+        <h2>{t.runs.last}</h2>
+        <p class="da-muted">{t.runs.since}</p>
+        <View path="v1/ingest" loaded={loaded}>
+          {({ data }) => data.length ? (
+            <Table name={t.runs.last} head={[t.runs.began, t.pages.state, t.runs.sites, ...Object.values(t.runs.outcomes)]}>
+              {data.map((run) => (
+                <tr key={run.id}>
+                  <th scope="row"><a href={address(`runs/${run.id}`)}><Ago time={run.started_at ?? run.queued_at} /></a></th>
+                  <td><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge></td>
+                  <td class="ad-break">{run.sites.join(", ")}</td>
+                  {Object.keys(t.runs.outcomes).map((name) => <td key={name} class="ad-number">{run.counts ? number(run.counts[name] ?? 0) : "–"}</td>)}
+                </tr>
+              ))}
+            </Table>
+          ) : <p>{t.runs.noRuns}</p>}
+        </View>
+      </section>
+    </>
+  );
+}
+
+/** Reads the data again every second, as long as something goes on. */
+function usePolling<T>({ data, reload }: Loaded<T>, goesOn: boolean): void {
+  useEffect(() => {
+    if (!goesOn) return;
+    const timer = window.setTimeout(reload, POLL);
+    return () => window.clearTimeout(timer);
+  }, [data, goesOn]);
+}
+
+function Start(): JSX.Element | null {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  const loaded = useJson<AdminIndex>("v1/admin/index");
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  if (loaded.problem) return <Failure problem={loaded.problem} onRetry={loaded.reload} />;
+  if (!loaded.data) return null;
+  const { configured, indexed } = loaded.data.sites;
+  if (!configured.length && !indexed.length) return <section><h2>{t.runs.start}</h2><p>{t.runs.nothing}</p></section>;
+  const start = async (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    setProblem(null);
+    try {
+      const run = await api.json<Run>("v1/ingest", { method: "POST", body: { sites: form.getAll("site"), force: form.has("force") } });
+      go(address(`runs/${run.id}`));
+    } catch (error) {
+      setProblem(asApiError(error));
+    }
+  };
+  return (
+    <form class="ad-start" onSubmit={(event) => void start(event)}>
+      <h2>{t.runs.start}</h2>
+      <p class="da-muted">{t.runs.startText}</p>
+      <fieldset>
+        <legend class="da-label">{t.runs.sites}</legend>
+        {configured.map((site) => <Site key={site} site={site} kind={t.runs.configured} />)}
+        {indexed.map((site) => <Site key={site} site={site} kind={t.runs.indexed} checked={!configured.length} />)}
+      </fieldset>
+      <label class="ad-check"><input type="checkbox" name="force" /> {t.runs.force}</label>
+      {problem && <Failure problem={problem} />}
+      <button class="da-button da-primary">{t.runs.start}</button>
+    </form>
+  );
+}
+
+function Site({ site, kind, checked = true }: { site: string; kind: string; checked?: boolean }): JSX.Element {
+  return (
+    <label class="ad-check">
+      <input type="checkbox" name="site" value={site} defaultChecked={checked} />
+      <span class="ad-break">{site} <span class="da-muted">({kind})</span></span>
+    </label>
+  );
+}
+
+/** What a run does that isn't over. */
+function Live({ run }: { run: Run }): JSX.Element {
+  const { t } = useAdmin();
+  const { number } = useFormats();
+  const figures = run.done || run.total ? t.runs.progress(number(run.done ?? 0), run.total ? number(run.total) : "") : "";
+  return (
+    <div class="ad-progress">
+      <p role="status"><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge> {t.runs.stages[run.stage] ?? run.stage} {figures}</p>
+      <progress aria-label={run.stage || t.runs.current} {...(run.total ? { max: run.total, value: run.done ?? 0 } : {})} />
+      <p class="da-muted ad-break">{run.progress}</p>
+      <Cancel id={run.id} />
+    </div>
+  );
+}
+
+function Cancel({ id }: { id: string }): JSX.Element {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const cancel = () => api.json(`v1/ingest/${id}/cancel`, { method: "POST" }).catch((error: unknown) => setProblem(asApiError(error)));
+  return (
+    <>
+      {problem && <Failure problem={problem} />}
+      <button type="button" class="da-button" onClick={() => void cancel()}>{t.runs.cancel}</button>
+    </>
+  );
+}
+
+function OneRun({ id }: { id: string }): JSX.Element {
+  const path = `v1/ingest/${encodeURIComponent(id)}`;
+  const loaded = useJson<Run>(path);
+  usePolling(loaded, Boolean(loaded.data && !over(loaded.data)));
+  return (
+    <View path={path} loaded={loaded}>
+      {(run) => (
+        <>
+          {over(run) ? <Ended run={run} /> : <Live run={run} />}
+          {run.report && <ReportView report={run.report} />}
+        </>
+      )}
+    </View>
+  );
+}
+
+function Ended({ run }: { run: Run }): JSX.Element {
+  const { t } = useAdmin();
+  const { seconds } = useFormats();
+  const took = run.finished_at && run.started_at ? (Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000 : null;
+  return (
+    <>
+      <p role="status"><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge></p>
+      {run.error && <pre class="ad-source ad-box">{run.error}</pre>}
+      <Facts
+        rows={[
+          [t.runs.began, <Ago time={run.started_at ?? run.queued_at} />],
+          [t.runs.took, took === null ? "" : seconds(run.report?.seconds ?? took)],
+          [t.runs.by, run.by],
+          [t.runs.sites, <span class="ad-break">{run.sites.join(", ")}</span>],
+        ]}
+      />
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+/** One step: its calls to models with the prompts as they were sent, its input and its output. */
+import type { JSX } from "preact";
+import { CopyButton } from "../../shared/copy";
+import { useNumbers, useTexts } from "./texts";
+import type { Call, Step } from "./types";
+
+export function StepDetails({ step, first }: { step: Step; first: number | null }): JSX.Element {
+  const t = useTexts();
+  const { ms } = useNumbers();
+  return (
+    <div class="tr-details">
+      {step.error && <p class="tr-problem"><strong>{t.error}:</strong> {step.error}</p>}
+      {first !== null && <p class="da-muted">{t.firstText}: {ms(first)} ms</p>}
+      {step.calls.map((call, i) => <CallDetails key={i} call={call} />)}
+      <Values name={t.input} values={step.input} />
+      <Values name={t.output} values={step.output} />
+    </div>
+  );
+}
+
+function CallDetails({ call }: { call: Call }): JSX.Element {
+  const t = useTexts();
+  const { ms, whole } = useNumbers();
+  const facts = [
+    t.callFacts(call.model, ms(call.start), ms(call.end)),
+    call.kind === "chat" && t.tokens(whole(call.prompt_tokens), whole(call.completion_tokens)),
+    call.temperature !== null && call.kind === "chat" && t.temperature(call.temperature),
+  ].filter(Boolean);
+  return (
+    <section class="tr-called" aria-label={t.call[call.kind]}>
+      <h4><span class={`tr-dot tr-${call.kind}`} aria-hidden="true" />{t.call[call.kind]}</h4>
+      <p class="da-muted">{facts.join(" · ")}</p>
+      {call.error && <p class="tr-problem"><strong>{t.error}:</strong> {call.error}</p>}
+      {call.messages.map((message, i) => <Sent key={i} name={t.sent(message.role)} text={message.content} />)}
+      {call.texts.length > 0 && <Sent name={t.embedded} text={call.texts.join("\n\n---\n\n")} />}
+      {call.reply && <Sent name={t.reply} text={call.reply} />}
+    </section>
+  );
+}
+
+/** A text exactly as it is, with a button that copies it. */
+export function Sent({ name, text }: { name: string; text: string }): JSX.Element {
+  const t = useTexts();
+  return (
+    <div class="tr-sent">
+      <div class="tr-sent-head"><span>{name}</span><CopyButton text={text} label={t.copy(name)} /></div>
+      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{text}</pre>
+    </div>
+  );
+}
+
+function Values({ name, values }: { name: string; values: Record<string, unknown> }): JSX.Element | null {
+  const fields = Object.entries(values);
+  if (!fields.length) return null;
+  return (
+    <details>
+      <summary>{name} <span class="da-muted">{fields.map(([field]) => field).join(", ")}</span></summary>
+      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{fields.map(([field, value]) => `${field}: ${JSON.stringify(value, null, 2)}`).join("\n")}</pre>
+    </details>
+  );
+}

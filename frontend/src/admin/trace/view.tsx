@@ -1,0 +1,166 @@
+/** A question, its answer and the trace of it; asked again with other choices, both side by side. The address has all but prompts. */
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Api, ApiError, asApiError } from "../../shared/api";
+import { chat } from "../../shared/chat";
+import { Markdown } from "../../shared/markdown";
+import { useUi } from "../../shared/ui";
+import { Failure, useAdmin } from "../data";
+import { address, go } from "../location";
+import type { ViewProps } from "../routes";
+import { ChoicesText, Compare } from "./compare";
+import { AgainForm, AskForm } from "./forms";
+import { QuestionForm } from "./question_form";
+import { Summary, TraceParts } from "./sections";
+import "./trace.css";
+import { useTexts } from "./texts";
+import { type Choices, type Trace, type TracedAnswer, choicesIn, isAgain, parameters } from "./types";
+
+interface Run {
+  answer: TracedAnswer | null;
+  problem: ApiError | null;
+}
+
+const NOT_ASKED: Run = { answer: null, problem: null };
+
+async function asked(api: Api, question: string, choices: Choices, signal: AbortSignal): Promise<TracedAnswer> {
+  const numbers = Object.entries(choices.settings).map(([name, value]) => [name, name === "fusion" ? value : Number(value)]);
+  const prompts = Object.keys(choices.prompts).length ? { prompts: choices.prompts } : {};
+  const overrides = { ...Object.fromEntries(numbers), ...prompts };
+  const request = {
+    model: choices.model,
+    messages: [{ role: "user" as const, content: question }],
+    trace: true,
+    ...(Object.keys(overrides).length ? { overrides } : {}),
+  };
+  let text = "";
+  try {
+    // as a stream, because readers get one
+    for await (const event of chat(api, request, signal)) {
+      if (event.kind === "text") text += event.text;
+      if (event.kind === "done") return { text, trace: event.trace as Trace };
+    }
+  } catch (error) {
+    if (error instanceof ApiError && error.trace) return { text, trace: error.trace as Trace };
+    throw error;
+  }
+  throw new ApiError("cut", "The stream has no end.");
+}
+
+/** The answer to this question with these choices; asked again only if one of them changes, or on `again`. */
+function useAnswer(question: string, choices: Choices | null): Run & { again: () => void } {
+  const { api } = useUi();
+  const { onKey } = useAdmin();
+  const [run, setRun] = useState<Run>(NOT_ASKED);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    setRun(NOT_ASKED);
+    if (!question || !choices) return;
+    const stopper = new AbortController();
+    asked(api, question, choices, stopper.signal).then(
+      (answer) => setRun({ answer, problem: null }),
+      (error: unknown) => {
+        if (stopper.signal.aborted) return;
+        const problem = asApiError(error);
+        if (problem.kind === "key") onKey();
+        setRun({ answer: null, problem });
+      },
+    );
+    return () => stopper.abort();
+  }, [question, JSON.stringify(choices), turn]);
+  return { ...run, again: () => setTurn(turn + 1) };
+}
+
+export function Ask({ query }: ViewProps): JSX.Element {
+  const t = useTexts();
+  const question = query.get("q") ?? "";
+  const [prompts, setPrompts] = useState<Record<string, string>>({});
+  const [asks, setAsks] = useState(0); // asking again with another prompt alone leaves the address as it is
+  const first = choicesIn(query, {}, false);
+  const second = isAgain(query) || Object.keys(prompts).length ? choicesIn(query, prompts, true) : null;
+  const one = useAnswer(question, question ? first : null);
+  const other = useAnswer(question, one.answer && second);
+  const ask = (q: string, choices: Choices) => {
+    setPrompts({});
+    const to = address("ask", { q, ...parameters(choices, false) });
+    if (new URL(to, document.baseURI).href === location.href) one.again();
+    else go(to);
+  };
+  const askAgain = (choices: Choices) => {
+    setPrompts(choices.prompts);
+    setAsks(asks + 1);
+    go(address("ask", { q: question, ...parameters(first, false), ...parameters(choices, true) }));
+    other.again();
+  };
+  const close = () => {
+    setPrompts({});
+    go(address("ask", { q: question, ...parameters(first, false) }));
+  };
+  return (
+    <div class="tr-view">
+      {!question && <p>{t.intro}</p>}
+      <AskForm question={question} choices={first} onAsk={ask} />
+      {question && <Answered run={one} />}
+      {second && one.answer && <Answered run={other} />}
+      {one.answer && second && other.answer
+        ? <Both one={{ answer: one.answer, choices: first }} other={{ answer: other.answer, choices: second }} />
+        : one.answer && <Single answer={one.answer} choices={first} />}
+      {one.answer && (
+        <>
+          <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={one.answer.trace.language} onAsk={askAgain} onClose={second ? close : null} />
+          <QuestionForm key={question} trace={one.answer.trace} model={first.model} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Answered({ run }: { run: Run & { again: () => void } }): JSX.Element | null {
+  const t = useTexts();
+  if (run.problem) return <Failure problem={run.problem} onRetry={run.again} />;
+  if (run.answer) return null;
+  return <p class="da-status" role="status"><span class="da-spinner" aria-hidden="true" />{t.asking}</p>;
+}
+
+function Single({ answer, choices }: { answer: TracedAnswer; choices: Choices }): JSX.Element {
+  const t = useTexts();
+  const reading = useMemo(() => ({ cite: (number: number) => citation(number, answer.trace) }), [answer]);
+  return (
+    <>
+      <section>
+        <h2>{t.answer} <ChoicesText choices={choices} /></h2>
+        <Summary trace={answer.trace} />
+        <div class="tr-answer" lang={answer.trace.language}><Markdown text={answer.text} reading={reading} /></div>
+      </section>
+      <TraceParts trace={answer.trace} />
+    </>
+  );
+}
+
+/** The link of the answer with this number. */
+function citation(number: number, trace: Trace): JSX.Element | null {
+  const link = trace.links.find((one) => one.number === number);
+  return link ? <a class="da-cite" href={link.url} target="_blank" rel="noopener noreferrer">{number}</a> : null;
+}
+
+interface Side {
+  answer: TracedAnswer;
+  choices: Choices;
+}
+
+function Both({ one, other }: { one: Side; other: Side }): JSX.Element {
+  const t = useTexts();
+  const [shown, setShown] = useState<"first" | "second">("second");
+  return (
+    <>
+      <Compare first={one} second={other} />
+      <div class="tr-parts" role="group" aria-label={t.details}>
+        <span>{t.details}:</span>
+        {(["first", "second"] as const).map((name) => (
+          <button key={name} type="button" class="da-button" aria-pressed={shown === name} onClick={() => setShown(name)}>{t[name]}</button>
+        ))}
+      </div>
+      <TraceParts key={shown} trace={(shown === "first" ? one : other).answer.trace} steps={false} />
+    </>
+  );
+}

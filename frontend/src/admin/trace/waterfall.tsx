@@ -1,0 +1,62 @@
+/** The steps of an answer as bars by time, with the calls to models inside; an open step shows its prompts and values. */
+import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { Bar } from "./bar";
+import { StepDetails } from "./step";
+import { useNumbers, useTexts } from "./texts";
+import type { Step, Trace } from "./types";
+
+const TICKS = [0, 0.25, 0.5, 0.75, 1];
+
+/** `scale` is how many milliseconds the width stands for, if not as many as the answer took. */
+export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: number }): JSX.Element {
+  const t = useTexts();
+  const { ms } = useNumbers();
+  const whole = Math.max(scale, 0.001);
+  return (
+    <div class="tr-fall">
+      <div class="tr-axis" aria-hidden="true">
+        <span />
+        <span class="tr-ticks">{TICKS.map((tick) => <span key={tick}>{ms(whole * tick)}{tick === 1 ? " ms" : ""}</span>)}</span>
+      </div>
+      {grouped(trace.steps).map((steps) => (
+        <div key={steps[0]!.step} class={steps.length > 1 ? "tr-group tr-parallel" : "tr-group"} {...(steps.length > 1 ? { role: "group", "aria-label": t.parallel } : {})}>
+          {steps.map((step) => <Row key={step.step} step={step} whole={whole} first={trace.first_text} />)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function grouped(steps: Step[]): Step[][] {
+  const groups: Step[][] = [];
+  for (const step of steps) {
+    const last = groups.at(-1);
+    if (last?.[0]?.group === step.group) last.push(step);
+    else groups.push([step]);
+  }
+  return groups;
+}
+
+function Row({ step, whole, first }: { step: Step; whole: number; first: number | null }): JSX.Element {
+  const t = useTexts();
+  const { ms } = useNumbers();
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const failed = step.error !== "";
+  return (
+    <div class="tr-step">
+      <button type="button" class="tr-row" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}
+        aria-label={t.stepLabel(step.step, ms(step.start), ms(step.end), failed)}>
+        <span class={failed ? "tr-name tr-failed" : "tr-name"}>{step.step}</span>
+        <span class="tr-track">
+          <Bar from={step.start / whole} to={step.end / whole} kind={failed ? "error" : "step"} />
+          {step.calls.map((call, i) => <Bar key={i} from={call.start / whole} to={call.end / whole} kind={call.error ? "call-error" : `call tr-${call.kind}`} />)}
+          {step.step === "synthesize" && first !== null && <Bar from={first / whole} to={first / whole} kind="first" />}
+        </span>
+        <span class="tr-ms">{ms(step.end - step.start)} ms</span>
+      </button>
+      <div id={id}>{open && <StepDetails step={step} first={step.step === "synthesize" ? first : null} />}</div>
+    </div>
+  );
+}

@@ -1,0 +1,158 @@
+/** The page: its state, and the layout around the conversation. */
+import type { JSX } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Api } from "../shared/api";
+import { ApiError, asApiError } from "../shared/api";
+import type { Conversation } from "../shared/conversation";
+import type { History } from "../shared/history";
+import { KeyForm, Problem } from "../shared/problems";
+import type { Storage } from "../shared/storage";
+import { texts, uiLanguage } from "../shared/texts";
+import type { AssistantInfo, Interface } from "../shared/types";
+import { UiProvider } from "../shared/ui";
+import { type Address, currentAddress, go } from "./address";
+import { Chat } from "./chat";
+import { useChoices } from "./choices";
+import { Header } from "./header";
+import { Sidebar } from "./sidebar";
+import { Search } from "../shared/search";
+
+const AGAIN = 2000; // milliseconds between two looks whether what is being made is there
+
+interface Props {
+  api: Api;
+  storage: Storage;
+  session: Storage;
+  history: History;
+}
+
+export function App({ api, storage, session, history }: Props): JSX.Element {
+  const [choices, choose] = useChoices(storage);
+  const language = uiLanguage(choices.language);
+  const ui = useMemo(() => ({ api, t: texts(language), target: "_blank" as const }), [language]);
+  api.language = language;
+  const { known, problem, load } = useInterface(api);
+  const place = usePlace(history);
+  const assistant = chosen(known, place.address.model ?? choices.assistant);
+  const { conversation } = place;
+  const [menu, setMenu] = useState(false);
+  const tone = assistant?.personas.some(({ id }) => id === choices.tone) ? choices.tone : "";
+  const options = { model: assistant?.id ?? "", language, ...(tone && { persona: tone }) };
+  const ask = useCallback(
+    (question: string, at?: number) => {
+      place.keepAddress();
+      void conversation.ask(question, optionsNow.current, at);
+    },
+    [conversation],
+  );
+  const optionsNow = useRef(options);
+  optionsNow.current = options;
+  useLook(language, choices.theme, conversation.title || (known?.title ?? "Docs Assistant"));
+  useAskedByAddress(assistant, place.address, choose, ask);
+  const key = (value: string, remember: boolean) => {
+    api.key = value;
+    session.set("key", value);
+    storage.set("key", remember ? value : "");
+    void load();
+  };
+  const needsKey = problem?.kind === "key" || (known?.key_required && !known.assistants);
+  return (
+    <UiProvider value={ui}>
+      <a class="da-skip" href="#da-ask" onClick={skip}>{ui.t.page.skip}</a>
+      <div class="da-app">
+        <Sidebar history={history} current={conversation.id} days={known?.keeps?.days ?? 0} open={menu} onClose={() => setMenu(false)}
+          onGo={place.show} />
+        <div class="da-main">
+          <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
+            onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
+          {needsKey ? (
+            <main class="da-centre"><KeyForm wrong={problem?.kind === "key" && api.key !== ""} onKey={key} /></main>
+          ) : place.address.search !== undefined ? (
+            <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search}
+              onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
+          ) : (
+            <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id}>
+              {problem && <Problem problem={problem} onRetry={load} />}
+              {known?.index === null && <Problem problem={new ApiError("no_index", "")} onRetry={load} />}
+            </Chat>
+          )}
+        </div>
+      </div>
+    </UiProvider>
+  );
+}
+
+function skip(event: Event): void {
+  event.preventDefault(); // `<base>` would make it another address
+  document.querySelector<HTMLElement>("main :is(textarea, input)")?.focus();
+}
+
+function chosen(known: Interface | null, id: string): AssistantInfo | null {
+  return known?.assistants?.find((one) => one.id === id) ?? known?.assistants?.[0] ?? null;
+}
+
+/** What the service says of itself; `load` asks again. */
+function useInterface(api: Api) {
+  const [state, set] = useState<{ known: Interface | null; problem: ApiError | null }>({ known: null, problem: null });
+  const load = async () => {
+    try {
+      set({ known: await api.json<Interface>("v1/interface"), problem: null });
+    } catch (error) {
+      set({ known: null, problem: asApiError(error) });
+    }
+  };
+  useEffect(() => void load(), []);
+  useEffect(() => {
+    if (!state.known?.preparing && state.known?.index !== null) return;
+    const timer = window.setTimeout(load, AGAIN);
+    return () => window.clearTimeout(timer);
+  }, [state.known]);
+  return { ...state, load };
+}
+
+/** What the address shows; the browser's back button goes through it. */
+function usePlace(history: History) {
+  const [address, setAddress] = useState<Address>(currentAddress);
+  const fresh = useRef<Conversation>(null);
+  const found = address.chat ? history.get(address.chat) : null;
+  if (!found && (!fresh.current || fresh.current.exchanges.length)) fresh.current = history.begin();
+  const conversation = found ?? fresh.current!;
+  useEffect(() => {
+    const moved = () => setAddress(currentAddress());
+    window.addEventListener("popstate", moved);
+    return () => window.removeEventListener("popstate", moved);
+  }, []);
+  const show = (to: Address, how = {}) => {
+    go(to, how);
+    setAddress(to);
+  };
+  const keepAddress = () => {
+    const now = currentAddress(); // the search changes it without rendering the page
+    if (now.chat !== conversation.id) show({ chat: conversation.id }, { replace: now.q !== undefined });
+  };
+  return { address, conversation, show, keepAddress, ask: (q: string) => show({ q }) };
+}
+
+function useLook(language: string, theme: string, title: string): void {
+  useEffect(() => {
+    document.documentElement.lang = language;
+    document.documentElement.dataset["theme"] = theme;
+  }, [language, theme]);
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+/** Asks what `?q=` says, once, as soon as the assistant is known. */
+function useAskedByAddress(
+  assistant: AssistantInfo | null,
+  { q, model }: Address,
+  choose: (change: { assistant: string }) => void,
+  ask: (question: string) => void,
+): void {
+  useEffect(() => {
+    if (!assistant || !q?.trim()) return;
+    ask(q.trim());
+    if (model) choose({ assistant: model });
+  }, [assistant === null, q]);
+}

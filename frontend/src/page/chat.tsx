@@ -1,0 +1,159 @@
+/** One conversation: the first questions or what was asked so far, and the field for the next question. */
+import type { ComponentChildren, JSX, Ref } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { AnswerView } from "../shared/answer";
+import { Composer } from "../shared/composer";
+import { type Conversation, useConversation } from "../shared/conversation";
+import { CopyButton } from "../shared/copy";
+import { Icon } from "../shared/icons";
+import { inLanguage } from "../shared/texts";
+import type { AssistantInfo, Exchange, Interface } from "../shared/types";
+import { useUi } from "../shared/ui";
+import { addressOf } from "./address";
+import { useFollowing } from "./following";
+import { Question } from "./question";
+
+interface Props {
+  known: Interface | null;
+  assistant: AssistantInfo | null;
+  conversation: Conversation;
+  language: string;
+  ask: (question: string, at?: number) => void;
+  /** What is wrong with the service. */
+  children?: ComponentChildren;
+}
+
+export function Chat({ known, assistant, conversation, language, ask, children }: Props): JSX.Element {
+  const { t } = useUi();
+  const exchanges = useConversation(conversation);
+  const field = useField(conversation);
+  const { last, away, follow } = useFollowing(exchanges);
+  const send = (question: string, at?: number) => {
+    ask(question, at);
+    follow("fill");
+  };
+  const empty = exchanges.length === 0;
+  const composer = (
+    <div class="da-ask" id="da-ask">
+      {away && !empty && (
+        <button type="button" class="da-icon-button da-bottom" aria-label={t.page.bottom} title={t.page.bottom} onClick={() => follow("end")}>
+          <Icon name="chevron" />
+        </button>
+      )}
+      <Composer busy={conversation.busy} followUp={!empty} onAsk={send} onStop={() => conversation.stop()} field={field} />
+    </div>
+  );
+  return (
+    <main class={empty ? "da-chat da-empty" : "da-chat"}>
+      <div class="da-column">
+        {empty ? (
+          <Start {...{ known, assistant, language }} onAsk={send}>{composer}</Start>
+        ) : (
+          exchanges.map((exchange, i) => (
+            <ExchangeView key={exchange.id} {...{ exchange, known, assistant, conversation }} onAsk={(question) => send(question, i)}
+              box={i === exchanges.length - 1 ? last : undefined} />
+          ))
+        )}
+        {!exchanges.at(-1)?.answer.problem && children}
+        <div class="da-end" />
+      </div>
+      {!empty && composer}
+      <Announcement exchanges={exchanges} />
+    </main>
+  );
+}
+
+/** The text field, which `/` focuses from anywhere; Escape stops the answer from anywhere. */
+function useField(conversation: Conversation) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const within = (event.target as HTMLElement).matches("input, textarea, select");
+      if (event.key === "/" && !within && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        field.current?.focus();
+      }
+      if (event.key === "Escape" && !within && conversation.busy) conversation.stop();
+    };
+    document.addEventListener("keydown", pressed);
+    // a phone's keyboard would hide half of the page
+    if (window.matchMedia("(pointer: fine)").matches) field.current?.focus();
+    return () => document.removeEventListener("keydown", pressed);
+  }, [conversation]);
+  return field;
+}
+
+interface StartProps {
+  known: Interface | null;
+  assistant: AssistantInfo | null;
+  language: string;
+  onAsk: (question: string) => void;
+  children: ComponentChildren;
+}
+
+function Start({ known, assistant, language, onAsk, children }: StartProps): JSX.Element {
+  const { t } = useUi();
+  const suggestions = assistant ? (inLanguage(assistant.suggestions, language) ?? []) : [];
+  const about = known?.index ? t.page.about(known.index.pages) : "";
+  return (
+    <>
+      <h1>{t.page.welcome}</h1>
+      <p class="da-muted da-about">{about} {known?.model === false && t.page.noModel}</p>
+      {children}
+      {suggestions.length > 0 && (
+        <section class="da-first" aria-label={t.page.firstQuestions}>
+          <ul>
+            {suggestions.map((question) => (
+              <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+interface ExchangeProps {
+  exchange: Exchange;
+  known: Interface | null;
+  assistant: AssistantInfo | null;
+  conversation: Conversation;
+  /** Asks in place of this question; the exchanges after it are dropped. */
+  onAsk: (question: string) => void;
+  box: Ref<HTMLElement> | undefined;
+}
+
+function ExchangeView({ exchange, known, assistant, conversation, onAsk, box }: ExchangeProps): JSX.Element {
+  const { t } = useUi();
+  const { question } = exchange;
+  const link = addressOf({ q: question, ...((known?.assistants?.length ?? 0) > 1 && assistant && { model: assistant.id }) });
+  return (
+    <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
+      <Question question={question} onAsk={onAsk} />
+      <AnswerView exchange={exchange} model={assistant?.id ?? ""} hasModel={known?.model ?? false}
+        feedback={known?.keeps?.feedback ?? false} onAgain={() => onAsk(question)}
+        onRated={(rating) => conversation.change(exchange.id, { rating })}>
+        <CopyButton text={link} label={t.chat.share} icon="link" />
+      </AnswerView>
+    </article>
+  );
+}
+
+/** Tells screen readers when an answer begins and ends, not each word of it. */
+function Announcement({ exchanges }: { exchanges: Exchange[] }): JSX.Element {
+  const { t } = useUi();
+  const answer = exchanges.at(-1)?.answer;
+  const [asked, setAsked] = useState(false); // nothing is said of an old conversation
+  const working = answer?.state === "waiting" || answer?.state === "writing";
+  useEffect(() => {
+    if (working) setAsked(true);
+  }, [working]);
+  const said =
+    !asked || !answer ? "" :
+    answer.state === "waiting" ? t.chat.thinking :
+    answer.state === "writing" ? t.chat.started :
+    answer.state === "done" ? t.chat.finished(answer.sources.length) :
+    answer.state === "stopped" ? t.chat.stopped :
+    answer.state === "interrupted" ? t.chat.interrupted : ""; // a problem is an alert
+  return <div class="da-hidden" role="status">{said}</div>;
+}

@@ -1,0 +1,131 @@
+/** The line on top: title, modes, new chat, settings. */
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "../shared/icons";
+import { LANGUAGES, inLanguage } from "../shared/texts";
+import type { AssistantInfo, Interface } from "../shared/types";
+import { useUi } from "../shared/ui";
+import { type Address, addressOf } from "./address";
+import type { Choices } from "./choices";
+
+interface Props {
+  known: Interface | null;
+  assistant: AssistantInfo | null;
+  choices: Choices;
+  choose: (change: Partial<Choices>) => void;
+  language: string;
+  mode: "ask" | "search";
+  onMenu: () => void;
+  onGo: (to: Address) => void;
+  onForget: (() => void) | undefined;
+}
+
+export function Header(props: Props): JSX.Element {
+  const { known, mode, onMenu, onGo } = props;
+  const { t } = useUi();
+  return (
+    <header class="da-header">
+      <button type="button" class="da-icon-button da-menu" aria-label={t.page.menu} title={t.page.menu} onClick={onMenu}>
+        <Icon name="menu" />
+      </button>
+      <Going to={{}} onGo={onGo} class="da-title">{known?.title ?? "Docs Assistant"}</Going>
+      <nav class="da-modes" aria-label={t.page.modes}>
+        <Going to={{}} onGo={onGo} current={mode === "ask"}>{t.chat.ask}</Going>
+        <Going to={{ search: "" }} onGo={onGo} current={mode === "search"}>{t.page.search}</Going>
+      </nav>
+      <span class="da-space" />
+      <Going to={{}} onGo={onGo} class="da-icon-button" label={t.page.newChat}><Icon name="plus" /></Going>
+      <Settings {...props} />
+    </header>
+  );
+}
+
+interface GoingProps {
+  to: Address;
+  onGo: (to: Address) => void;
+  class?: string;
+  current?: boolean;
+  label?: string;
+  children: JSX.Element | string;
+}
+
+/** A link to a part of the page, which opens without loading it again. */
+export function Going({ to, onGo, current = false, label, children, ...rest }: GoingProps): JSX.Element {
+  const click = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // in a new tab
+    event.preventDefault();
+    onGo(to);
+  };
+  return (
+    <a {...rest} href={addressOf(to)} aria-label={label} title={label} aria-current={current ? "page" : undefined} onClick={click}>
+      {children}
+    </a>
+  );
+}
+
+function Settings({ known, assistant, choices, choose, language, onForget }: Props): JSX.Element {
+  const { t } = useUi();
+  const details = useRef<HTMLDetailsElement>(null);
+  useClosing(details);
+  const assistants = known?.assistants ?? [];
+  return (
+    <details class="da-settings" ref={details}>
+      <summary class="da-icon-button" aria-label={t.page.settings} title={t.page.settings}><Icon name="settings" /></summary>
+      <div class="da-popover">
+        <Choice label={t.page.language} value={language} options={LANGUAGES} onChange={(value) => choose({ language: value })} />
+        <Choice label={t.page.theme} value={choices.theme} options={t.page.themes} onChange={(value) => choose({ theme: value })} />
+        {assistants.length > 1 && (
+          <Choice label={t.page.assistant} value={assistant?.id ?? ""} onChange={(value) => choose({ assistant: value })}
+            options={Object.fromEntries(assistants.map((one) => [one.id, inLanguage(one.name, language) ?? one.id]))} />
+        )}
+        {!!assistant?.personas.length && (
+          <Choice label={t.page.tone} value={choices.tone} onChange={(value) => choose({ tone: value })}
+            options={{ "": t.page.defaultTone, ...toneNames(assistant, t.page.tones, language) }} />
+        )}
+        <a href="docs/" target="_blank" rel="noopener">{t.page.documentation}</a>
+        {onForget && <button type="button" class="da-button" onClick={onForget}>{t.page.forgetKey}</button>}
+      </div>
+    </details>
+  );
+}
+
+function toneNames(assistant: AssistantInfo, known: Record<string, string>, language: string): Record<string, string> {
+  return Object.fromEntries(assistant.personas.map(({ id, name }) => [id, inLanguage(name, language) ?? known[id] ?? id]));
+}
+
+/** Escape or a click elsewhere closes it. */
+function useClosing(details: { current: HTMLDetailsElement | null }): void {
+  useEffect(() => {
+    const close = (event: Event) => {
+      const box = details.current;
+      if (!box?.open) return;
+      if (event instanceof KeyboardEvent ? event.key !== "Escape" : event.composedPath().includes(box)) return;
+      box.open = false;
+      if (event instanceof KeyboardEvent) box.querySelector("summary")?.focus();
+    };
+    document.addEventListener("keydown", close);
+    document.addEventListener("pointerdown", close);
+    return () => {
+      document.removeEventListener("keydown", close);
+      document.removeEventListener("pointerdown", close);
+    };
+  }, []);
+}
+
+interface ChoiceProps {
+  label: string;
+  value: string;
+  options: Record<string, string>;
+  onChange: (value: string) => void;
+}
+
+function Choice({ label, value, options, onChange }: ChoiceProps): JSX.Element {
+  return (
+    <label>
+      <span class="da-label">{label}</span>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {Object.entries(options).map(([id, name]) => <option key={id} value={id}>{name}</option>)}
+      </select>
+    </label>
+  );
+}

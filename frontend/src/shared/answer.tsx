@@ -1,0 +1,95 @@
+/** An answer with everything around it: status, text, notes, sources, and what one can do with it. */
+import type { ComponentChildren, JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { CopyButton } from "./copy";
+import { Feedback } from "./feedback";
+import { Icon } from "./icons";
+import { Markdown } from "./markdown";
+import { Problem } from "./problems";
+import { Sources } from "./sources";
+import type { Answer, Exchange, Rating, Source } from "./types";
+import { useUi } from "./ui";
+
+interface Props {
+  exchange: Exchange;
+  model: string;
+  /** Whether a language model is configured: then an answer without one is worth a note. */
+  hasModel: boolean;
+  /** Whether feedback is kept. */
+  feedback: boolean;
+  onAgain: () => void;
+  onRated: (rating: Rating | undefined) => void;
+  /** More buttons. */
+  children?: ComponentChildren;
+}
+
+export function AnswerView({ exchange, model, hasModel, feedback, onAgain, onRated, children }: Props): JSX.Element {
+  const { t } = useUi();
+  const { answer } = exchange;
+  const [open, setOpen] = useState(0);
+  const reading = useMemo(() => ({ cite: (number: number) => citation(number, answer.sources, setOpen) }), [answer.sources]);
+  const writing = answer.state === "waiting" || answer.state === "writing";
+  return (
+    <div class="da-answer" aria-busy={writing}>
+      {answer.state === "waiting" && <Status text={answer.status || t.chat.thinking} />}
+      {answer.text && <Markdown text={answer.text} reading={reading} />}
+      <Notes answer={answer} hasModel={hasModel} />
+      {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
+      <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
+      {!writing && (
+        <div class="da-actions">
+          {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}
+          {!answer.problem && (
+            <button type="button" class="da-icon-button" title={t.chat.again} aria-label={t.chat.again} onClick={onAgain}>
+              <Icon name="again" />
+            </button>
+          )}
+          {children}
+          {feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated} />}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Status({ text }: { text: string }): JSX.Element {
+  return <p class="da-status"><span class="da-spinner" aria-hidden="true" />{text}</p>;
+}
+
+function Notes({ answer, hasModel }: { answer: Answer; hasModel: boolean }): JSX.Element | null {
+  const { t } = useUi();
+  const notes = [
+    answer.state === "stopped" && t.chat.stopped,
+    answer.state === "interrupted" && t.chat.interrupted,
+    answer.cut && t.chat.cut,
+    answer.extractive && hasModel && t.chat.extractive,
+  ].filter(Boolean);
+  return notes.length ? <>{notes.map((note) => <p key={note} class="da-note">{note}</p>)}</> : null;
+}
+
+/** A button that opens the source. Until the sources are there, the number alone. */
+function citation(number: number, sources: Source[], open: (number: number) => void): ComponentChildren {
+  const source = sources.find((one) => one.number === number);
+  if (!source) return sources.length ? null : <span class="da-cite">{number}</span>;
+  return <Citation source={source} open={open} />;
+}
+
+function Citation({ source, open }: { source: Source; open: (number: number) => void }): JSX.Element {
+  const { t } = useUi();
+  const title = [source.title, source.section].filter(Boolean).join(" – ") || source.url;
+  return (
+    <button type="button" class="da-cite" title={title} aria-label={t.sources.source(source.number, title)}
+      onClick={() => open(source.number)}>
+      {source.number}
+    </button>
+  );
+}
+
+/** The answer with its sources, to paste elsewhere. */
+export function asMarkdown(answer: Answer, heading: string): string {
+  const lines = answer.sources.map(({ number, title, section, url }) => {
+    const name = ([title, section].filter(Boolean).join(" – ") || url).replace(/[[\]\\]/g, "\\$&");
+    return `${number}. [${name}](<${url}>)`;
+  });
+  return lines.length ? `${answer.text.trim()}\n\n**${heading}**\n\n${lines.join("\n")}\n` : `${answer.text.trim()}\n`;
+}

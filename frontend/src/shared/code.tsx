@@ -1,0 +1,48 @@
+/** A block of code: the name of its language, a button that copies it, and colours once the highlighter is there. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { CopyButton } from "./copy";
+import { useUi } from "./ui";
+
+export type Highlight = (code: string, language: string) => ComponentChildren;
+
+/** Who wants colours sets `load` before rendering; it is called when the first code appears. */
+export const highlighter: { load: (() => Promise<Highlight>) | null } = { load: null };
+
+let ready: Highlight | null = null;
+
+export function CodeBlock({ code, language }: { code: string; language?: string | undefined }): JSX.Element {
+  const { t } = useUi();
+  const name = language?.trim().split(/[\s,{]/)[0] ?? "";
+  const highlight = useHighlight();
+  return (
+    <div class="da-code">
+      <div class="da-code-head">
+        <span>{name}</span>
+        <CopyButton text={code} label={t.chat.copyCode} />
+      </div>
+      <pre tabIndex={0} role="region" aria-label={name || t.chat.code}>
+        <code>{highlight ? highlight(code, name) : code}</code>
+      </pre>
+    </div>
+  );
+}
+
+function useHighlight(): Highlight | null {
+  const [, render] = useState({});
+  useEffect(() => {
+    if (ready || !highlighter.load) return;
+    let gone = false;
+    highlighter.load().then(
+      (loaded) => {
+        ready = loaded;
+        if (!gone) render({});
+      },
+      (error: unknown) => console.warn("code stays without colours:", error),
+    );
+    return () => {
+      gone = true;
+    };
+  }, []);
+  return ready;
+}

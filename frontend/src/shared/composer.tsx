@@ -1,0 +1,66 @@
+/** The field for a question. Enter sends, Shift+Enter starts a new line, Escape stops the answer. */
+import type { JSX, Ref } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon } from "./icons";
+import { useUi } from "./ui";
+
+interface Props {
+  busy: boolean;
+  followUp: boolean;
+  onAsk: (question: string) => void;
+  onStop: () => void;
+  /** Gets the text field, to focus it. */
+  field?: Ref<HTMLTextAreaElement>;
+  /** Unsent text that is shown first. */
+  draft?: string;
+}
+
+export function Composer({ busy, followUp, onAsk, onStop, field, draft = "" }: Props): JSX.Element {
+  const { t } = useUi();
+  const [text, setText] = useState(draft);
+  const own = useRef<HTMLTextAreaElement | null>(null);
+  const take = (element: HTMLTextAreaElement | null) => {
+    own.current = element;
+    if (typeof field === "function") field(element);
+    else if (field) field.current = element;
+  };
+  useEffect(() => grow(own.current!), [text]);
+  const ask = () => {
+    if (!text.trim() || busy) return;
+    onAsk(text.trim());
+    setText("");
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // Enter ends a word of Chinese or Japanese
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      ask();
+    }
+    if (event.key === "Escape" && busy) onStop();
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    ask();
+  };
+  return (
+    <form class="da-composer" onSubmit={submit}>
+      <textarea ref={take} rows={1} value={text} onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={onKeyDown} aria-label={t.chat.question} title={t.chat.hint} enterkeyhint="send"
+        placeholder={followUp ? t.chat.followUp : t.chat.placeholder} />
+      {busy ? (
+        <button type="button" class="da-send" aria-label={t.chat.stop} title={`${t.chat.stop} (Esc)`} onClick={onStop}>
+          <Icon name="stop" />
+        </button>
+      ) : (
+        <button class="da-send" aria-label={t.chat.send} title={t.chat.send} disabled={!text.trim()}>
+          <Icon name="send" />
+        </button>
+      )}
+    </form>
+  );
+}
+
+function grow(field: HTMLTextAreaElement): void {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}

@@ -1,0 +1,120 @@
+/** Conversations kept in the browser: one entry of its storage each, so that two tabs don't overwrite each other. */
+import type { Api } from "./api";
+import { Conversation } from "./conversation";
+import type { Storage } from "./storage";
+import type { Exchange } from "./types";
+
+export const MOST_KEPT = 100; // conversations
+
+export interface Kept {
+  id: string;
+  title: string;
+  /** When it was last asked something, in milliseconds. */
+  at: number;
+}
+
+interface Entry extends Kept {
+  exchanges: Exchange[];
+}
+
+export class History {
+  /** Those of this page, which may still be answering. */
+  private readonly open = new Map<string, Conversation>();
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly api: Api,
+    private readonly storage: Storage,
+  ) {
+    window.addEventListener("storage", () => this.refresh());
+  }
+
+  /** Takes over what other tabs have asked in the conversations of this one. */
+  private refresh(): void {
+    for (const conversation of this.open.values()) {
+      const entry = this.read(`chat:${conversation.id}`);
+      if (!entry || entry.at < conversation.at || conversation.busy) continue;
+      const { state, text } = entry.exchanges.at(-1)!.answer;
+      if (state === "interrupted" && !text) continue; // it is being answered there
+      const own = JSON.stringify(conversation.exchanges.map(settled));
+      if (own !== JSON.stringify(entry.exchanges)) conversation.replace(entry.exchanges, entry.at);
+    }
+  }
+
+  /** All kept conversations, the newest first. */
+  list(): Kept[] {
+    const entries = this.storage.names("chat:").flatMap((name) => this.read(name) ?? []);
+    return entries.map(({ id, title, at }) => ({ id, title, at })).sort((a, b) => b.at - a.at);
+  }
+
+  /** The conversation; null if it was deleted. */
+  get(id: string): Conversation | null {
+    const known = this.open.get(id);
+    if (known) return known;
+    const entry = this.read(`chat:${id}`);
+    return entry ? this.opened(new Conversation(this.api, entry.exchanges, entry.id, entry.at)) : null;
+  }
+
+  /** A new one, which is kept from its first question on. */
+  begin(): Conversation {
+    return this.opened(new Conversation(this.api));
+  }
+
+  /** Calls the function when the list has changed, in any tab; returns how to end that. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    window.addEventListener("storage", listener);
+    return () => {
+      this.listeners.delete(listener);
+      window.removeEventListener("storage", listener);
+    };
+  }
+
+  private keep(conversation: Conversation): void {
+    const { id, title, at } = conversation;
+    // not at each word
+    if (conversation.exchanges.at(-1)?.answer.state === "writing" && conversation.busy) return;
+    if (!conversation.exchanges.length || !this.open.has(id)) return;
+    const exchanges = conversation.exchanges.map(settled);
+    const text = JSON.stringify({ id, title, at, exchanges } satisfies Entry);
+    const others = this.list().filter((one) => one.id !== id);
+    for (const old of others.splice(MOST_KEPT - 1)) this.remove(old.id);
+    // when the browser's storage is full, the oldest make room
+    while (!this.storage.set(`chat:${id}`, text) && others.length) this.remove(others.pop()!.id);
+    this.changed();
+  }
+
+  remove(id: string): void {
+    this.open.get(id)?.stop();
+    this.open.delete(id);
+    this.storage.set(`chat:${id}`, "");
+    this.changed();
+  }
+
+  private changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  private opened(conversation: Conversation): Conversation {
+    this.open.set(conversation.id, conversation);
+    conversation.onChange(() => this.keep(conversation));
+    window.addEventListener("pagehide", () => conversation.stop("interrupted"));
+    return conversation;
+  }
+
+  private read(name: string): Entry | null {
+    try {
+      const entry = JSON.parse(this.storage.get(name)) as Entry;
+      return Array.isArray(entry.exchanges) && typeof entry.title === "string" ? entry : null;
+    } catch {
+      return null; // removed, or not ours
+    }
+  }
+}
+
+/** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */
+function settled({ id, question, answer }: Exchange): Exchange {
+  const { problem: _, state, ...kept } = answer;
+  const ended = state === "done" || state === "stopped";
+  return { id, question, answer: { ...kept, status: "", state: ended ? state : "interrupted" } };
+}

@@ -1,0 +1,246 @@
+/** Markdown as Preact nodes, straight from marked's tokens: no text ever becomes HTML.
+ *
+ * HTML in it shows as text, links lead to web and mail addresses only, and an image is a link with its description.
+ */
+import { Lexer, type Token, type Tokens } from "marked";
+import { Component, type ComponentChildren, type JSX, createContext } from "preact";
+import { useContext, useMemo } from "preact/hooks";
+import { CodeBlock } from "./code";
+import { Link } from "./link";
+import { useUi } from "./ui";
+
+/** Parts of a block's plain text, from start to end, that are shown as marked. */
+export type Ranges = [number, number][];
+
+export interface Reading {
+  /** What stands for the citation `[n]`; null leaves it as text. */
+  cite?: (number: number) => ComponentChildren | null;
+  /** Which parts of a block to mark. */
+  mark?: (plain: string) => Ranges;
+  /** The address that relative links are relative to. */
+  base?: string;
+}
+
+const Context = createContext<Reading>({});
+const CITATION = /\[(\d{1,3})\]/g;
+const DEEPEST = 20; // levels; deeper ones show as text
+
+export function Markdown({ text, reading }: { text: string; reading: Reading }): JSX.Element {
+  const tokens = useMemo(() => lexed(text), [text]);
+  return (
+    <Context.Provider value={reading}>
+      <div class="da-markdown">{tokens.map((token, i) => <Block key={i} token={token} reading={reading} />)}</div>
+    </Context.Provider>
+  );
+}
+
+function lexed(text: string): Token[] {
+  try {
+    return new Lexer({ gfm: true }).lex(text);
+  } catch {
+    return [{ type: "code", raw: text, text }]; // nested deeper than the parser can follow
+  }
+}
+
+// while an answer is written, only its last block changes; a class, because preact/compat's memo weighs 3 kB
+class Block extends Component<{ token: Token; reading: Reading }> {
+  override shouldComponentUpdate({ token, reading }: Readonly<{ token: Token; reading: Reading }>): boolean {
+    return token.raw !== this.props.token.raw || reading !== this.props.reading;
+  }
+
+  override render(): JSX.Element {
+    return <Blocks tokens={[this.props.token]} level={0} />;
+  }
+}
+
+function Blocks({ tokens, level }: { tokens: Token[]; level: number }): JSX.Element {
+  return <>{tokens.map((token, i) => <BlockToken key={i} token={token} level={level} />)}</>;
+}
+
+function BlockToken({ token: generic, level }: { token: Token; level: number }): JSX.Element | null {
+  const token = generic as Tokens.Generic;
+  if (level > DEEPEST) return <p>{token.raw}</p>;
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading":
+      return <Heading depth={token["depth"]}><Inline tokens={token.tokens!} /></Heading>;
+    case "paragraph":
+      return <p><Inline tokens={token.tokens!} /></p>;
+    case "text":
+      return token.tokens ? <Inline tokens={token.tokens} /> : <Inline tokens={[token]} />;
+    case "code":
+      return <CodeBlock code={token["text"]} language={token["lang"]} />;
+    case "blockquote":
+      return <blockquote><Blocks tokens={token.tokens!} level={level + 1} /></blockquote>;
+    case "list":
+      return <List list={generic as Tokens.List} level={level} />;
+    case "table":
+      return <Table table={generic as Tokens.Table} />;
+    case "hr":
+      return <hr />;
+    case "checkbox":
+      return <Checkbox checked={token["checked"]} />;
+    default:
+      return <p class="da-raw">{token.raw.trim()}</p>; // HTML
+  }
+}
+
+/** The headings of an answer are below that of the answer itself. */
+function Heading({ depth, children }: { depth: number; children: ComponentChildren }): JSX.Element {
+  const Tag = `h${Math.min(depth + 2, 6)}` as "h3";
+  return <Tag class={`da-h${depth}`}>{children}</Tag>;
+}
+
+function Checkbox({ checked }: { checked: boolean }): JSX.Element {
+  const { t } = useUi();
+  return <span class="da-task" role="img" aria-label={t.chat.task(checked)}>{checked ? "☑" : "☐"} </span>;
+}
+
+function List({ list, level }: { list: Tokens.List; level: number }): JSX.Element {
+  const items = list.items.map((item, i) => (
+    <li key={i} class={item.task ? "da-task-item" : ""}>
+      <Blocks tokens={item.tokens} level={level + 1} />
+    </li>
+  ));
+  return list.ordered ? <ol start={Number(list.start) || 1}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function Table({ table }: { table: Tokens.Table }): JSX.Element {
+  const { t } = useUi();
+  const cell = (Tag: "th" | "td") => (one: Tokens.TableCell, i: number) => (
+    <Tag key={i} class={one.align ? `da-${one.align}` : ""} {...(Tag === "th" ? { scope: "col" as const } : {})}>
+      <Inline tokens={one.tokens} />
+    </Tag>
+  );
+  return (
+    // the keyboard reaches what is scrolled
+    <div class="da-table" role="region" aria-label={t.chat.table} tabIndex={0}>
+      <table>
+        <thead><tr>{table.header.map(cell("th"))}</tr></thead>
+        <tbody>{table.rows.map((row, i) => <tr key={i}>{row.map(cell("td"))}</tr>)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The tokens of one block. */
+function Inline({ tokens }: { tokens: Token[] }): JSX.Element {
+  const reading = useContext(Context);
+  const place = { at: 0 };
+  const ranges = reading.mark?.(plain(tokens)) ?? [];
+  return <>{tokens.map((token) => inline(token, { ...reading, ranges, place }))}</>;
+}
+
+interface InlineReading extends Reading {
+  ranges: Ranges;
+  /** How much of the block's plain text has been shown. */
+  place: { at: number };
+}
+
+function inline(generic: Token, reading: InlineReading): ComponentChildren {
+  const token = generic as Tokens.Generic;
+  const children = () => token.tokens?.map((child) => inline(child, reading)) ?? marked(token["text"], reading);
+  switch (token.type) {
+    case "strong":
+      return <strong>{children()}</strong>;
+    case "em":
+      return <em>{children()}</em>;
+    case "del":
+      return <del>{children()}</del>;
+    case "codespan":
+      return <code>{marked(token["text"], reading)}</code>;
+    case "br":
+      reading.place.at += 1;
+      return <br />;
+    case "link":
+      return <Link href={token["href"]} base={reading.base}>{children()}</Link>;
+    case "image":
+      return <Link href={token["href"]} base={reading.base}>{marked(shown(token), reading)}</Link>;
+    case "escape":
+      return marked(token["text"], reading);
+    case "checkbox":
+      return <Checkbox checked={token["checked"]} />;
+    case "text":
+      return token.tokens ? children() : cited(unescaped(token["text"]), reading);
+    default:
+      return marked(token.raw, reading);
+  }
+}
+
+function cited(text: string, reading: InlineReading): ComponentChildren {
+  if (!reading.cite) return marked(text, reading);
+  const parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const found of text.matchAll(CITATION)) {
+    const mark = reading.cite(Number(found[1]));
+    if (mark === null) continue;
+    parts.push(marked(text.slice(end, found.index).replace(/ $/, "\u00a0"), reading), mark);
+    end = found.index + found[0].length;
+  }
+  return [...parts, marked(text.slice(end), reading)];
+}
+
+/** The text, with the ranges of its block that lie in it marked. */
+function marked(text: string, { ranges, place }: InlineReading): ComponentChildren {
+  const from = place.at;
+  place.at += text.length;
+  if (!ranges.length) return text;
+  const parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const range of ranges) {
+    const start = Math.max(range[0] - from, end);
+    const stop = Math.min(range[1] - from, text.length);
+    if (start >= stop) continue;
+    parts.push(text.slice(end, start), <mark>{text.slice(start, stop)}</mark>);
+    end = stop;
+  }
+  return [...parts, text.slice(end)];
+}
+
+const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", "#39": "'" };
+
+/** marked leaves entities to the browser's reading of HTML, which never happens here. */
+function unescaped(text: string): string {
+  return text.replace(/&(#\d{1,7}|#x[\da-f]{1,6}|\w{2,8});/gi, (whole: string, name: string) => {
+    if (Object.hasOwn(ENTITIES, name)) return ENTITIES[name]!;
+    if (name[0] !== "#") return whole;
+    const code = name[1]!.toLowerCase() === "x" ? parseInt(name.slice(2), 16) : Number(name.slice(1));
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}
+
+function shown(image: Tokens.Generic): string {
+  return image["text"] || image["href"];
+}
+
+/** The plain text of each block of words, as `Reading.mark` gets it. */
+export function blockTexts(text: string): string[] {
+  const within = (tokens: Token[]): string[] =>
+    tokens.flatMap((generic) => {
+      const token = generic as Tokens.Generic;
+      if (token.type === "list") return (generic as Tokens.List).items.flatMap((item) => within(item.tokens));
+      if (token.type === "blockquote") return within(token.tokens!);
+      if (token.type === "table") {
+        const { header, rows } = generic as Tokens.Table;
+        return [header, ...rows].flat().map((cell) => plain(cell.tokens));
+      }
+      if (token.type === "text") return [plain(token.tokens ?? [token])];
+      return token.type === "heading" || token.type === "paragraph" ? [plain(token.tokens!)] : [];
+    });
+  return within(lexed(text));
+}
+
+/** The text of the tokens as it is shown. */
+function plain(tokens: Token[]): string {
+  return tokens.map((generic) => {
+    const token = generic as Tokens.Generic;
+    if (token.type === "image") return shown(token);
+    if (token.type === "br") return "\n";
+    if (token.type === "checkbox") return "";
+    if (token.tokens) return plain(token.tokens);
+    if (token.type === "text") return unescaped(token["text"]);
+    return token.type === "html" ? token.raw : token["text"] ?? token.raw;
+  }).join("");
+}

@@ -1,0 +1,72 @@
+/** What went wrong, in plain words, with what a reader can do about it. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "./api";
+import { Icon } from "./icons";
+import type { Texts } from "./texts";
+import { useUi } from "./ui";
+
+/** The title of the problem and a sentence about it. */
+export function words(problem: ApiError, t: Texts): [string, string] {
+  const [title, text] = t.problems.kinds[problem.kind];
+  return [title, problem.kind === "invalid" || problem.kind === "refused" ? `${text} ${problem.message}`.trim() : text];
+}
+
+interface Props {
+  problem: ApiError;
+  onRetry?: (() => void) | undefined;
+  children?: ComponentChildren;
+}
+
+export function Problem({ problem, onRetry, children }: Props): JSX.Element {
+  const { t } = useUi();
+  const [title, text] = words(problem, t);
+  const [left, setLeft] = useState(problem.retryAfter);
+  useEffect(() => {
+    if (left <= 0) return;
+    const timer = window.setTimeout(() => setLeft(left - 1), 1000);
+    return () => window.clearTimeout(timer);
+  }, [left]);
+  return (
+    <div class="da-problem">
+      <Icon name="warning" />
+      <div>
+        <div role="alert"><strong>{title}</strong>{text && <p>{text}</p>}</div>
+        {children}
+        {onRetry && (
+          <button type="button" class="da-button" disabled={left > 0} onClick={onRetry}>
+            {left > 0 ? t.problems.wait(left) : t.problems.retry}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface KeyFormProps {
+  /** Whether the last key was wrong. */
+  wrong: boolean;
+  onKey: (key: string, remember: boolean) => void;
+}
+
+/** Asks for the key of a service that needs one. */
+export function KeyForm({ wrong, onKey }: KeyFormProps): JSX.Element {
+  const { t } = useUi();
+  const field = useRef<HTMLInputElement>(null);
+  const remember = useRef<HTMLInputElement>(null);
+  const [title, text] = t.problems.kinds[wrong ? "wrongKey" : "key"];
+  useEffect(() => field.current?.focus(), []);
+  const send = (event: Event) => {
+    event.preventDefault();
+    const key = field.current!.value.trim();
+    if (key) onKey(key, remember.current!.checked);
+  };
+  return (
+    <form class="da-key" onSubmit={send}>
+      <div role={wrong ? "alert" : undefined}><h2>{title}</h2><p class="da-muted">{text}</p></div>
+      <label>{t.problems.keyLabel}<input ref={field} type="password" autocomplete="current-password" required aria-invalid={wrong} /></label>
+      <label class="da-check"><input ref={remember} type="checkbox" /> {t.problems.keyRemember}</label>
+      <button class="da-button da-primary">{t.problems.keySend}</button>
+    </form>
+  );
+}

@@ -1,0 +1,275 @@
+/** Search as you type: sections of pages, and from each to a question about it. A combobox whose popup is a grid, so that the
+ * rows can have a link and a button; the focus stays in the field. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { type Api, type ApiError, asApiError } from "./api";
+import { Icon } from "./icons";
+import { Problem } from "./problems";
+import { languageName } from "./texts";
+import { useUi } from "./ui";
+
+const DEBOUNCE = 120; // milliseconds without a letter
+const ROWS = 12;
+const LONGEST = 300; // characters of a query
+
+interface Piece {
+  text: string;
+  match: boolean;
+}
+
+interface Row {
+  id: string;
+  url: string;
+  title: string;
+  section: string;
+  breadcrumbs: string[];
+  language: string;
+  highlights: { breadcrumbs: Piece[][]; excerpt: Piece[] };
+}
+
+interface Found {
+  query: string;
+  data: Row[];
+  facets: { collections: string[]; languages: string[] };
+}
+
+export interface SearchProps {
+  api: Api;
+  /** Of the reader. */
+  language: string;
+  /** Address of the page that the reader looks at, whose section comes first. */
+  page?: string;
+  /** The assistant whose pages are searched. */
+  model?: string;
+  /** Collections that the search is limited to. */
+  collections?: string[];
+  /** What is searched first. */
+  query?: string;
+  onQuery?: (query: string) => void;
+  /** Asks the assistant about what was found. */
+  onAsk: (question: string) => void;
+}
+
+interface Filters {
+  collection: string;
+  language: string;
+}
+
+interface State {
+  /** The query that the rows are of; empty before the first answer. */
+  asked: string;
+  found: Found | null;
+  problem: ApiError | null;
+}
+
+const NOTHING: State = { asked: "", found: null, problem: null };
+
+export function Search(props: SearchProps): JSX.Element {
+  const { language, onAsk, onQuery } = props;
+  const { t } = useUi();
+  const [text, setText] = useState(props.query ?? "");
+  const [filters, setFilters] = useState<Filters>({ collection: "", language: "" });
+  const [active, setActive] = useState(-1);
+  const field = useRef<HTMLInputElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const query = text.trim();
+  const { state, again } = useFound(props, query, filters);
+  const rows = query ? (state.found?.data ?? []) : [];
+  useEffect(() => field.current?.focus(), []);
+  useEffect(() => setActive(-1), [state.found, query]);
+  useEffect(() => onQuery?.(query), [query]);
+  useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [active]);
+  const about = (row: Row) => onAsk(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
+  const open = (index: number) => grid.current?.querySelectorAll<HTMLElement>(".da-found")[index]?.click();
+  // the row below the results asks the query itself
+  const last = query ? rows.length : -1;
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      setActive(active + step < -1 ? last : active + step > last ? -1 : active + step);
+    } else if (event.key === "Enter" && query) {
+      event.preventDefault();
+      const row = rows[active];
+      if (event.ctrlKey || event.metaKey) row ? about(row) : onAsk(query);
+      else if (active === rows.length) onAsk(query);
+      else if (state.asked === query) open(Math.max(active, 0)); // results of other words aren't opened unseen
+    } else if (event.key === "Escape" && text) {
+      event.stopPropagation(); // the first Escape empties the field, the next one closes what is around it
+      setText("");
+    }
+  };
+  return (
+    <div class="da-search" role="search" aria-label={t.search.label}>
+      <div class="da-search-field">
+        <Icon name="search" />
+        <input ref={field} type="text" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
+          role="combobox" aria-autocomplete="list" aria-haspopup="grid" aria-expanded={last >= 0} aria-controls={`${id}-grid`}
+          aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
+          placeholder={t.search.placeholder} maxLength={LONGEST} value={text}
+          onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
+        {text && (
+          <button type="button" class="da-icon-button" aria-label={t.search.clear} title={t.search.clear}
+            onClick={() => { setText(""); field.current?.focus(); }}>
+            <Icon name="close" />
+          </button>
+        )}
+      </div>
+      <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
+      <p class="da-search-status" role="status">{said(state, query, t)}</p>
+      {state.problem && <Problem key={query} problem={state.problem} onRetry={again} />}
+      <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}>
+        {rows.map((row, index) => (
+          <Result key={row.url} id={`${id}-${index}`} row={row} below={samePage(row, rows[index - 1])} active={index === active}
+            ui={language} onAsk={() => about(row)} />
+        ))}
+        {query && (
+          <div role="row" class={active === rows.length ? "da-result da-active" : "da-result"}>
+            <div role="gridcell" id={`${id}-${rows.length}`} aria-selected={active === rows.length}>
+              <button type="button" tabIndex={-1} class="da-ask-query" onClick={() => onAsk(query)}>
+                <Icon name="send" size={16} /> <span>{t.search.ask} <strong>{query}</strong></span>
+              </button>
+            </div>
+          </div>
+        )}
+      </div>
+      <p id={`${id}-keys`} class="da-search-keys">{t.search.keys}</p>
+    </div>
+  );
+}
+
+function samePage(one: Row, other: Row | undefined): boolean {
+  return one.url.split("#")[0] === other?.url.split("#")[0];
+}
+
+function said({ found, problem, asked }: State, query: string, t: ReturnType<typeof useUi>["t"]): string {
+  if (!query || !found || problem || asked !== query) return "";
+  if (!found.data.length) return t.search.nothing(query);
+  const count = t.search.found(found.data.length);
+  return found.query !== query ? `${t.search.corrected(found.query)} ${count}` : count;
+}
+
+/** What is found for the query. A newer query aborts the older ones, so that their answers never come after its own. */
+function useFound({ api, language, page, model, collections }: SearchProps, query: string, filters: Filters) {
+  const [state, setState] = useState<State>(NOTHING);
+  const [tries, setTries] = useState(0);
+  const kept = useRef(new Map<string, Found>());
+  useEffect(() => {
+    if (!query) {
+      setState(({ found }) => ({ ...NOTHING, found: found && { ...found, data: [] } }));
+      return;
+    }
+    const body = {
+      query,
+      as_you_type: true,
+      limit: ROWS,
+      language,
+      filters: {
+        collections: filters.collection ? [filters.collection] : (collections ?? []),
+        languages: filters.language ? [filters.language] : [],
+      },
+      ...(model && { model }),
+      ...(page && { page }),
+    };
+    const key = JSON.stringify(body);
+    const before = kept.current.get(key);
+    if (before) {
+      setState({ asked: query, found: before, problem: null });
+      return;
+    }
+    const stopper = new AbortController();
+    const timer = window.setTimeout(async () => {
+      try {
+        const found = await api.json<Found>("v1/search", { method: "POST", body, signal: stopper.signal });
+        if (stopper.signal.aborted) return;
+        kept.current.set(key, found);
+        setState({ asked: query, found, problem: null });
+      } catch (error) {
+        if (!stopper.signal.aborted) setState({ asked: query, found: null, problem: asApiError(error) });
+      }
+    }, DEBOUNCE);
+    return () => {
+      window.clearTimeout(timer);
+      stopper.abort();
+    };
+  }, [query, filters, language, page, model, tries]);
+  return { state, again: () => setTries(tries + 1) };
+}
+
+interface ChoicesProps {
+  facets: Found["facets"] | undefined;
+  filters: Filters;
+  setFilters: (filters: Filters) => void;
+  language: string;
+}
+
+/** The filters that have more than one value. */
+function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.Element | null {
+  const { t } = useUi();
+  const known = useRef(facets);
+  if (facets) known.current = facets;
+  const { collections = [], languages = [] } = known.current ?? {};
+  if (collections.length < 2 && languages.length < 2) return null;
+  const choice = (name: keyof Filters, label: string, all: string, values: string[], shown: (value: string) => string) =>
+    values.length > 1 && (
+      <select aria-label={label} value={filters[name]} onChange={(event) => setFilters({ ...filters, [name]: event.currentTarget.value })}>
+        <option value="">{all}</option>
+        {values.map((value) => <option key={value} value={value}>{shown(value)}</option>)}
+      </select>
+    );
+  return (
+    <div class="da-search-filters">
+      {choice("collection", t.search.collection, t.search.allCollections, collections, (name) => name)}
+      {choice("language", t.search.language, t.search.allLanguages, languages, (code) => languageName(code, language))}
+    </div>
+  );
+}
+
+interface ResultProps {
+  id: string;
+  row: Row;
+  /** Whether the row above is of the same page. */
+  below: boolean;
+  active: boolean;
+  /** Language of the interface. */
+  ui: string;
+  onAsk: () => void;
+}
+
+function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element {
+  const { t, target } = useUi();
+  const crumbs = row.highlights.breadcrumbs;
+  const name = row.section || row.title || row.url;
+  const classes = ["da-result", active && "da-active", below && "da-below"].filter(Boolean).join(" ");
+  return (
+    <div role="row" class={classes}>
+      <div role="gridcell" id={id} aria-selected={active}>
+        <a class="da-found" tabIndex={-1} href={harmless(row.url)} target={target} rel="noopener">
+          <span class="da-found-title">
+            {crumbs.slice(below && crumbs.length > 1 ? 1 : 0).map((pieces, index) => (
+              <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>
+            ))}
+            {row.language !== ui && <span class="da-tag">{languageName(row.language, ui)}</span>}
+          </span>
+          <span class="da-found-text">{marked(row.highlights.excerpt)}</span>
+        </a>
+      </div>
+      <div role="gridcell" class="da-found-ask">
+        <button type="button" tabIndex={-1} class="da-icon-button" aria-label={t.search.askAbout(name)} title={t.search.askAbout(name)} onClick={onAsk}>
+          <Icon name="ask" />
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function marked(pieces: Piece[]): ComponentChildren {
+  return pieces.map(({ text, match }) => (match ? <mark>{text}</mark> : text));
+}
+
+/** The address, if it is one of a web page. */
+function harmless(url: string): string | undefined {
+  return /^https?:\/\//i.test(url) ? url : undefined;
+}

@@ -1,0 +1,57 @@
+/** Values that outlive the page. In a browser that keeps nothing, they last as long as the page does. */
+
+const memory = new Map<string, string>();
+
+export class Storage {
+  constructor(
+    /** Tells apart several services on one host. */
+    private readonly prefix: string,
+    private readonly kind: "localStorage" | "sessionStorage" = "localStorage",
+  ) {}
+
+  get(name: string): string {
+    try {
+      const found = window[this.kind].getItem(this.prefix + name);
+      if (found !== null) return found;
+    } catch {
+      // forbidden by the browser's settings
+    }
+    return memory.get(this.prefix + name) ?? "";
+  }
+
+  /** Whether the browser keeps the value. An empty one is removed. */
+  set(name: string, value: string): boolean {
+    if (!value) return this.remove(name);
+    try {
+      window[this.kind].setItem(this.prefix + name, value);
+      memory.delete(this.prefix + name);
+      return true;
+    } catch {
+      memory.set(this.prefix + name, value); // full, or forbidden
+      return false;
+    }
+  }
+
+  names(beginning: string): string[] {
+    const whole = this.prefix + beginning;
+    let kept: string[] = [];
+    try {
+      kept = Object.keys(window[this.kind]);
+    } catch {
+      // forbidden
+    }
+    return [...new Set([...kept, ...memory.keys()])]
+      .filter((name) => name.startsWith(whole))
+      .map((name) => name.slice(this.prefix.length));
+  }
+
+  private remove(name: string): boolean {
+    memory.delete(this.prefix + name);
+    try {
+      window[this.kind].removeItem(this.prefix + name);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

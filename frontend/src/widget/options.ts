@@ -1,0 +1,43 @@
+/** What a site sets: attributes of the script tag, or the argument of `mount`. */
+
+export interface Options {
+  /** Address of the service, with a slash at its end. */
+  service: string;
+  key: string;
+  assistant: string;
+  collections: string[];
+  language: string;
+  color: string;
+  greeting: string;
+  button: string;
+  position: "bottom-right" | "bottom-left";
+  hidden: boolean;
+  shortcut: string;
+}
+
+/** The names of the attributes, without `data-`, with texts as values. */
+export type Given = Partial<Record<keyof Options, string | boolean | readonly string[]>>;
+
+export function options(given: Given, service: string): Options {
+  const text = (name: keyof Options): string => String(given[name] ?? "").trim();
+  const flag = given.hidden ?? false;
+  return {
+    service: new URL((text("service") || service).replace(/\/*$/, "/"), location.href).href,
+    key: text("key"),
+    assistant: text("assistant"),
+    collections: [given.collections ?? []].flat().join(",").split(",").map((name) => name.trim()).filter(Boolean),
+    language: text("language"),
+    color: text("color"),
+    greeting: text("greeting"),
+    button: text("button"),
+    position: text("position") === "bottom-left" ? "bottom-left" : "bottom-right",
+    // an attribute without a value is an empty text
+    hidden: flag === true || (typeof flag === "string" && flag !== "false"),
+    shortcut: text("shortcut") || "Mod+K",
+  };
+}
+
+/** The address of the service whose `static/` has this script. */
+export function serviceOf(script: string): string {
+  return new URL("..", script).href;
+}

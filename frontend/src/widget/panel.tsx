@@ -1,0 +1,183 @@
+/** What is in the panel: a greeting with first questions, or the conversation, and the field for a question. */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { AnswerView } from "../shared/answer";
+import { highlighter } from "../shared/code";
+import type { Search } from "../shared/search";
+import { ApiError, asApiError } from "../shared/api";
+import { Composer } from "../shared/composer";
+import { type Conversation, useConversation } from "../shared/conversation";
+import { Icon, type IconName } from "../shared/icons";
+import { Problem } from "../shared/problems";
+import { inLanguage } from "../shared/texts";
+import type { AssistantInfo, Interface } from "../shared/types";
+import { useUi } from "../shared/ui";
+import type { Options } from "./options";
+import { session } from "./session";
+
+highlighter.load = async () => (await import("../shared/highlight")).highlight;
+
+interface Props {
+  options: Options;
+  /** How often it was opened, and what to ask at once. */
+  opened: { times: number; question: string };
+  onClose: () => void;
+}
+
+export function Panel({ options, opened, onClose }: Props): JSX.Element {
+  const { api, t } = useUi();
+  const { info, problem, load } = useInterface();
+  const assistant = info?.assistants?.find(({ id }) => id === options.assistant) ?? info?.assistants?.[0];
+  const [{ conversation, forget }, setSession] = useState(() => session(api, options.assistant));
+  const exchanges = useConversation(conversation);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [search, setSearch] = useState<{ Search: typeof Search } | null>(null);
+  const asked = useRef(0);
+  const ask = (question: string, at?: number) => {
+    setSearch(null);
+    void conversation.ask(question, request(options, assistant, info, api.language), at);
+  };
+  useEffect(() => {
+    field.current?.focus();
+    if (!opened.question || !info || asked.current === opened.times) return;
+    asked.current = opened.times;
+    ask(opened.question);
+  }, [opened.times, info]);
+  const restart = () => {
+    forget();
+    setSession(session(api, options.assistant));
+    field.current?.focus();
+  };
+  // not left to the browser, because a site's script may have its own use for Escape
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (conversation.busy) conversation.stop();
+    else onClose();
+  };
+  return (
+    <div class="da-sheet" onKeyDownCapture={onKeyDown} onClick={(event) => onLink(event, onClose)}>
+      <header class="da-head">
+        <h2>{assistant ? inLanguage(assistant.name, api.language) : t.widget.title}</h2>
+        <HeadButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}
+          onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
+        {exchanges.length > 0 && <HeadButton icon="plus" label={t.widget.restart} onClick={restart} />}
+        <HeadButton icon="close" label={t.widget.close} onClick={onClose} />
+      </header>
+      {search ? (
+        <div class="da-scroll">
+          <search.Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
+            collections={options.collections} onAsk={ask} />
+        </div>
+      ) : (
+        <>
+          <div class="da-scroll" tabIndex={-1}>
+            {problem && <Problem problem={problem} onRetry={load} />}
+            {!exchanges.length && !problem && <Welcome options={options} assistant={assistant} onAsk={ask} />}
+            <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
+          </div>
+          <footer class="da-foot">
+            <Composer busy={conversation.busy} followUp={exchanges.length > 0} onAsk={ask} onStop={() => conversation.stop()} field={field} />
+          </footer>
+        </>
+      )}
+    </div>
+  );
+}
+
+function HeadButton({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }): JSX.Element {
+  return (
+    <button type="button" class="da-icon-button" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+/** A source on this site opens in this tab: the panel gives way, so that one sees the section. */
+function onLink(event: MouseEvent, onClose: () => void): void {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0;
+  if (link && plain && link.target !== "_blank") onClose();
+}
+
+/** The language, if the service is made for it; it refuses others. */
+function sent(info: Interface | null, language: string): string {
+  return info?.languages?.includes(language) ? language : "";
+}
+
+function request(options: Options, assistant: AssistantInfo | undefined, info: Interface | null, language: string) {
+  return {
+    model: assistant?.id ?? options.assistant,
+    page: location.href,
+    ...(sent(info, language) && { language }),
+    ...(options.collections.length > 0 && { filters: { collections: options.collections } }),
+  };
+}
+
+function useInterface(): { info: Interface | null; problem: ApiError | null; load: () => void } {
+  const { api } = useUi();
+  const [info, setInfo] = useState<Interface | null>(null);
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const load = () => {
+    setProblem(null);
+    api.json<Interface>("v1/interface").then(
+      (found) => (found.assistants ? setInfo(found) : setProblem(new ApiError("key", "The widget has no key."))),
+      (error: unknown) => setProblem(asApiError(error)),
+    );
+  };
+  useEffect(load, [api]);
+  return { info, problem, load };
+}
+
+interface WelcomeProps {
+  options: Options;
+  assistant: AssistantInfo | undefined;
+  onAsk: (question: string) => void;
+}
+
+function Welcome({ options, assistant, onAsk }: WelcomeProps): JSX.Element {
+  const { api, t } = useUi();
+  const questions = assistant ? inLanguage(assistant.suggestions, api.language) ?? [] : [];
+  return (
+    <div class="da-welcome">
+      <p>{options.greeting || t.widget.greeting}</p>
+      <ul class="da-questions">
+        {questions.map((question) => (
+          <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface ExchangesProps {
+  conversation: Conversation;
+  model: string;
+  info: Interface | null;
+  onAsk: (question: string, at: number) => void;
+}
+
+function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.Element {
+  const { t } = useUi();
+  const { exchanges } = conversation;
+  const last = exchanges.at(-1);
+  const end = useRef<HTMLLIElement>(null);
+  useEffect(() => end.current?.scrollIntoView({ block: "start" }), [last?.id]);
+  return (
+    <>
+      <ol class="da-exchanges">
+        {exchanges.map((exchange, i) => (
+          <li key={exchange.id} ref={exchange === last ? end : null}>
+            <h3 class="da-question">{exchange.question}</h3>
+            <AnswerView exchange={exchange} model={model} hasModel={info?.model ?? false} feedback={info?.keeps?.feedback ?? false}
+              onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })} />
+          </li>
+        ))}
+      </ol>
+      <p class="da-hidden" role="status">
+        {last?.answer.state === "done" ? t.chat.finished(last.answer.sources.length) : last && conversation.busy ? t.chat.started : ""}
+      </p>
+    </>
+  );
+}

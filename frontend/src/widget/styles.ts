@@ -1,0 +1,19 @@
+/** The style sheets of the shadow tree, adopted: a strict policy of the site allows no others. */
+import shared from "../shared/style.css";
+import own from "./style.css";
+
+const ROOT_FONT_SIZE = 16; // pixels; a site may have set that of its root to anything
+
+export function styles(color: string): CSSStyleSheet[] {
+  return [shared, own, CSS.supports("color", color) ? accent(color) : ""].map((text) => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(text.replace(/(\d*\.?\d+)rem\b/g, (_, size: string) => `${Number(size) * ROOT_FONT_SIZE}px`));
+    return sheet;
+  });
+}
+
+/** A colour that is dark enough for white text becomes light enough for a dark page. */
+function accent(color: string): string {
+  return `:host { --da-accent: ${color}; }
+    :host([data-theme="dark"]) { --da-accent: color-mix(in oklab, ${color} 45%, white); }`;
+}

@@ -1,0 +1,118 @@
+"""Client certificates of a source, and the authority of its server: PEM in files or in the environment, never in the source itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from app.core.errors import SettingsError
+from ingestion.sources import Source
+
+_VALIDITY = re.compile(rb"\x30[\x1e\x20\x22](?:\x17\x0d|\x18\x0f)(\d{12,14})Z(?:\x17\x0d|\x18\x0f)(\d{12,14})Z")
+"""From when until when a certificate is valid, as RFC 5280 has it in DER: Python's ssl reads that only of other sides' certificates."""
+_LOCKED = "ENCRYPTED"
+
+
+def tls_of(sources: Sequence[Source]) -> list[ssl.SSLContext | None]:
+    """How to connect to the server of each source, the same for the same settings; None without any.
+
+    Raises `SettingsError` that names the source.
+    """
+    found: dict[tuple[str, ...], ssl.SSLContext | None] = {}
+    keys = [(one.certificate, one.certificate_key, one.certificate_password, one.ca) for one in sources]
+    for key, source in zip(keys, sources, strict=True):
+        if key not in found:
+            found[key] = _context(source)
+    return [found[key] for key in keys]
+
+
+def _context(source: Source) -> ssl.SSLContext | None:
+    if not (source.certificate or source.ca):
+        return None
+    what = f"{source.without_login().url}: "
+    if source.ca:
+        try:
+            context = ssl.create_default_context(cadata=_text(source.ca, f"{what}ca"))
+        except ssl.SSLError as error:
+            raise SettingsError(f"{what}ca: it has no certificate in PEM format.") from error
+    else:
+        context = httpx.create_ssl_context()
+    if source.certificate:
+        _check_dates(_text(source.certificate, f"{what}certificate"), f"{what}certificate")
+        _load(context, source, what)
+    return context
+
+
+def _load(context: ssl.SSLContext, source: Source, what: str) -> None:
+    written = source.certificate_password
+    password = _text(written, f"{what}certificate_password").strip() if written else ""
+    with ExitStack() as files:
+        certificate = _file(source.certificate, f"{what}certificate", files)
+        key = _file(source.certificate_key, f"{what}certificate_key", files) if source.certificate_key else None
+        try:
+            context.load_cert_chain(certificate, key, lambda: password)  # without it, OpenSSL asks on the terminal
+        except (ssl.SSLError, ValueError, OSError) as error:
+            raise SettingsError(f"{what}{_reason(error, Path(key or certificate), password)}.") from error
+
+
+def _reason(error: Exception, key: Path, password: str) -> str:
+    if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH":
+        return "certificate_key isn't the key of certificate"
+    if _LOCKED in key.read_text("utf-8-sig"):
+        told = "isn't that of the key" if password else "is missing: the key has one"
+        return f"certificate_password {told}"
+    return "certificate_key: it has no key in PEM format"
+
+
+def _check_dates(pem: str, what: str) -> None:
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    first = pem[pem.find(begin) :].partition(end)[0] + end
+    try:
+        found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(first))
+    except ValueError as error:
+        raise SettingsError(f"{what}: it has no certificate in PEM format.") from error
+    if found is None:
+        return
+    since, until = (_date(value.decode()) for value in found.groups())
+    if not since <= datetime.now(UTC) <= until:
+        raise SettingsError(f"{what}: it is valid from {since:%Y-%m-%d} to {until:%Y-%m-%d} only: renew it.")
+
+
+def _date(digits: str) -> datetime:
+    if len(digits) == 12:  # RFC 5280: two digits from 50 on are of the last century
+        digits = ("19" if digits >= "50" else "20") + digits
+    return datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+
+
+def _text(written: str, what: str) -> str:
+    kind, _, place = written.partition(":")
+    if kind == "env":
+        if not (value := os.environ.get(place, "")):
+            raise SettingsError(f"{what}: the environment variable {place} is not set or empty.")
+        return value
+    try:
+        return Path(place).read_text("utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{what}: the file {place} can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise SettingsError(f"{what}: the file {place} isn't text: it must be in PEM format.") from None
+
+
+def _file(written: str, what: str, files: ExitStack) -> str:
+    """The name of a file with this content, which OpenSSL needs; that of a variable is there only while `files` are."""
+    kind, _, place = written.partition(":")
+    text = _text(written, what)
+    if kind == "file":
+        return place
+    file = files.enter_context(tempfile.NamedTemporaryFile("w"))  # noqa: SIM115  # only its owner may read it
+    file.write(text)
+    file.flush()
+    return file.name

@@ -1,0 +1,138 @@
+"""The parts of an OpenAPI document by what they mean, whatever its version and however badly it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace", "query")
+_LONGEST_CHAIN = 10
+"""References to references that are followed."""
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a mapping, with texts as keys; else an empty one."""
+    if not isinstance(value, dict):
+        return {}
+    return value if all(isinstance(key, str) for key in value) else {str(key): one for key, one in value.items()}
+
+
+def listed(value: Any) -> list[Any]:
+    """The value if it is a list; else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """The value if it is a text or a number; else an empty text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation with the parameters of its path. `tag` is the first of its tags, or empty."""
+
+    path: str
+    method: str
+    tag: str
+    facts: Mapping[str, Any]
+    parameters: tuple[Mapping[str, Any], ...]
+
+    @property
+    def id(self) -> str:
+        """The operationId, or empty."""
+        return text(self.facts.get("operationId"))
+
+
+@dataclass
+class Api:
+    """An OpenAPI document."""
+
+    root: Mapping[str, Any]
+    info: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.info = mapping(self.root.get("info"))
+
+    @property
+    def version(self) -> str:
+        """The version of the API."""
+        return text(self.info.get("version"))
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """All operations in the document's order, webhooks last."""
+        return [*self._of(self.root.get("paths")), *self._of(self.root.get("webhooks"))]
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Any]:
+        """The named schemas."""
+        return {**mapping(self.root.get("definitions")), **mapping(self._components.get("schemas"))}
+
+    @property
+    def security_schemes(self) -> Mapping[str, Any]:
+        """The ways to authenticate, by name."""
+        return mapping(self.root.get("securityDefinitions")) or mapping(self._components.get("securitySchemes"))
+
+    @cached_property
+    def tags(self) -> Mapping[str, Mapping[str, Any]]:
+        """All tags: those that are described first, in their order."""
+        described = {text(mapping(tag).get("name")): mapping(tag) for tag in listed(self.root.get("tags"))}
+        return {**described, **{one.tag: {} for one in self.operations if one.tag and one.tag not in described}}
+
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of the API."""
+        if host := text(self.root.get("host")):
+            scheme = next(map(text, listed(self.root.get("schemes"))), "") or "https"
+            return [f"{scheme}://{host}{text(self.root.get('basePath'))}"]
+        return [url for server in listed(self.root.get("servers")) if (url := text(mapping(server).get("url")))]
+
+    def resolved(self, value: Any) -> tuple[str, Mapping[str, Any]]:
+        """(name, what the reference leads to); without a reference, an empty name and the value.
+
+        What stands beside a reference has priority. A reference to another document has its name only.
+        """
+        found, name = mapping(value), ""
+        for _ in range(_LONGEST_CHAIN):
+            target = found.get("$ref")
+            if not isinstance(target, str):
+                break
+            name = unquote(target).rpartition("/")[2] or target
+            beside = {key: one for key, one in found.items() if key != "$ref"}
+            found = {**self._target(target), **beside}
+        return name, found
+
+    @property
+    def _components(self) -> Mapping[str, Any]:
+        return mapping(self.root.get("components"))
+
+    def _target(self, pointer: str) -> Mapping[str, Any]:
+        if not pointer.startswith("#/"):
+            return {}
+        found: Any = self.root
+        for part in unquote(pointer[2:]).split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                found = found[int(key)] if key.isdecimal() and len(key) < 5 and int(key) < len(found) else {}
+            else:
+                found = mapping(found).get(key)
+        return mapping(found)
+
+    def _of(self, paths: Any) -> Iterator[Operation]:
+        for path, item in mapping(paths).items():
+            _, given = self.resolved(item)
+            for method in METHODS:
+                if isinstance(facts := given.get(method), dict):
+                    tag = next(map(text, listed(facts.get("tags"))), "")
+                    shared, own = listed(given.get("parameters")), listed(facts.get("parameters"))
+                    yield Operation(path, method, tag, mapping(facts), self._parameters([*shared, *own]))
+
+    def _parameters(self, given: list[Any]) -> tuple[Mapping[str, Any], ...]:
+        """The parameters, each once: an operation's own replaces that of its path."""
+        found = [self.resolved(one)[1] for one in given]
+        return tuple({(text(one.get("name")), text(one.get("in"))): one for one in found if one}.values())

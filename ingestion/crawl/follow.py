@@ -1,0 +1,234 @@
+"""A site without a sitemap -> its pages, by the links between them, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from app.core.errors import SitemapError
+from app.core.types import Page
+from ingestion.crawl.advice import FORM, IGNORE, cannot_be_read
+from ingestion.crawl.exchange import ACCEPT_HTML, HTML_TYPES, PAGE_TYPES, Fetched, PageRequest
+from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.login_page import has_login_form
+from ingestion.crawl.page_links import PageLinks, page_links
+from ingestion.entry import Entry, Listing, Skipped
+from ingestion.errors import NOINDEX, ConversionError, PageError
+from ingestion.sources import Source, settings_of
+from ingestion.urls import stem
+from ingestion.workers import Workers
+
+BATCH = 64
+"""Pages that are requested before their links are looked at; how many at once is the host's pace."""
+MOST_LISTED = 1_000
+"""Addresses that the report lists because they weren't followed; the others are counted."""
+MOST_COUNTED = 100_000
+
+_SOURCE = re.compile(r"\.(?:md|mdx|rst|adoc|ipynb)\.txt$")
+"""What a page was made from, beside it: Sphinx."""
+
+_REPEATS = 3
+
+
+class NamedSitemap(SitemapError):
+    """The start page names a sitemap, whose address this is: links needn't be followed."""
+
+
+@dataclass
+class _Crawl:
+    """The state of following the links of one site.
+
+    `found` has each address with its depth, in the order of discovery; `pages` those that aren't left out, and `children`
+    the addresses that each led to first.
+    """
+
+    fetcher: Fetcher
+    workers: Workers
+    site: Source
+    known: Mapping[str, Page]
+    prefix: str = ""
+    found: dict[str, int] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    pages: dict[str, None] = field(default_factory=dict)
+    children: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    skipped: list[Skipped] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    refused: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+
+
+async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: Iterable[Page]) -> Listing:
+    """The pages that the site's start address leads to, below the folder of that address.
+
+    What is fetched is kept for the conversion. Those of the index's `pages` that are of this site are requested
+    conditionally; if they didn't change, they lead to what they led to before. Raises `SitemapError` if the start address is no page,
+    and `NamedSitemap` if it names a sitemap, unless the source wants its links to be followed.
+    """
+    crawl = _Crawl(fetcher, workers, site, {page.fetched_url: page for page in pages if page.source == site.url})
+    first = site.url if urlsplit(site.url).path else f"{site.url}/"
+    start = await _fetched(crawl, first)
+    if isinstance(start, PageError):
+        raise SitemapError(cannot_be_read(site.url, start))
+    if not site.follow and (named := (await _links(crawl, start)).sitemap) and fetcher.allows(named):
+        fetcher.downloads.keep(first, start)
+        raise NamedSitemap(named)
+    crawl.prefix = start.url[: start.url.rfind("/") + 1]
+    crawl.found = {first: 0}
+    await _add(crawl, first, start)
+    if len(crawl.found) == 1 and has_login_form(start.body):
+        raise SitemapError(f"{site.url} leads to no other page: {FORM}. Nothing was changed.")
+    await _walk(crawl)
+    # pages of the index that no page links to any longer stay as long as they answer
+    left = [url for url in crawl.known if url not in crawl.found and not _forbidden(crawl, url)]
+    crawl.found |= dict.fromkeys(left[: max(0, site.max_pages - len(crawl.found))], 0)
+    await _walk(crawl)
+    entries: list[Entry] = []
+    for url in crawl.pages:
+        if reason := site.left_out(url):
+            _leave_out(crawl, url, reason)
+        else:
+            entries.append(Entry(url, site.url, site, links=tuple(crawl.children[url])))
+    if not entries:
+        advice = f" {crawl.left_out[NOINDEX]} of them say noindex: {IGNORE}." if crawl.left_out[NOINDEX] else ""
+        raise SitemapError(f"None of the pages that {site.url} links to can be indexed.{advice}")
+    here = frozenset({site.url})
+    return Listing(tuple(entries), tuple(crawl.skipped), here, here, notes=(_note(crawl),))
+
+
+async def _walk(crawl: _Crawl) -> None:
+    """Fetch all that is found and not fetched yet, and what that leads to."""
+    while waiting := [url for url in crawl.found if url not in crawl.done][:BATCH]:
+        answers = await asyncio.gather(*(_fetched(crawl, url) for url in waiting))
+        for url, answer in zip(waiting, answers, strict=True):
+            await _add(crawl, url, answer)
+
+
+async def _fetched(crawl: _Crawl, url: str) -> Fetched | PageError:
+    page = crawl.known.get(url)
+    current = page is not None and settings_of(page.reading) == crawl.site.reading
+    etag, modified = (page.etag, page.last_modified) if page is not None and current else ("", "")
+    try:
+        return await crawl.fetcher.get(PageRequest(url, etag=etag, last_modified=modified, accept=ACCEPT_HTML))
+    except PageError as error:
+        return error
+
+
+async def _add(crawl: _Crawl, asked: str, answer: Fetched | PageError) -> None:
+    """Keep an answer for the conversion, and find what it links to. Addresses that only redirect give way to their targets."""
+    url = asked if isinstance(answer, PageError) or not answer.redirects else answer.url
+    crawl.done.add(asked)
+    if url != asked:
+        if url in crawl.done:
+            return
+        if reason := _forbidden(crawl, url):
+            _leave_out(crawl, asked, f"redirected to {url}, which {reason}", "redirected to others")
+            return
+        crawl.done.add(url)
+        crawl.found.setdefault(url, crawl.found[asked])
+    if parent := crawl.parents.get(asked):
+        crawl.children[parent].append(url)
+    if isinstance(answer, PageError):
+        crawl.pages[url] = None
+        crawl.fetcher.downloads.keep(url, answer)
+    elif answer.status == 304:
+        crawl.pages[url] = None
+        _find(crawl, url, crawl.known[asked].links)
+        crawl.fetcher.downloads.keep(url, answer)
+    else:
+        await _add_page(crawl, url, replace(answer, redirects=()))
+
+
+async def _add_page(crawl: _Crawl, url: str, answer: Fetched) -> None:
+    links = await _links(crawl, answer)
+    canonical = links.canonical if _alike(links.canonical, url) and links.canonical.startswith(crawl.prefix) else url
+    whole = _find(crawl, url, (canonical, *links.links))
+    if canonical != url:
+        _leave_out(crawl, url, f"is the same page as {canonical}", "the same page as another (canonical)")
+    elif links.noindex:
+        _leave_out(crawl, url, NOINDEX)
+    else:
+        crawl.pages[url] = None
+        # the index doesn't know links beyond a limit: in the next run, only the whole page can lead to them
+        crawl.fetcher.downloads.keep(url, answer if whole else replace(answer, etag="", last_modified=""))
+
+
+async def _links(crawl: _Crawl, answer: Fetched) -> PageLinks:
+    if answer.media_type not in HTML_TYPES:
+        return PageLinks()
+    robots = answer.robots if crawl.site.noindex == "respect" else None
+    try:
+        return await crawl.workers.run(page_links, answer.body, answer.charset, answer.url, robots)
+    except ConversionError:  # the conversion says what is wrong with it
+        return PageLinks()
+
+
+def _find(crawl: _Crawl, url: str, links: Sequence[str]) -> bool:
+    """Add what the page links to. False if a limit left something out."""
+    whole, depth = True, crawl.found[url]
+    for link in links:
+        if link in crawl.found or not link.startswith(crawl.prefix):
+            continue
+        if reason := _forbidden(crawl, link):
+            _leave_out(crawl, link, reason)
+        elif reason := _beyond(crawl, depth + 1):
+            whole = False
+            _leave_out(crawl, link, reason)
+        else:
+            crawl.found[link] = depth + 1
+            crawl.parents[link] = url
+    return whole
+
+
+def _forbidden(crawl: _Crawl, url: str) -> str:
+    """Why this address isn't followed."""
+    parts = urlsplit(url)
+    if not url.startswith(crawl.prefix):
+        return f"isn't under {crawl.prefix}"
+    if parts.query:
+        return "has a query"
+    kind = mimetypes.guess_type(parts.path)[0]
+    if kind is not None and kind not in PAGE_TYPES:
+        return f"is no page ({kind})"
+    if _SOURCE.search(parts.path):
+        return "is the source of a page"
+    repeated = Counter(part for part in parts.path.split("/") if part)
+    if repeated and max(repeated.values()) >= _REPEATS:
+        return "repeats a part of its path, as pages without an end do"
+    excluded = crawl.site.left_out(url)
+    return excluded if excluded.startswith("excluded") else ""
+
+
+def _beyond(crawl: _Crawl, depth: int) -> str:
+    site = crawl.site
+    if depth > site.max_depth:
+        return f"deeper than max_depth = {site.max_depth}"
+    return f"more than max_pages = {site.max_pages}" if len(crawl.found) >= site.max_pages else ""
+
+
+def _leave_out(crawl: _Crawl, url: str, reason: str, kind: str = "") -> None:
+    """Count the address once, and list it in the report unless there are too many."""
+    if url in crawl.refused or len(crawl.refused) >= MOST_COUNTED:
+        return
+    crawl.refused.add(url)
+    crawl.left_out[kind or reason] += 1
+    if len(crawl.skipped) < MOST_LISTED:
+        crawl.skipped.append(Skipped(url, reason))
+
+
+def _alike(canonical: str, url: str) -> bool:
+    """Whether both are usual addresses of one page."""
+    return bool(canonical) and stem(canonical) == stem(url)
+
+
+def _note(crawl: _Crawl) -> str:
+    deepest = max(crawl.found[url] for url in crawl.pages)
+    left = "; ".join(f"{count}: {reason}" for reason, count in crawl.left_out.most_common(8))
+    return (
+        f"{crawl.site.url}: links were followed instead of a sitemap: {len(crawl.pages)} addresses, at most {deepest} {'link' if deepest == 1 else 'links'} away"
+        + (f". Left out: {left}" if left else "")
+    )

@@ -1,0 +1,150 @@
+"""Which blocks most pages of each source repeat: found on a sample of its pages, and recorded with the index.
+
+The sample is fetched before all other pages, and each of its downloads is used for the page itself, too. What an earlier
+run recorded stays until half of the sample has changed, so that the text of a page doesn't depend on other pages' changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.generation import RepeatedBlock, SourceRecord
+from app.core.masking import masked
+from app.core.settings import Settings
+from app.core.types import Page
+from ingestion.convert.boilerplate.compare import repeated_blocks
+from ingestion.convert.boilerplate.sample import sampled
+from ingestion.convert.boilerplate.sampled import FEWEST, Sampled
+from ingestion.convert.reader import DocumentReader
+from ingestion.crawl.exchange import BUILT_TYPES, Fetched
+from ingestion.entry import Entry
+from ingestion.errors import ConversionError, is_of_page
+from ingestion.page_reader import PageReader
+from ingestion.publish.baseline import Baseline
+from ingestion.sources import Source, settings_of
+
+SAMPLE = 48
+"""Pages of a source that are compared: a block of most pages is on half of them even if it is missing on every third."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What most pages of a source repeat, by a comparison of so many of them."""
+
+    blocks: tuple[RepeatedBlock, ...] = ()
+    compared: int = 0
+
+
+async def find_blocks(entries: Sequence[Entry], reader: PageReader, baseline: Baseline) -> Mapping[Source, Found]:
+    """What the pages of each source repeat. Sources with too few pages to tell aren't there.
+
+    Pages that needn't be requested, because of their lastmod, haven't changed.
+    """
+    by_source: dict[Source, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if not entry.file or entry.url.lower().endswith(tuple(BUILT_TYPES)):
+            by_source[entry.site].append(entry)
+    states = {(page.collection, page.fetched_url): page for page in baseline.states.values()}
+    known = {site: _recorded(baseline.sources, site.url, site.within(reader.settings).collection) for site in by_source}
+    held = frozenset(entry.url for entry in reader.divided(with_blocks(entries, known))[1])
+    finders = [
+        _Finder(known[site], _sample(its), held, reader.documents, states, not baseline.rebuilds)
+        for site, its in by_source.items()
+        if len(its) >= FEWEST
+    ]
+    found = await asyncio.gather(*(finder.find() for finder in finders))
+    return {finder.site: one for finder, one in zip(finders, found, strict=True)}
+
+
+def with_blocks(entries: Iterable[Entry], found: Mapping[Source, Found]) -> list[Entry]:
+    """The entries with what their sources' pages repeat."""
+    return [replace(entry, repeated=found[entry.site].blocks) if entry.site in found else entry for entry in entries]
+
+
+def recorded_with(
+    records: Iterable[SourceRecord], found: Mapping[Source, Found], before: Sequence[SourceRecord], settings: Settings
+) -> list[SourceRecord]:
+    """The records of this run's sources with what was found, or else with what was recorded `before`."""
+    known = {(site.url, site.within(settings).collection): one for site, one in found.items()}
+    return [
+        replace(record, repeated=one.blocks, compared=one.compared)
+        for record in records
+        for one in (known.get((record.url, record.collection)) or _recorded(before, record.url, record.collection),)
+    ]
+
+
+def _recorded(before: Iterable[SourceRecord], url: str, collection: str) -> Found:
+    one = next((one for one in before if (one.url, one.collection) == (url, collection)), None)
+    return Found(one.repeated, one.compared) if one else Found()
+
+
+def _sample(entries: Iterable[Entry]) -> list[Entry]:
+    """The same pages in each run, whatever their order, as long as they are listed."""
+    return sorted(entries, key=lambda entry: hashlib.sha256(entry.url.encode()).digest())[:SAMPLE]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """The sample of one source."""
+
+    known: Found
+    sample: Sequence[Entry]
+    held: Collection[str]
+    documents: DocumentReader
+    states: Mapping[tuple[str, str], Page]
+    conditional: bool
+
+    @property
+    def site(self) -> Source:
+        """That of the sample."""
+        return self.sample[0].site
+
+    async def find(self) -> Found:
+        known = self.known
+        enough = 2 * known.compared >= len(self.sample)  # else the site has grown since the comparison
+        firsts = list({self.documents.samples.part(entry): entry for entry in self.sample}.values())
+        others = [entry for entry in self.sample if entry not in firsts]
+        # the first of each part decides in which form the others are requested
+        answers = [
+            one
+            for group in (firsts, others)
+            for one in await asyncio.gather(*(self._answer(entry, enough) for entry in group))
+        ]
+        sample = (*firsts, *others)
+        read = [(entry, one) for entry, one in zip(sample, answers, strict=True) if one and one.status != 304]
+        unchanged = sum(one is not None and one.status == 304 for one in answers)
+        if len(read) < max(FEWEST, unchanged):
+            return known
+        pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched in read))
+        try:
+            blocks = await self.documents.workers.run(repeated_blocks, [page for page in pages if page], known.blocks)
+        except ConversionError as error:  # pages made to be too much for a process
+            self.documents.notes[f"{masked(self.site.url)}: blocks that repeat can't be found ({error})"] += len(read)
+            return known
+        return Found(blocks, len(read))
+
+    async def _answer(self, entry: Entry, enough: bool) -> Fetched | None:
+        if enough and entry.url in self.held:
+            return Fetched(entry.url, 304)
+        page = self.states.get((self.site.within(self.documents.settings).collection, entry.url))
+        validators = ("", "")
+        if enough and page and self.conditional and settings_of(page.reading) == self.site.reading:
+            validators = page.etag, page.last_modified
+        try:
+            return await self.documents.fetch_early(entry, *validators)
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return None  # reading the page will meet it again
+
+    async def _page(self, entry: Entry, fetched: Fetched) -> Sampled | None:
+        try:
+            return await self.documents.workers.run(sampled, fetched, entry.without_text(), self.documents.words)
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return None

@@ -1,0 +1,113 @@
+"""What the page at / fetches besides answers: what it begins with, the passages of sources, and streams with events."""
+
+import asyncio
+import importlib.metadata
+
+from app.api import interface, warm_up
+from app.api.server import create_app
+from app.assistants import suggestions
+from app.core.settings import Settings
+from app.core.turn import Done, Source, Status, Text
+from tests.app.api.indexed import URL, indexed
+from tests.app.api.scripted import Scripted, ScriptedAssistants, State, client_of
+from tests.app.api.test_chat import ask, events, post
+
+MORE = {"why is a volume slow?": "A volume is slow if it is full."}
+QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How do I create a volume?"}]}
+
+
+async def test_a_page_gets_what_it_begins_with(tmp_path):
+    async with indexed(tmp_path) as service, client_of(service.app) as client:
+        body = (await client.get("/v1/interface")).json()
+    (assistant, *_) = body.pop("assistants")
+    assert {"title", "version"} <= set(body)
+    assert (body["key_required"], body["model"], body["languages"]) == (False, True, ["cs", "en"])
+    assert (body["index"]["generation"], body["index"]["pages"]) == (1, 2)
+    assert assistant["name"]["en"] == body["title"]
+    assert "neutral" in [persona["id"] for persona in assistant["personas"]]
+    assert body["keeps"] == {"days": 0, "feedback": False}  # without a store; the page's own tests have one
+
+
+async def test_without_its_key_a_page_learns_only_that_it_needs_one():
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, api_keys="k"))
+    async with client_of(app) as client:
+        stranger = await client.get("/v1/interface")
+        wrong = await client.get("/v1/interface", headers={"authorization": "Bearer x"})
+        assert (await client.get("/v1/passages/x")).status_code == 401
+    assert stranger.status_code == 200
+    assert set(stranger.json()) == {"title", "version", "key_required"}
+    assert (stranger.json()["key_required"], wrong.status_code) == (True, 401)
+
+
+async def test_the_version_is_not_read_from_the_disk_for_each_page(monkeypatch):
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))
+    known = importlib.metadata.version("docs-assistant")
+    monkeypatch.setattr(importlib.metadata, "distribution", None)
+    async with client_of(app) as client:
+        assert (await client.get("/v1/interface")).json()["version"] == known
+
+
+async def test_a_page_without_an_index_says_so():
+    app = create_app(ScriptedAssistants((Scripted(),), State(ok=False, index=None)), Settings.load(None))
+    async with client_of(app) as client:
+        assert (await client.get("/v1/interface")).json()["index"] is None
+
+
+async def test_the_source_of_an_answer_leads_to_its_passage_within_the_limits_of_the_assistant(tmp_path):
+    file = tmp_path / "assistants.toml"
+    one = '[[assistant]]\nid = "{}"\nsteps = ["detect", "retrieve", "relevance", "synthesize", "cite"]\ncollections = ["{}"]\n'
+    file.write_text(one.format("docs-assistant", "docs") + one.format("other", "elsewhere"), "utf-8")
+    async with indexed(tmp_path, assistants=str(file)) as service, client_of(service.app) as client:
+        answer = (await client.post("/v1/chat/completions", json=QUESTION)).json()
+        chunk = answer["sources"][0]["chunk"]
+        passage = (await client.get(f"/v1/passages/{chunk}")).json()
+        refused = [await client.get(f"/v1/passages/{id_}") for id_ in ("unknown", f"{chunk}?model=other")]
+    assert passage["url"].startswith(URL)
+    assert "PersistentVolumeClaim" in passage["text"]
+    assert (passage["before"], passage["after"]) == ("", "")
+    assert [one.json()["error"]["code"] for one in refused] == ["passage_not_found"] * 2
+
+
+async def test_a_stream_with_events_has_status_lines_and_no_list_of_links():
+    source = Source(1, "Limits", "https://docs.example.org/limits", "CPU", "en", "At most 4.", 0.5, "", "c1")
+    script = (Status("Searching"), Text("a [1]"), source, Done())
+    scripted, response = await post(script, ask(stream=True, events=True))
+    chunks = events(response)
+    assert [chunk["event"]["data"].get("description") for chunk in chunks if "event" in chunk] == ["Searching", None]
+    assert chunks[-2]["sources"][0]["chunk"] == "c1"
+    assert not scripted.asked[0].links
+
+
+async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
+    """It is told that they are being made, and has them as soon as they are."""
+    monkeypatch.setattr(interface, "PATIENCE", 0.001)
+    async with indexed(tmp_path, more=MORE) as service, client_of(service.app) as client:
+        body = (await client.get("/v1/interface")).json()
+        assert (body["preparing"], body["assistants"][0]["suggestions"]) == (True, {})
+        while body["preparing"]:
+            await asyncio.sleep(0.01)
+            body = (await client.get("/v1/interface")).json()
+        assert body["assistants"][0]["suggestions"]["en"][0] == "Why Is A Volume Slow?"
+
+
+async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):
+    """After a start, and of each new generation once."""
+    made = []
+
+    async def counted(assistant):
+        made.append((await assistant.store.live()).info.id)
+        return await suggested(assistant)
+
+    suggested = suggestions.suggested
+    monkeypatch.setattr(suggestions, "suggested", counted)
+    monkeypatch.setattr(warm_up, "EVERY", 0.01)
+    async with indexed(tmp_path) as service, service.app.router.lifespan_context(service.app), asyncio.timeout(60):
+        while not made:
+            await asyncio.sleep(0.01)
+        async with await service.store.draft((await service.store.live()).info.recipe) as draft:
+            await draft.remove(f"{URL}limits")
+            await draft.publish()
+        while len(made) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert made == [1, 2]

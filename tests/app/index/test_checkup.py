@@ -1,0 +1,36 @@
+"""The check of an index: its result is valid for a while, and it keeps no generation in memory."""
+
+import gc
+
+from app.index import checkup
+from app.index.embedded.store import EmbeddedStore
+from app.index.guarded import GuardedGeneration, GuardedStore
+from tests.app.index.embedded.pages import publish
+
+
+def generations():
+    """All that are in memory, also those of other tests."""
+    gc.collect()
+    return [one for one in gc.get_objects() if type(one) is GuardedGeneration]
+
+
+async def test_a_result_is_valid_for_a_while_and_keeps_no_generation_alive(tmp_path, monkeypatch):
+    searches = []
+
+    async def search(generation, query):
+        searches.append(generation.info.id)
+        return await found(generation, query)
+
+    found = GuardedGeneration.search
+    monkeypatch.setattr(GuardedGeneration, "search", search)
+    monkeypatch.setattr(checkup, "FIRST_WAIT", 60)
+    monkeypatch.setattr(checkup, "FRESH", 3600)
+    others = set(map(id, generations()))
+    store, check = GuardedStore(EmbeddedStore(tmp_path / "index"), "index"), checkup.Checkup()
+    for version in (1, 2):
+        await publish(store, {1: (f"common v{version}",)})
+        for _ in range(3):
+            assert await check.problem(await store.live()) == ""
+    assert sorted(searches) == [1, 1, 2, 2]  # for a vector and for words
+    assert set(map(id, generations())) <= others
+    await store.close()

@@ -1,0 +1,151 @@
+"""The pictures of README.md, taken over the index of our own documentation: `make pictures`.
+
+The language model is the scripted one; it writes what the documentation says.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.end_to_end.program import READY, free_port
+from tests.end_to_end.program import program as started
+from tests.end_to_end.test_browser import NAMES, QUIET
+from tests.end_to_end.threads import llm_in_a_thread
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.local_site import LocalSite, local_site
+
+ROOT = Path(__file__).parents[2]
+NIGHTLY, ALLOWED = "How do I index every night?", "Which sites may use the widget?"
+ANSWERS = {
+    NIGHTLY: """Put the addresses of your sites into `DOCS_SITES`, and schedule `docs-assistant ingest` for the night [1]. \
+With systemd, copy `deploy/systemd/` to `/etc/systemd/system/`, then enable the timer:
+
+```sh
+sudo systemctl enable --now docs-assistant.service docs-assistant-ingest.timer
+systemctl list-timers docs-assistant-ingest.timer
+```
+
+A run that was published although some pages failed is a success for systemd; the next run tries those pages again [1].
+""",
+    ALLOWED: """Only sites that you allow. List their origins, then start the service again [1]:
+
+```sh
+export DOCS_ORIGINS="https://docs.example.org"
+```
+
+An origin is the scheme, the host and the port of a page's address, without a path [1].
+""",
+}
+
+
+def said(body: dict[str, Any]) -> Reply:
+    """The answer to the question at the end of a prompt; helpers repeat it, as keywords if those are asked for."""
+    asked = str(body["messages"][-1]["content"]).lower()
+    question, text = next(((one, text) for one, text in ANSWERS.items() if one.lower() in asked), ("", ""))
+    if body.get("stream"):
+        return Reply(text, delay=0.5, piece_delay=0.015)
+    return Reply(f"en: {question}" if "keywords" in str(body["messages"]) else question, delay=0.4)
+
+
+def answer(page: Page, url: str) -> None:
+    """An answer on the page, with a source opened."""
+    page.goto(url)
+    field = page.get_by_role("textbox", name="Your question")
+    field.fill(NIGHTLY)
+    field.press("Enter")
+    expect(page.locator(".da-answer[aria-busy=false] .da-card").first).to_be_visible()
+    page.locator(".da-card > button").first.click()
+    expect(page.locator("mark").first).to_be_visible()
+    page.evaluate("scrollTo(0, 0)")
+
+
+def search(page: Page, url: str) -> None:
+    """Half a query in the search."""
+    page.goto(f"{url}/?search=rate+lim")
+    expect(page.locator("mark").first).to_be_visible()
+
+
+def widget(page: Page, url: str) -> None:
+    """An answer in the panel on a page of a documentation site, in the dark."""
+    page.emulate_media(color_scheme="dark")
+    page.goto(url)
+    page.locator("docs-assistant .da-launch").click()
+    field = page.locator("docs-assistant dialog").get_by_role("textbox")
+    field.fill(ALLOWED)
+    field.press("Enter")
+    expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
+
+
+def trace(page: Page, url: str) -> None:
+    """The steps of an answer, and its candidates."""
+    page.goto(f"{url}/admin/ask?q={NIGHTLY.replace(' ', '+')}")
+    expect(page.locator(".tr-row").first).to_be_visible()
+    page.get_by_role("heading", name="Steps", exact=True).evaluate("one => one.scrollIntoView()")
+
+
+def put_docs(site: LocalSite, service: str) -> None:
+    """Our documentation in English as a site with the widget."""
+    script = f'<script src="{service}/static/widget.js" async></script></head>'
+    for file in sorted((ROOT / "app/site/en").rglob("*.*")):
+        kind = {
+            ".html": "text/html; charset=utf-8",
+            ".css": "text/css",
+            ".js": "text/javascript",
+            ".svg": "image/svg+xml",
+        }
+        path = "/" + file.relative_to(ROOT / "app/site/en").as_posix().removesuffix(".html")
+        site.put(path, file.read_bytes().replace(b"</head>", script.encode()), kind.get(file.suffix, "text/plain"))
+
+
+def take(folder: Path, name: str, show: Callable[[Page, str], None], page: Page, url: str) -> None:
+    """Write NAME.png into the folder, with 256 colours."""
+    show(page, url)
+    page.wait_for_timeout(500)  # the code's colours follow
+    shot = Image.open(BytesIO(page.screenshot(animations="disabled")))
+    shot.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
+
+
+def main(folder: Path) -> None:
+    """Take all pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chromium = next(found for name in NAMES if (found := shutil.which(name)))
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        llm_in_a_thread() as llm,
+        local_site() as site,
+        started(Path(temporary), "run", "--port", str(port := free_port()), **_settings(llm, site)) as service,
+        sync_playwright() as playwright,
+    ):
+        service.wait_for(READY, 300)
+        url, llm.reply = f"http://127.0.0.1:{port}", said
+        put_docs(site, url)
+        arguments = [one for one in QUIET if one not in {"--headless", "--hide-scrollbars"}]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        for name, show, address in (
+            ("answer", answer, url),
+            ("search", search, url),
+            ("widget", widget, f"{site.url}/widget"),
+            ("trace", trace, url),
+        ):
+            page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
+            take(folder, name, show, page, address)
+            page.close()
+        browser.close()
+
+
+def _settings(llm: FakeLLM, site: LocalSite) -> dict[str, str]:
+    model = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+    return model | {"DOCS_ADMIN_OPEN": "true", "DOCS_ORIGINS": site.url, "DOCS_RETENTION_DAYS": "30"}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

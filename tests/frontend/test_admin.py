@@ -1,0 +1,234 @@
+"""The pages of operators at /admin in a real browser, on a real service."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.end_to_end.program import Program, finished
+from tests.frontend.conftest import picture
+
+KEY = {"DOCS_ADMIN_KEYS": "the-admin"}
+OPEN_EMPTY = {"DOCS_ADMIN_OPEN": "true", "indexed": False}
+BROKEN_MODEL = {**KEY, "DOCS_LLM_URL": "http://127.0.0.1:9/v1"}
+VIEWS = ("", "pages?language=en", "generations", "runs", "settings?changed=1", "errors", "nowhere")
+
+
+def opened(page: Page, service: Program, path: str = "") -> None:
+    """Go to the view with the admin key."""
+    page.goto(f"{service.url}/admin/{path}")
+    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", level=1)).not_to_have_text("Admin key")
+
+
+def searched(service: Program, query: str) -> set[str]:
+    found = httpx.post(f"{service.url}/v1/search", json={"query": query, "limit": 20}, trust_env=False)
+    return {one["url"] for one in found.json()["data"]}
+
+
+@pytest.fixture
+def operated(start) -> Program:
+    """A service with an admin key, whose index nobody changes."""
+    return start(**KEY)
+
+
+def test_only_a_key_opens_and_a_wrong_one_is_told(page: Page, operated: Program, axe):
+    """The key lasts as long as the tab; nothing is shown before, and nothing after it is forgotten."""
+    page.goto(f"{operated.url}/admin/pages?language=cs")
+    expect(page.get_by_role("heading", name="Admin key")).to_be_visible()
+    axe(page)
+    page.get_by_label("Key", exact=True).fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("isn't an admin key")
+    assert "Svazky" not in page.content()
+    picture(page, "admin-key")
+    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Svazky")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("link", name="Svazky")).to_be_visible()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.get_by_role("heading", name="Admin key")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Admin key")).to_be_visible()
+
+
+def test_without_keys_the_pages_are_closed_and_may_be_open_on_this_machine(page: Page, start):
+    """Then no form asks for a key."""
+    page.goto(f"{start().url}/admin/")
+    expect(page.get_by_role("heading", name="These pages are closed")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("DOCS_ADMIN_KEYS")
+    page.goto(f"{start(**OPEN_EMPTY).url}/admin/")
+    expect(page.locator(".ad-state")).to_be_visible()
+
+
+def test_from_the_overview_to_a_chunk_and_its_neighbours(page: Page, operated: Program, axe):
+    """Each step is a link with an address of its own, which also works by itself, and back leads back."""
+    opened(page, operated)
+    expect(page.locator(".ad-state")).to_contain_text("8 pages")
+    picture(page, "admin-overview")
+    page.get_by_role("link", name="Czech").click()
+    expect(page).to_have_url(re.compile(r"/admin/pages\?.*language=cs$"))
+    expect(page.get_by_role("status").filter(has_text="3 of 8 pages")).to_be_visible()
+    page.get_by_role("searchbox").fill("SVAZ")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    picture(page, "admin-pages")
+    page.get_by_role("searchbox").fill("nowhere")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Why isn't a page found?")).to_have_attribute(
+        "href", "docs/en/admin#not-found"
+    )
+    page.go_back()
+    page.get_by_role("link", name="Svazky").click()
+    expect(page.locator(".ad-chunk").first).to_contain_text("Svazek je úložiště")
+    picture(page, "admin-page")
+    page.get_by_role("link", name="Markdown").click()
+    expect(page.locator("pre.ad-source").first).to_contain_text("# Svazky")
+    assert "".join(page.locator("pre.ad-source").all_inner_texts()).count("## Jak vytvořím svazek?") == 1
+    page.get_by_role("link", name=re.compile("^Chunk 1 ")).click()
+    expect(page.get_by_role("heading", name="Nearest chunks")).to_be_visible()
+    near = page.get_by_role("region", name="Nearest chunks").locator("tbody tr")
+    expect(near).to_have_count(7)
+    cosines = [float(text) for text in near.locator("td:first-child").all_inner_texts()]
+    assert cosines == sorted(cosines, reverse=True)
+    axe(page)
+    picture(page, "admin-chunk")
+    here, first = page.url, near.first.get_by_role("link")
+    name = first.inner_text()
+    first.click()
+    expect(page.locator(".ad-title")).to_have_text(name)
+    page.go_back()
+    expect(page).to_have_url(here)
+    with page.expect_response(lambda response: "/v1/admin/chunks/" in response.url) as response:
+        page.reload()
+    assert response.value.ok
+    expect(page.locator(".ad-json").first).to_contain_text(response.value.url.removesuffix("/neighbours"))
+
+
+def test_going_back_a_generation_changes_the_answers(page: Page, start, axe, tmp_path: Path):
+    """After a question in the page."""
+    service = start(**KEY, DOCS_TOP_K="7")
+    (tmp_path / "zebra.md").write_text("# Zebra\n\nThe zebra crosses.\n", "utf-8")
+    sources = tmp_path / "sources.toml"
+    sources.write_text(f'[[source]]\nurl = "https://zoo.example.org/"\ndirectory = "{tmp_path}"\n', "utf-8")
+    done = finished(service.folder, "ingest", str(sources))
+    assert done.returncode == 0, done.stderr
+    zebra = "https://zoo.example.org/zebra"
+    assert zebra in searched(service, "zebra crosses")
+    opened(page, service, "generations")
+    page.get_by_role("button", name="Go back to generation 1").click()
+    expect(page.get_by_role("alertdialog")).to_contain_text("generation 2 will be dropped")
+    expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    axe(page)
+    picture(page, "admin-rollback")
+    page.get_by_role("button", name="Go back", exact=True).click()
+    expect(page.get_by_text("No earlier generation is kept")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="1")).to_be_visible()
+    assert zebra not in searched(service, "zebra crosses")
+
+
+def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe):
+    """Of the site that the index records, because none is configured; what failed is in the report by reason."""
+    service = start(**BROKEN_MODEL)
+    opened(page, service, "runs")
+    expect(page.get_by_label(re.compile("https://docs.example.org/"))).to_be_checked()
+    axe(page)
+    page.locator("form").get_by_role("button", name="Start a run").click()
+    expect(page).to_have_url(re.compile("/admin/runs/run-"))
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    picture(page, "admin-run")
+    expect(page.get_by_role("heading", name="Report")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("status").filter(has_text="published")).to_be_visible()
+    expect(page.locator(".ad-figures div", has_text="unchanged")).to_contain_text("8")
+    picture(page, "admin-report")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    expect(page.get_by_role("region", name="Last runs").get_by_role("row")).to_have_count(2)
+
+
+def test_settings_say_where_they_come_from_and_errors_appear(page: Page, start):
+    """The filter is part of the address; an answer whose model fails leaves an error with the id of its request."""
+    service = start(**BROKEN_MODEL)
+    opened(page, service, "settings?changed=1")
+    row = page.get_by_role("row", name=re.compile("DOCS_ADMIN_KEYS"))
+    expect(row).to_contain_text("(set)")
+    expect(row).to_contain_text("environment")
+    assert "the-admin" not in page.content()
+    page.get_by_role("searchbox").fill("llm_url")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"settings\?q=llm_url&changed=1$"))
+    picture(page, "admin-settings")
+    manual = page.get_by_role("link", name="What each setting does").get_attribute("href")
+    assert httpx.get(f"{service.url}/{manual}", trust_env=False).status_code == 200
+    page.get_by_role("link", name="Errors").click()
+    expect(page.get_by_text("Nothing went wrong")).to_be_visible()
+    question = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How do I create a volume?"}]}
+    headers = {"x-request-id": "told-by-a-reader"}
+    httpx.post(f"{service.url}/v1/chat/completions", json=question, headers=headers, timeout=60, trust_env=False)
+    page.reload()
+    expect(page.get_by_text("told-by-a-reader").first).to_be_visible()
+    picture(page, "admin-errors")
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator(".ad-state")).to_contain_text("needs attention")
+    expect(page.get_by_role("heading", name="A language model fails").first).to_be_visible()
+
+
+def test_an_index_that_is_missing_is_red_and_says_what_to_do(page: Page, start, axe):
+    page.goto(f"{start(**OPEN_EMPTY).url}/admin/")
+    expect(page.locator(".ad-state")).to_contain_text("Questions can't be answered")
+    expect(page.locator(".ad-problems li").first).to_contain_text("docs-assistant ingest")
+    axe(page)
+    page.get_by_role("link", name="Pages").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
+def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Page, operated: Program, axe):
+    """No view is wider than a phone; tables scroll by themselves."""
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, operated)
+    page.get_by_label("Language").select_option("cs")
+    expect(page.get_by_label("Jazyk")).to_be_visible()
+    for view in VIEWS:
+        page.goto(f"{operated.url}/admin/{view}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator(".da-spinner")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        axe(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Na této adrese nic není")
+    page.get_by_role("link", name="Stránky").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    picture(page, "admin-phone")
+
+
+def test_a_docs_editor_sees_what_to_write(page: Page, start, axe):
+    """What readers asked without an answer is the first subject, in their words; also in Czech on a phone."""
+    service = start(DOCS_ADMIN_KEYS="the-admin", DOCS_LLM_URL="", DOCS_LOG_LEVEL="warning")
+    page.goto(f"{service.url}/admin/gaps")
+    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("alert")).to_contain_text("No question was logged", timeout=60_000)
+    expect(page.locator("main")).to_contain_text("Choose a longer one")
+    for question in ("How do I connect SharePoint?", "Jak propojím SharePoint?", "How do I create a volume?"):
+        asked = {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}
+        httpx.post(f"{service.url}/v1/chat/completions", json=asked, timeout=60, trust_env=False).raise_for_status()
+    page.get_by_label("Period").select_option("7 days")
+    expect(page.get_by_role("status").filter(has_text="The report is being made")).to_be_visible()
+    first = page.locator(".ad-gaps > li").first
+    expect(first).to_contain_text("SharePoint", timeout=60_000)
+    expect(first).to_contain_text("Write about it")
+    expect(first.locator("blockquote", has_text="SharePoint?")).to_have_count(2)
+    expect(page).to_have_url(re.compile(r"/admin/gaps\?since=7d$"))
+    axe(page)
+    picture(page, "admin-gaps")
+    page.get_by_label("Language").select_option("cs")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator(".ad-gaps > li").first).to_contain_text("Napsat o tom")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    axe(page)

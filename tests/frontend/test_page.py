@@ -1,0 +1,443 @@
+"""The page at `/` as readers use it, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.api.scripted import wait_for
+from tests.end_to_end.program import Program
+from tests.fake_llm import FakeLLM, Reply
+from tests.frontend.conftest import Start, picture
+
+QUESTION = "How do I create a volume?"
+ANSWER = """To create a volume, write a file with the class `nfs-csi` and apply it [1]:
+
+```yaml
+kind: PersistentVolumeClaim # the volume
+metadata:
+  name: results
+```
+
+The volume is ready as soon as its state is `Bound`, usually within ten seconds [1].
+
+- [x] write the file
+- [ ] apply it
+
+| class | speed |
+|---|---|
+| `nfs-csi` | 400 MB/s |
+"""
+
+
+def ask(page: Page, question: str = QUESTION) -> None:
+    page.get_by_role("textbox", name="Your question").fill(question)
+    page.keyboard.press("Enter")
+
+
+def says(llm: FakeLLM, text: str, rewritten: str = "", **how: object) -> None:
+    """What the model answers, and how it rewrites questions; it rewrites none by default."""
+    llm.reply = lambda body: Reply(text, **how) if body.get("stream") else Reply(rewritten)
+
+
+def answers(page: Page) -> Locator:
+    return page.locator(".da-answer")
+
+
+def finished(page: Page, number: int = 1) -> Locator:
+    """The last answer, once it and those before it are complete."""
+    expect(page.locator(".da-answer[aria-busy=false]")).to_have_count(number)
+    return answers(page).last
+
+
+def chats(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Your chats").get_by_role("listitem")
+
+
+def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: Page, service: Program, llm: FakeLLM):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    found, go_on = threading.Event(), threading.Event()
+    says(llm, ANSWER, held={0: found, 48: go_on})
+    page.goto(service.url)
+    suggestion = page.get_by_role("button", name=QUESTION)
+    expect(suggestion).to_be_visible()
+    assert all(re.match("How|Which|What", text) for text in page.locator(".da-first button").all_inner_texts())
+    picture(page, "start")
+    suggestion.click()
+    expect(page.locator(".da-status")).to_have_text(re.compile("Pages found: \\d"))
+    found.set()
+    expect(page.get_by_role("status").filter(has_text="The answer is on its way.")).to_have_count(1)
+    go_on.set()
+    answer = finished(page)
+    expect(page.get_by_role("status").filter(has_text="The answer is complete. Sources: 1.")).to_have_count(1)
+    assert "docs.example.org" not in answer.locator(".da-markdown").first.inner_text()  # its sources are cards
+    expect(answer.locator(".hl-comment")).to_have_text("# the volume")
+    expect(answer.get_by_role("img", name="done")).to_have_count(1)
+
+    answer.get_by_role("button", name="Source 1: Volumes").first.click()
+    card = answer.locator(".da-card")
+    head = card.locator("> button")
+    expect(head).to_be_focused()
+    assert head.inner_text().split("\n") == ["1", "Volumes", QUESTION, "en"]
+    quoted = card.locator("mark").filter(has_text="The volume is ready as soon as its state is")
+    expect(quoted).to_be_in_viewport()
+    expect(card.get_by_role("link", name="Open the page")).to_have_attribute("href", re.compile("/en/volumes"))
+    picture(page, "answer")
+
+    answer.get_by_role("button", name="Copy the code").first.click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("kind: PersistentVolumeClaim")
+    answer.get_by_role("button", name="Copy the answer").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("To create a volume, write")
+    assert "1. [Volumes – How do I create a volume?](<https://docs.example.org/en/volumes" in copied
+
+
+def test_a_reader_stops_goes_on_asks_again_and_edits(page: Page, service: Program, llm: FakeLLM):
+    stopped = threading.Event()
+    says(llm, "word " * 300 + "[1]", held={50: stopped})
+    page.goto(service.url)
+    ask(page)
+    expect(answers(page)).to_contain_text("word word")
+    page.keyboard.press("Escape")
+    expect(finished(page)).to_contain_text("You stopped this answer.")
+    stopped.set()
+    assert answers(page).inner_text().count("word") < 300
+
+    says(llm, "A notebook gets 4 GB [1].")
+    ask(page, "And how much memory does a notebook get?")
+    expect(finished(page, 2)).to_contain_text("4 GB")
+    sent = [message["content"] for message in llm.calls[-1]["messages"]]
+    assert any(QUESTION in text for text in sent)
+    assert llm.cancelled >= 1
+
+    says(llm, "Another answer [1].")
+    answers(page).last.get_by_role("button", name="Ask again").click()
+    expect(finished(page, 2)).to_contain_text("Another answer")
+
+    page.get_by_role("button", name="Edit the question").first.click()
+    page.get_by_role("textbox", name="Your question").first.fill("Which classes of storage are there?")
+    page.keyboard.press("Enter")
+    expect(finished(page)).to_contain_text("Another answer")  # the second exchange is gone
+    expect(page.get_by_role("article").get_by_role("heading", level=2)).to_have_text(
+        "You asked: Which classes of storage are there?"
+    )
+
+
+def test_a_reader_who_asks_again_gets_a_new_answer_and_another_reader_the_stored_one(
+    page: Page, start: Start, llm: FakeLLM
+):
+    """What is asked again isn't repeated from DOCS_ANSWER_CACHE, and takes the place of the stored answer."""
+    service = start(DOCS_ANSWER_CACHE="600")
+    for text, again in (("The first answer [1].", False), ("The second answer [1].", True)):
+        says(
+            llm, text, rewritten='{"cs": "vytvořit svazek", "en": "create volume"}'
+        )  # an answer for which a step failed isn't stored
+        page.goto(service.url)
+        ask(page)
+        expect(finished(page)).to_contain_text("The first answer")
+        if again:
+            answers(page).last.get_by_role("button", name="Ask again").click()
+            expect(answers(page).last).to_contain_text("The second answer")
+    page.goto(service.url)
+    ask(page)
+    expect(finished(page)).to_contain_text("The second answer")
+
+
+def test_chats_stay_in_the_browser_and_the_back_button_steps_through_them(page: Page, service: Program, llm: FakeLLM):
+    page.goto(f"{service.url}/?q=How+do+I+create+a+volume%3F")
+    finished(page)
+    page.reload()
+    finished(page)
+    assert len([call for call in llm.calls if call.get("stream")]) == 1  # a reload shows the answer, and asks nothing
+    page.get_by_role("link", name="New chat").first.click()
+    ask(page, "How long may a job run?")
+    finished(page)
+    expect(chats(page)).to_have_count(2)
+    page.go_back()  # to the empty chat
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("article", name=QUESTION)).to_be_visible()
+    page.go_forward()
+    page.go_forward()
+    expect(page.get_by_role("article", name="How long may a job run?")).to_be_visible()
+
+    chats(page).get_by_role("button", name="Delete the chat “How long may a job run?”").click()
+    expect(chats(page)).to_have_count(1)
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    ask(page)
+    finished(page)
+    page.get_by_role("button", name="Delete all chats").click()
+    page.get_by_role("button", name="Really delete all?").click()
+    expect(chats(page)).to_have_count(0)
+    assert page.evaluate("Object.keys(localStorage).filter(name => name.includes('chat:'))") == []
+
+
+def test_two_tabs_with_one_chat_lose_no_question(page: Page, service: Program, llm: FakeLLM):
+    page.goto(service.url)
+    ask(page)
+    finished(page)
+    other = page.context.new_page()
+    other.goto(page.url)
+    ask(other, "And how large may it be?")
+    finished(other, 2)
+    finished(page, 2)  # the first tab shows it, too
+    ask(page, "Which classes of storage are there?")
+    finished(page, 3)
+    finished(other, 3)
+    other.reload()
+    finished(other, 3)
+
+
+def test_the_page_ends_below_its_answer_and_a_long_question_leaves_it_in_sight(
+    page: Page, service: Program, llm: FakeLLM, axe
+):
+    says(llm, "The volume is ready as soon as its state is `Bound` [1].")
+    page.goto(service.url)
+    ask(page, f"{QUESTION} " * 100)
+    answer = finished(page)
+    page.evaluate("scrollTo(0, 0)")
+    expect(answer.get_by_text("The volume is ready")).to_be_in_viewport()
+    axe(page)
+    answer.locator(".da-card > button").first.click()
+    expect(answer.locator(".da-passage mark").first).to_be_visible()
+    below = "document.documentElement.scrollHeight - document.querySelector('.da-app').offsetHeight"
+    assert page.evaluate(below) == 0
+
+
+def test_what_goes_wrong_is_said_in_plain_words(page: Page, start: Start, llm: FakeLLM):
+    page.goto(start(indexed=False).url)
+    expect(page.get_by_role("alert")).to_contain_text("Nothing is indexed yet")
+    ask(page)
+    expect(finished(page).get_by_role("alert")).to_contain_text("Nothing is indexed yet")
+    expect(page.get_by_role("alert")).to_have_count(1)  # it is said once
+
+    strict = start(DOCS_ON_MODEL_FAILURE="error")
+    page.goto(strict.url)
+    for reply, said in (
+        (Reply(status=500), "The language model doesn't answer"),
+        (Reply("The volume is [1] " * 20, dies_after=6), "The language model doesn't answer"),
+        (Reply(status=429, headers={"Retry-After": "2"}), "Too many questions"),
+    ):
+        llm.reply = lambda _, reply=reply: reply
+        ask(page)
+        expect(answers(page).last.get_by_role("alert")).to_contain_text(said)
+    again = answers(page).last.get_by_role("button", name="Try again", exact=False)
+    expect(again).to_be_disabled()
+    expect(again).to_contain_text(re.compile(r"in \d s"))
+    picture(page, "limit")
+    says(llm, "It works [1].", finish="length")
+    expect(again).to_be_enabled()
+    again.click()
+    expect(answers(page).last).to_contain_text("It works")
+    expect(answers(page).last).to_contain_text("reached the maximum length")
+
+    page.context.set_offline(True)
+    ask(page)
+    expect(answers(page).last.get_by_role("alert")).to_contain_text("No connection")
+    page.context.set_offline(False)
+    answers(page).last.get_by_role("button", name="Try again").click()
+    expect(answers(page).last).to_contain_text("It works")
+
+
+def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, service: Program, llm: FakeLLM):
+    page.goto(start(DOCS_LLM_URL="").url)
+    expect(page.get_by_text("they quote the pages word for word")).to_be_visible()
+    ask(page)
+    card = finished(page).locator(".da-card").first
+    card.get_by_role("button").click()
+    expect(card.locator("mark").first).to_be_visible()
+    page.goto(service.url)
+    llm.reply = lambda _: Reply(status=500)
+    ask(page)
+    expect(finished(page)).to_contain_text("Quoted word for word, because no language model answers")
+
+
+def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe):
+    """One that keeps nothing has no thumbs."""
+    service = start(DOCS_API_KEYS="right, klíč", DOCS_RETENTION_DAYS="0")
+    page.goto(service.url)
+    key = page.get_by_label("Key", exact=True)
+    key.fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("This key isn't valid")
+    axe(page)
+    picture(page, "key")
+    key.fill("klíč")
+    page.get_by_label("Remember it on this device").check()
+    page.keyboard.press("Enter")
+    ask(page)
+    expect(finished(page).get_by_role("button", name="Copy the answer")).to_be_visible()
+    expect(page.locator(".da-thumbs")).to_have_count(0)
+    page.context.new_page().goto(service.url)
+    other = page.context.pages[-1]
+    expect(other.get_by_role("button", name=QUESTION, exact=True)).to_be_visible()
+    other.get_by_label("Settings").click()
+    other.get_by_role("button", name="Forget the key").click()
+    expect(other.get_by_label("Key", exact=True)).to_be_visible()
+
+
+def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: Program, llm: FakeLLM):
+    page.goto(service.url)
+    page.get_by_label("Settings").click()
+    page.get_by_label("Tone").select_option("Matter-of-fact")
+    page.get_by_label("Appearance").select_option("Dark")
+    page.get_by_label("Language").select_option("Čeština")
+    page.reload()
+    expect(page.get_by_role("heading", name="Co byste chtěli vědět?")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", "cs")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 29)"
+    page.get_by_role("button", name="Jak vytvořím svazek?").click()
+    expect(page.get_by_role("heading", name="Zdroje")).to_be_visible()
+    prompt = " ".join(message["content"] for message in llm.calls[-1]["messages"])
+    assert "věcně" in prompt.lower()
+    german = page.context.browser.new_context(locale="de-DE").new_page()
+    german.goto(service.url)
+    expect(german.get_by_role("heading", name="Was möchten Sie wissen?")).to_be_visible()
+    german.context.close()
+
+
+def test_a_long_answer_is_read_from_its_beginning_and_followed_only_at_its_end(
+    page: Page, service: Program, llm: FakeLLM
+):
+    paragraph = "A notebook gets four gigabytes of memory at first, and up to sixty-four on request [1].\n\n"
+    words, go_on, end = paragraph.count(" "), threading.Event(), threading.Event()
+    says(llm, paragraph * 45, held={15 * words: go_on, 30 * words: end})
+    page.set_viewport_size({"width": 1280, "height": 400})
+    page.goto(service.url)
+    ask(page)
+    question = page.get_by_role("article").get_by_role("heading", level=2)
+    written(page, 12)
+    rested(page)
+    expect(question).to_be_in_viewport()
+    page.mouse.move(700, 400)
+    page.mouse.wheel(0, 99_999)
+    wait_for(lambda: page.evaluate("scrollY + innerHeight > document.documentElement.scrollHeight - 5"))
+    at = page.evaluate("scrollY")
+    go_on.set()
+    written(page, 25)
+    wait_for(lambda: page.evaluate("scrollY") > at)  # it follows a reader who is at the end
+    at = page.evaluate("scrollY")
+    page.mouse.wheel(0, -900)
+    wait_for(lambda: page.evaluate("scrollY") < at - 300)
+    at = rested(page)
+    end.set()
+    finished(page)
+    assert page.evaluate("scrollY") == at
+
+
+def rested(page: Page) -> float:
+    """How far the page is scrolled, once it has stopped to."""
+    at: float = page.evaluate("""async () => {
+        for (let at = -1; at !== scrollY; await new Promise((done) => setTimeout(done, 300))) at = scrollY
+        return scrollY
+    }""")
+    return at
+
+
+def written(page: Page, paragraphs: int) -> None:
+    """Returns once the answer has more paragraphs than that, but isn't complete."""
+    # not wait_for_function: where it has to ask twice, it needs eval, which the page's policy forbids
+    wait_for(lambda: page.locator(".da-markdown p").count() > paragraphs)
+    expect(page.locator(".da-answer[aria-busy=true]")).to_have_count(1)
+
+
+def test_everything_is_reached_by_keyboard_and_axe_finds_nothing_serious(
+    page: Page, service: Program, llm: FakeLLM, axe
+):
+    says(llm, ANSWER)
+    page.goto(service.url)
+    expect(page.get_by_role("textbox", name="Your question")).to_be_focused()
+    page.get_by_role("link", name="Skip to the question").press("Enter")
+    expect(page.get_by_role("textbox", name="Your question")).to_be_focused()
+    page.keyboard.type("How do I create")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("a volume?")
+    page.keyboard.press("Enter")
+    finished(page).get_by_role("button", name="Source 1: Volumes").first.focus()
+    page.keyboard.press("/")
+    expect(page.get_by_role("textbox", name="Your question")).to_be_focused()
+    answers(page).get_by_role("button", name="Source 1: Volumes").first.press("Enter")
+    expect(page.locator("mark").first).to_be_visible()
+    for scheme in ("light", "dark"):
+        for name, width in (("desktop", 1280), ("phone", 390)):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.set_viewport_size({"width": width, "height": 844})
+            page.wait_for_timeout(50)
+            axe(page)
+            picture(page, f"{name}-{scheme}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("button", name="Show your chats").click()
+    expect(page.get_by_role("dialog").get_by_role("listitem")).to_have_count(1)
+    axe(page)
+    picture(page, "phone-chats")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_of_long_words_scrolls_down_only(page: Page, service: Program, llm: FakeLLM, width: int):
+    long = "x" * 400
+    says(llm, f"{long} [1]\n\n```sh\n{long}\n```\n\n| a | {long} |\n|---|---|\n| `{long}` | b |\n")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(service.url)
+    ask(page, f"How do I create a volume? {long}")
+    finished(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_answers_thumbs_and_comments_are_stored_changed_and_taken_back(page: Page, service: Program, llm: FakeLLM):
+    """Beside question, answer, sources and generation. The page sends what was said before, which isn't stored twice."""
+    says(llm, ANSWER)
+    page.goto(service.url)
+    ask(page)
+    finished(page)
+    ask(page, "Which classes are there?")
+    answer = finished(page, 2)
+    assert stored(service) == []
+    helpful = answer.get_by_role("button", name="Helpful", exact=True)
+    helpful.click()
+    expect(helpful).to_have_attribute("aria-pressed", "true")
+    answer.get_by_role("textbox").fill("Short and right.")
+    answer.get_by_role("button", name="Send").click()
+    expect(answer.get_by_role("textbox")).to_have_count(0)
+    expect(answer).to_contain_text("Thank you.")
+    (given,) = stored(service)
+    assert (given["rating"], given["comment"], given["question"]) == (
+        "up",
+        "Short and right.",
+        "Which classes are there?",
+    )
+    assert given["text"].strip() == ANSWER.strip()
+    assert given["sources"][0]["url"].startswith("https://docs.example.org/en/")
+    assert (given["generation"], given["language"], given["outcome"]) == (1, "en", "written")
+
+    page.reload()
+    finished(page, 2)
+    expect(helpful).to_have_attribute("aria-pressed", "true")
+    answer.get_by_role("button", name="Not helpful").click()
+    expect(helpful).to_have_attribute("aria-pressed", "false")
+    assert [(one["rating"], one["comment"], one["answer"]) for one in stored(service)] == [
+        ("down", "Short and right.", given["answer"])
+    ]
+    answer.get_by_role("button", name="Not helpful").click()
+    expect(answer.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
+    assert stored(service) == []
+    sent = next(call for call in reversed(llm.calls) if call.get("stream"))["messages"]
+    assert [message["content"] for message in sent].count(QUESTION) == 1
+    kept = sqlite3.connect(service.folder / "data/conversations.db")
+    last = kept.execute("select question, conversation from answers order by number desc limit 3").fetchall()
+    kept.close()
+    assert last[:2] == [("Which classes are there?", None), (QUESTION, None)]
+    assert last[2:] != [(QUESTION, None)]
+
+
+def stored(service: Program) -> list[dict[str, Any]]:
+    """The feedback as operators read it."""
+    listed: list[dict[str, Any]] = httpx.get(f"{service.url}/v1/admin/feedback", trust_env=False).json()["data"]
+    return listed

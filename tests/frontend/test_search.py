@@ -1,0 +1,120 @@
+"""The search as readers use it, in a real Chromium: keyboard, screen reader, filters, and from a result to a question."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.end_to_end.program import Program
+from tests.fake_llm import FakeLLM
+from tests.frontend.conftest import picture
+
+
+@pytest.fixture
+def search(page: Page, service: Program) -> Page:
+    """The page with an empty search."""
+    page.goto(f"{service.url}/?search=")
+    expect(page.get_by_role("combobox", name="Search", exact=True)).to_be_focused()
+    return page
+
+
+def first(page: Page):
+    return page.get_by_role("row").first
+
+
+def test_half_a_word_shows_sections_with_breadcrumbs_and_marked_words(search: Page, axe):
+    search.keyboard.type("create a vol", delay=20)
+    expect(first(search)).to_contain_text("Volumes")
+    expect(search.locator("mark").get_by_text("volume").first).to_be_visible()  # and not those of "create" alone
+    assert "›" in first(search).inner_text()
+    marks = {mark.lower() for mark in search.locator("mark").all_inner_texts()}
+    assert {"create", "volume"} <= marks
+    assert not {"a", "and"} & marks
+    expect(search.get_by_role("status")).to_contain_text("section")
+    expect(search).to_have_url(re.compile("search=create"))
+    axe(search)
+    picture(search, "search")
+    search.emulate_media(color_scheme="dark")
+    picture(search, "search-dark")
+    axe(search)
+    search.set_viewport_size({"width": 390, "height": 844})
+    picture(search, "search-phone")
+    assert search.evaluate("document.documentElement.scrollWidth") <= 390
+    search.keyboard.press("Escape")
+    expect(search.get_by_role("grid")).to_be_hidden()
+    expect(search.get_by_role("combobox", name="Search", exact=True)).to_have_value("")
+
+
+def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
+    field = search.get_by_role("combobox", name="Search", exact=True)
+    field.fill("volume")  # at once: results of half a word would be followed by others, which end the choice
+    expect(search.get_by_role("status")).to_contain_text("section")
+    search.keyboard.press("ArrowDown")
+    search.keyboard.press("ArrowDown")
+    search.keyboard.press("ArrowUp")
+    expect(field).to_have_attribute("aria-activedescendant", re.compile("-0$"))
+    active = search.locator(f"[id='{field.get_attribute('aria-activedescendant')}']")
+    expect(active).to_have_attribute("aria-selected", "true")
+    address = active.get_by_role("link").get_attribute("href")
+    assert address.startswith("https://docs.example.org/")
+    search.evaluate(
+        "addEventListener('click', e => { e.preventDefault(); window.opened = e.composedPath()[0].href }, true)"
+    )
+    search.keyboard.press("Enter")
+    assert search.evaluate("window.opened") == address
+    search.keyboard.press("Control+Enter")
+    expect(search.get_by_text("You asked").or_(search.locator(".da-question")).first).to_be_attached()
+    expect(search.locator(".da-answer").first).to_be_visible()
+    assert any("olume" in str(call["messages"][-1]["content"]) for call in llm.calls)
+    search.go_back()
+    expect(field).to_have_value("volume")
+
+
+def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
+    search.keyboard.type("backup")
+    search.get_by_role("button", name="Ask about").first.click()
+    expect(search.locator(".da-answer").first).to_be_visible()
+    search.go_back()
+    search.get_by_role("button", name="Ask: backup").click()
+    expect(search.locator(".da-answer").first).to_be_visible()
+    assert len(llm.calls) >= 2
+
+
+def test_a_late_answer_never_replaces_a_newer_one(search: Page):
+    def late(route: Route) -> None:
+        if '"vol"' in (route.request.post_data or ""):
+            time.sleep(0.5)
+        route.continue_()
+
+    search.route("**/v1/search", late)
+    search.keyboard.type("vol")
+    search.wait_for_timeout(200)
+    search.keyboard.press("Control+A")
+    search.keyboard.type("backup")
+    expect(first(search)).to_contain_text("ackup")
+    search.wait_for_timeout(800)
+    expect(first(search)).to_contain_text("ackup")
+
+
+def test_filters_and_the_empty_and_failed_state_say_what_they_are(search: Page, axe):
+    search.keyboard.type("svaz")
+    choice = search.get_by_role("combobox", name="Language of the pages")
+    expect(search.get_by_role("combobox", name="Collection")).to_have_count(0)  # there is only one
+    choice.select_option("cs")
+    expect(first(search).locator(".da-tag")).to_have_text("Czech")
+    choice.select_option("")
+    field = search.get_by_role("combobox", name="Search", exact=True)
+    field.fill("qqxxzz")
+    expect(search.get_by_role("status")).to_have_text("Nothing was found for “qqxxzz”. Try fewer or other words.")
+    expect(search.get_by_role("button", name="Ask: qqxxzz")).to_be_visible()
+    picture(search, "search-empty")
+    search.route("**/v1/search", lambda route: route.abort())
+    field.fill("volume")
+    expect(search.get_by_role("alert")).to_contain_text("No connection")
+    axe(search)
+    search.unroute("**/v1/search")
+    search.get_by_role("button", name="Try again").click()
+    expect(first(search)).to_contain_text("olume")

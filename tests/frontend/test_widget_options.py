@@ -1,0 +1,193 @@
+"""What a site can set and do with the widget, and what the widget says when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+
+from tests.end_to_end.program import Program
+from tests.fake_llm import FakeLLM, Reply
+from tests.frontend.conftest import Start, picture
+from tests.ingestion.local_site import LocalSite, local_site
+
+STRICT = "default-src 'none'; script-src 'self' {0}; connect-src {0}; require-trusted-types-for 'script'"
+QUESTION = "How do I create a volume?"
+OTHER = "How do I restore a file?"
+PAGE = f"""<!doctype html><html lang="en"><head><title>A page</title><script type="module" src="/own.js"></script></head>
+<body><input aria-label="Name"><a href="/elsewhere" data-docs-assistant="{QUESTION}">How?</a></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[LocalSite]:
+    """A site on which each test puts its own page."""
+    with local_site() as site:
+        yield site
+
+
+@pytest.fixture
+def service(start: Start, site: LocalSite, llm: FakeLLM) -> Program:
+    """A service that the site may ask."""
+    return start(DOCS_ORIGINS=site.url, DOCS_ADMIN_OPEN="true")
+
+
+def put(site: LocalSite, service: str, page: str, script: str = "") -> None:
+    """A page under a strict policy, with its own script."""
+    site.put("/", page, headers={"content-security-policy": STRICT.format(service)})
+    site.put("/own.js", script.replace("SERVICE", service), "text/javascript")
+
+
+def plain(service: str, attributes: str = "", language: str = "en") -> str:
+    """A page with the widget."""
+    script = f'<script src="{service}/static/widget.js" {attributes} async></script>'
+    return f'<!doctype html><html lang="{language}"><head><title>A page</title>{script}</head><body><h1>A page</h1></body></html>'
+
+
+def questions(page: Page) -> list[dict[str, Any]]:
+    """The bodies of what is asked from now on."""
+    asked: list[dict[str, Any]] = []
+
+    def requested(request: Request) -> None:
+        if request.url.endswith("/v1/chat/completions") and request.post_data:
+            asked.append(json.loads(request.post_data))
+
+    page.on("request", requested)
+    return asked
+
+
+def test_a_module_mounts_it_with_options_and_it_knows_the_page(
+    site: LocalSite, page: Page, service: Program, llm: FakeLLM
+):
+    """Without a button; elements of the site open it. Each question has the address and the language that the page has then."""
+    mount = "mount({ hidden: true, shortcut: 'Mod+I', greeting: 'Hello there', color: '#7a2ea0', collections: ['handbook'] })"
+    put(site, service.url, PAGE, f"import {{ mount }} from 'SERVICE/static/widget.mjs';\n{mount};")
+    asked = questions(page)
+    page.goto(site.url)
+    page.get_by_label("Name").click()
+    expect(page.locator("docs-assistant")).to_be_attached()
+    page.keyboard.press("Control+i")
+    panel = page.locator("docs-assistant dialog")
+    expect(panel.get_by_text("Hello there")).to_be_visible()
+    expect(page.locator("docs-assistant .da-launch")).to_have_count(0)
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('docs-assistant')).getPropertyValue('--da-accent')")
+        == "#7a2ea0"
+    )
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="How?").click()
+    expect(panel.locator(".da-actions")).to_have_count(1)
+    page.evaluate("history.pushState(null, '', '/other?x=1#part'); document.documentElement.lang = 'cs-CZ'")
+    panel.get_by_label("Vaše otázka").fill(OTHER)
+    page.keyboard.press("Enter")
+    expect(panel.locator(".da-actions")).to_have_count(2)
+    assert [(one["page"], one["language"], one["messages"][-1]["content"]) for one in asked] == [
+        (f"{site.url}/", "en", QUESTION),
+        (f"{site.url}/other?x=1#part", "cs", OTHER),
+    ]
+    assert [one["filters"] for one in asked] == [{"collections": ["handbook"]}] * 2
+
+
+def test_the_panel_searches_as_one_types(site: LocalSite, page: Page, service: Program, llm: FakeLLM):
+    """Sections of pages as links in this tab, and from one of them back to a question."""
+    put(site, service.url, plain(service.url))
+    page.goto(site.url)
+    page.locator("docs-assistant .da-launch").click()
+    panel = page.locator("docs-assistant dialog")
+    panel.get_by_role("button", name="Search").click()
+    panel.get_by_role("combobox", name="Search", exact=True).press_sequentially("create a vol", delay=20)
+    expect(panel.get_by_role("row").first).to_contain_text("olume")
+    picture(page, "widget-search")
+    assert panel.locator(".da-found").first.get_attribute("target") == "_self"
+    panel.locator(".da-found-ask button").first.click()
+    expect(panel.locator(".da-answer .da-actions")).to_have_count(1)
+
+
+def test_thumbs_and_a_comment_are_stored_changed_and_taken_back(
+    site: LocalSite, page: Page, service: Program, llm: FakeLLM
+):
+    """From another origin, and after the reader has gone to another page."""
+
+    def stored() -> list[tuple[str, str, str]]:
+        given = httpx.get(f"{service.url}/v1/admin/feedback", trust_env=False).json()["data"]
+        return [(one["question"], one["rating"], one["comment"]) for one in given]
+
+    put(site, service.url, plain(service.url))
+    page.goto(site.url)
+    page.locator("docs-assistant .da-launch").click()
+    panel = page.locator("docs-assistant dialog")
+    panel.get_by_role("textbox").fill(QUESTION)
+    page.keyboard.press("Enter")
+    panel.get_by_role("button", name="Not helpful").click()
+    panel.get_by_label("What was good or missing?").fill("It says nothing of the size.")
+    panel.get_by_role("button", name="Send", exact=True).first.click()
+    expect(panel.get_by_label("What was good or missing?")).to_have_count(0)
+    assert stored() == [(QUESTION, "down", "It says nothing of the size.")]
+    page.reload()
+    page.locator("docs-assistant .da-launch").click()
+    thumb = panel.get_by_role("button", name="Not helpful")
+    expect(thumb).to_have_attribute("aria-pressed", "true")
+    thumb.click()
+    expect(thumb).to_have_attribute("aria-pressed", "false")
+    assert stored() == []
+
+
+def test_keys_belong_to_who_uses_them(site: LocalSite, page: Page, service: Program, llm: FakeLLM):
+    """A shortcut that the site handles stays the site's, and what is typed into the panel is no shortcut of the site.
+
+    Escape stops an answer first, whatever the site does with it.
+    """
+    own = """window.seen = [];
+    addEventListener("load", () => setTimeout(() => addEventListener("keydown", (event) => {
+      seen.push(event.key);
+      if (event.key === "Escape" || (event.ctrlKey && event.key === "k")) event.preventDefault();
+    }) || (document.documentElement.dataset.ready = ""), 100));"""
+    put(site, service.url, plain(service.url).replace("</head>", '<script src="/own.js"></script></head>'), own)
+    page.goto(site.url)
+    page.locator("html[data-ready]").wait_for(state="attached")
+    page.keyboard.press("Control+k")
+    panel = page.locator("docs-assistant dialog")
+    expect(panel).to_be_hidden()
+    assert page.evaluate("seen") == ["Control", "k"]
+    page.locator("docs-assistant .da-launch").click()
+    stopped = threading.Event()
+    llm.reply = lambda _: Reply("Slowly " * 60, held={30: stopped})
+    panel.get_by_role("textbox").press_sequentially("How do I create a volume / a claim?")
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("button", name="Stop")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel.locator(".da-note")).to_be_visible()
+    stopped.set()
+    expect(panel).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    assert page.evaluate("seen") == ["Control", "k"]
+
+
+def test_it_says_what_goes_wrong(site: LocalSite, page: Page, chromium: Browser, start: Start, llm: FakeLLM):
+    """A key that is missing, an origin that isn't allowed; a browser that stores nothing is no problem."""
+    closed = start(DOCS_ORIGINS=site.url, DOCS_API_KEYS="secret")
+    put(site, closed.url, plain(closed.url))
+    page.goto(site.url)
+    page.locator("docs-assistant .da-launch").click()
+    expect(page.locator("docs-assistant [role=alert]")).to_contain_text("A key is needed")
+    put(site, closed.url, plain(closed.url, 'data-key="secret"', "de"))
+    page.add_init_script("Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('blocked'); } })")
+    page.goto(site.url)
+    page.get_by_role("button", name="Fragen", exact=True).click()
+    page.locator("docs-assistant textarea").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator("docs-assistant .da-answer")).to_contain_text(re.compile("answer"))
+    context = chromium.new_context()
+    stranger = context.new_page()  # Chromium complains of CORS, which the fixture would not allow
+    with local_site() as elsewhere:
+        put(elsewhere, closed.url, plain(closed.url, 'data-key="secret"'))
+        stranger.goto(elsewhere.url)
+        stranger.locator("docs-assistant .da-launch").click()
+        expect(stranger.locator("docs-assistant [role=alert]")).to_contain_text("No connection")
+        context.close()

@@ -1,0 +1,58 @@
+// Parts of the front end that need no page, against the service at the address in the first argument; findings as JSON.
+import { Api } from "../frontend/src/shared/api";
+import { History } from "../frontend/src/shared/history";
+import { words } from "../frontend/src/shared/problems";
+import { Storage } from "../frontend/src/shared/storage";
+import { cs } from "../frontend/src/shared/texts/cs";
+import { de } from "../frontend/src/shared/texts/de";
+import { en } from "../frontend/src/shared/texts/en";
+import { session } from "../frontend/src/widget/session";
+
+globalThis.window = Object.assign(new EventTarget(), { setTimeout, clearTimeout });
+const base = process.argv[2];
+const texts = Object.entries({ en, cs, de });
+
+/** The state of an answer that was ended so, and that state after the page was loaded again. */
+async function ended(end) {
+  const api = new Api(base, "right");
+  const storage = new Storage(`${end.name}:`);
+  const conversation = new History(api, storage).begin();
+  const over = conversation.ask("Q?", { model: "docs-assistant" });
+  while (!conversation.exchanges[0].answer.text) await new Promise((resolve) => setTimeout(resolve, 10));
+  end(conversation);
+  if (end !== crash) await over;
+  const read = () => new History(api, storage).get(conversation.id).exchanges[0].answer.state;
+  const result = { now: conversation.exchanges[0].answer.state, later: read() };
+  conversation.stop();
+  return result;
+}
+function stop(conversation) { conversation.stop(); }
+function leave() { window.dispatchEvent(new Event("pagehide")); }
+function crash() {}
+
+/** The state in which the widget finds an answer on the next page. */
+function inWidget(state) {
+  const api = new Api(`${base}${state}/`);
+  new Storage(`docs-assistant:${api.base}:a:`, "sessionStorage").set(
+    "conversation", JSON.stringify([{ id: "1", question: "Q?", answer: { state, text: "Begun" } }]));
+  return session(api, "a").conversation.exchanges[0].answer.state;
+}
+
+/** What is shown to a reader whose address has sent too many wrong keys. */
+async function blocked() {
+  for (let i = 0; i < 100; i++) {
+    const problem = await new Api(base, `wrong ${i}`).fetch("v1/models").catch((error) => error);
+    if (problem.code === "wrong_keys") {
+      return { kind: problem.kind, retryAfter: problem.retryAfter, titles: texts.map(([, t]) => words(problem, t)[0]) };
+    }
+  }
+}
+
+console.log(JSON.stringify({
+  stopped: await ended(stop),
+  left: await ended(leave),
+  crashed: await ended(crash),
+  widget: ["writing", "stopped", "done"].map(inWidget),
+  interrupted: texts.map(([, t]) => t.chat.interrupted),
+  blocked: await blocked(),
+}));

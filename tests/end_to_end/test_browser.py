@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,10 +41,15 @@ QUIET = (
 
 
 ROOT = Path(__file__).parents[2]
-# The search has its input and its results in a shadow tree; it opens once its script has run
 EVERYWHERE = "const all = (r, s) => [...r.querySelectorAll('*')].flatMap(e => [...(e.matches(s) ? [e] : []), ...(e.shadowRoot ? all(e.shadowRoot, s) : [])]);"
-OPEN_SEARCH = f"""(() => {{ {EVERYWHERE} document.querySelector('[data-md-toggle=search]').checked || document.querySelector('label[for=__search]').click();
-const box = all(document, 'input[type=text], input[type=search], input:not([type])')[0]; box?.focus(); return Boolean(box); }})()"""
+# The search has its input and its results in a shadow tree. A click before its script has run opens nothing, so that a
+# reader clicks again: true only once the input has the focus.
+OPEN_SEARCH = f"""(() => {{ {EVERYWHERE}
+const box = all(document, 'input[type=text], input[type=search], input:not([type])')[0];
+box?.focus();
+const open = Boolean(box) && box.getRootNode().activeElement === box;
+if (!open) document.querySelector('label[for=__search]').click();
+return open; }})()"""
 FOUND = f"(() => {{ {EVERYWHERE} return all(document, 'a[href*=\"?h=\"]').map(a => a.href); }})()"
 
 
@@ -82,16 +86,7 @@ class Browser:
         return done.stdout
 
     def search(self, url: str, word: str) -> tuple[list[str], int]:
-        """The links that the site's search shows for the word, on a phone, and how wide the page is there.
-
-        Again in a new browser if it shows none: on a busy machine, the theme's search box sometimes stays without results.
-        """
-        for _ in range(2):
-            with suppress(AssertionError):
-                return self._search(url, word)
-        return self._search(url, word)
-
-    def _search(self, url: str, word: str) -> tuple[list[str], int]:
+        """The links that the site's search shows for the word, on a phone, and how wide the page is there."""
         port = self.folder / "profile/DevToolsActivePort"
         port.unlink(missing_ok=True)
         arguments = ["--remote-debugging-port=0", f"--user-data-dir={self.folder / 'profile'}", url]
@@ -107,7 +102,7 @@ class Browser:
                 evaluate = partial(call, socket, "Runtime.evaluate", returnByValue=True)
                 until(lambda: evaluate(expression=OPEN_SEARCH)["result"].get("value"))
                 call(socket, "Input.insertText", text=word)
-                links = until(lambda: evaluate(expression=FOUND)["result"].get("value"), 60)
+                links = until(lambda: evaluate(expression=FOUND)["result"].get("value"))
                 return links, evaluate(expression="document.documentElement.scrollWidth")["result"]["value"]
         finally:
             process.kill()

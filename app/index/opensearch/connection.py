@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +32,9 @@ error instead of the results of some shards only."""
 
 READS = ("_search", "_msearch", "_mget")
 UNREADY = (502, 503, 504)
+STARTING = "illegal_index_shard_state_exception"
+"""The error of a read while its shard starts: for some milliseconds after another process made the index."""
+STARTS = 5.0  # seconds at most
 
 UNKNOWN_AUTHORITY = "Set DOCS_STORE_CA to the file of the authority that signed its certificate."
 OTHER_HOST = "Write the host in DOCS_STORE as the certificate names it, or have one made for this name."
@@ -75,7 +79,7 @@ class Connection:
 
     A call that fails on one host is repeated on others. Each call may be repeated after a lost response; those that would
     fail the second time name the type of the error in `allow`. Calls that time out, or that a host refuses as not ready, are only
-    repeated if they read.
+    repeated if they read. A read of a shard that starts waits for it, `STARTS` seconds at most.
     """
 
     def __init__(self, url: str, *, ca: str = "", timeout: float = 10.0, auth: tuple[str, str] | None = None) -> None:
@@ -120,7 +124,8 @@ class Connection:
         client = await self._ready()
         statuses = tuple(status for status in allow if isinstance(status, int))
         reads = method == "GET" or path.endswith(READS)
-        for attempt in range(self._hosts, -1, -1):
+        attempt, patience = self._hosts, time.monotonic() + STARTS
+        while True:
             try:
                 answer = await client.transport.perform_request(
                     method,
@@ -131,15 +136,19 @@ class Connection:
                     ignore=statuses,
                 )
             except (OpenSearchException, ValueError) as error:
-                if attempt and client is self._client and self._may_repeat(error, reads=reads):
+                kind = _reason(getattr(error, "info", None))[0]
+                if reads and kind == STARTING and time.monotonic() < patience:
+                    await asyncio.sleep(0.05)
                     continue
-                if attempt < self._hosts and _reason(getattr(error, "info", None))[0] in allow:
+                if attempt and client is self._client and self._may_repeat(error, reads=reads):
+                    attempt -= 1
+                    continue
+                if attempt < self._hosts and kind in allow:
                     return None
                 raise self._error_from(error, f"{method} {path}") from error
             if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
                 return None
             return answer
-        raise AssertionError("unreachable")
 
     async def bulk(self, lines: bytes) -> None:
         """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""

@@ -414,3 +414,37 @@ def test_pods_of_one_job_are_the_shards_of_one_draft(tmp_path: Path):
     helm = tool("helm", "see helm.sh/docs/intro/install")
     refused = run(helm, "template", "docs-assistant", str(CHART), "--set", "ingest.jobs[0].shards=2")
     assert "set persistence.enabled to false" in refused.stderr
+
+
+# ---- make install -------------------------------------------------------------------------------
+
+PROGRAM_THAT_NOTES = """#!/bin/sh
+echo "$(basename $0) $UV_DEFAULT_INDEX $*" >> {log}
+case "$*" in
+  *"config list"*) echo "global.index-url='https://mirror.example.org/simple'" ;;
+  *{failing}*) exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("failing", "last"),
+    [
+        ("nothing", "uv https://mirror.example.org/simple pip uninstall"),
+        ("compile-bytecode", "python https://mirror.example.org/simple -m pip"),  # uv's registry doesn't answer
+        ("txt uv", "python https://mirror.example.org/simple -m pip"),  # there is no uv for this platform
+    ],
+)
+def test_uv_installs_from_the_index_of_pip_and_pip_where_it_cannot(tmp_path: Path, failing: str, last: str):
+    log = tmp_path / "log"
+    (tmp_path / "bin").mkdir()
+    for name in ("python", "uv"):
+        file = tmp_path / "bin" / name
+        file.write_text(PROGRAM_THAT_NOTES.format(log=log, failing=f'"{failing}"'), "utf-8")
+        file.chmod(0o755)
+    done = run("env", "-u", "UV_DEFAULT_INDEX", str(DEPLOY / "install.sh"), str(tmp_path), "-e", ".[embedded,mcp]")
+    assert done.returncode == 0
+    lines = log.read_text("utf-8").splitlines()
+    assert lines[-1].startswith(last)
+    assert ("pip tries it" in done.stderr) == (failing != "nothing")
+    assert lines[-2 if failing == "nothing" else -1].endswith("-e .[embedded,mcp]")

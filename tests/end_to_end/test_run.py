@@ -58,24 +58,19 @@ def assert_port_is_free(url: str) -> None:
         assert probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0
 
 
-@pytest.mark.parametrize(
-    ("number", "group", "code"),
-    [(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143), (signal.SIGHUP, False, 129)],
-    ids=["ctrl-c", "SIGTERM", "SIGHUP"],
-)
-def test_stopped_half_way_it_leaves_nothing_running_and_starts_again(
-    site: LocalSite, tmp_path: Path, number: int, group: bool, code: int
-):
+def test_stopped_half_way_it_leaves_nothing_running_and_starts_again(site: LocalSite, tmp_path: Path):
     """Whatever stops it in the middle of indexing: no process stays, no traceback, and the next start works."""
-    sitemap = fill(site, delay=0.3)
     port = free_port()
-    with program(tmp_path, "run", sitemap, "--port", str(port)) as first:
-        first.wait_for("Serving on")
-        half_way(site)
-        assert first.end(number, group=group) == code
-        assert first.left_behind() == []
-        assert "Traceback" not in first.err
-        assert "Ready" not in first.out
+    for number, group, code in ((signal.SIGINT, True, 130), (signal.SIGTERM, False, 143), (signal.SIGHUP, False, 129)):
+        sitemap = fill(site, delay=0.3)
+        with program(tmp_path, "run", sitemap, "--port", str(port)) as first:
+            first.wait_for("Serving on")
+            half_way(site)
+            assert first.end(number, group=group) == code, number
+            assert first.left_behind() == []
+            assert "Traceback" not in first.err
+            assert "Ready" not in first.out
+        site.log.clear()
     fill(site)
     with service(tmp_path, "run", sitemap, port=port) as again:
         assert f"{PAGES} new" in again.err

@@ -69,7 +69,7 @@ test: install-dev
 
 # whole programs, killed processes, browsers, the wheel, planted regressions
 test-slow: install-dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
 
 test-all: test test-slow
 

@@ -16,8 +16,9 @@ from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
+from app.index.embedded.library import load_lancedb
 from app.index.embedded.pointer import Pointer
-from app.index.embedded.tables import ANY, Tables, load_lancedb
+from app.index.embedded.tables import ANY, Tables
 from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import re
 import shutil
 import uuid
@@ -15,9 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from app.core.allocator import bound_memory
-from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
+from app.core.errors import AssistantError, IndexDamaged, StoreError
 from app.index.embedded.clusters import Clusters
+from app.index.embedded.library import load_lancedb
 from app.index.embedded.pointer import TableVersion, sync
 
 # Each write adds a file (fragment) and a version, and rows outside the full-text index are scanned
@@ -214,17 +213,3 @@ async def _worth_merging(table: Any, oldest: int) -> bool:
     if stats["fragment_stats"]["num_fragments"] > FRAGMENTS or await table.version() - oldest > VERSIONS:
         return True
     return any(i.num_unindexed_rows > UNINDEXED_SHARE * stats["num_rows"] for i in await table.list_indices())
-
-
-def load_lancedb() -> Any:
-    """Import lancedb, without its warnings on every query. Raises `SettingsError` if it isn't installed."""
-    os.environ.setdefault("LANCE_LOG", "error")
-    bound_memory()
-    try:
-        import lancedb
-    except ImportError as error:
-        raise SettingsError(
-            "The embedded store needs lancedb, which isn't installed: "
-            "install docs-assistant[embedded], or set DOCS_STORE to an opensearch:// address."
-        ) from error
-    return lancedb

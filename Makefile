@@ -14,7 +14,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing into $(VENV) (about 965 MB, once) ..."
+	@echo "Installing into $(VENV) (about 976 MB, once) ..."
 	$(INSTALL) -e '.[embedded,mcp]'
 	@touch $@
 

@@ -88,8 +88,9 @@ download() { # group:name:version file
     IFS=: read -r group name version <<<"$1"
     if [ -z "$REPO" ]; then
         have mvn || fail "Maven (mvn) is needed to download OpenSearch: install it (apt install maven), or set MAVEN_REPO to the address of a Maven repository."
+        # a repository of its own: Maven's shared one doesn't bear two programs at once, and would keep 180 MB
         mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy "-Dartifact=$1:zip" \
-            "-DoutputDirectory=$BASE/zips" >"$BASE/mvn.log" 2>&1 ||
+            "-DoutputDirectory=$BASE/zips" "-Dmaven.repo.local=$BASE/maven" >"$BASE/mvn.log" 2>&1 ||
             fail "mvn could not download $1; see $BASE/mvn.log. Check the network, or set MAVEN_REPO to another repository."
         return
     fi
@@ -125,7 +126,7 @@ install_server() {
         esac
     done
     chmod +x "$SERVER"/bin/*
-    rm -rf "$BASE/unpacked" "$BASE/zips"
+    rm -rf "$BASE/unpacked" "$BASE/zips" "$BASE/maven"
     touch "$SERVER/.complete"
 }
 

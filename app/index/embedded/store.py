@@ -16,7 +16,7 @@ from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.clusters import Clusters
 from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.library import load_lancedb
+from app.index.embedded.lancedb_import import load_lancedb
 from app.index.embedded.pointer import Pointer
 from app.index.embedded.tables import ANY, Tables
 from app.index.run_history import RunHistory

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.core.errors import AssistantError, IndexDamaged, StoreError
 from app.index.embedded.clusters import Clusters
-from app.index.embedded.library import load_lancedb
+from app.index.embedded.lancedb_import import load_lancedb
 from app.index.embedded.pointer import TableVersion, sync
 
 # Each write adds a file (fragment) and a version, and rows outside the full-text index are scanned

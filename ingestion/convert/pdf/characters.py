@@ -129,7 +129,7 @@ class Pdf:
     """An open file."""
 
     document: Any
-    library: Any
+    pdfium: Any
     _fonts: dict[int, tuple[bool, bool]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class Pdf:
     def facts(self) -> Facts:
         """Its metadata."""
         given = self.document.get_metadata_dict()
-        raw = self.library.raw
+        raw = self.pdfium.raw
         buffer = (ctypes.c_ushort * 64)()
         length = raw.FPDFCatalog_GetLanguage(self.document, buffer, ctypes.sizeof(buffer))
         language = (
@@ -167,12 +167,12 @@ class Pdf:
         for number in range(1, len(self) + 1):
             try:
                 page = self.document[number - 1]
-            except self.library.PdfiumError:  # the others may be whole
+            except self.pdfium.PdfiumError:  # the others may be whole
                 continue
             text = page.get_textpage()
             count = text.count_chars()
             lines = list(_lines(self._runs(text, count), number))
-            pictured = not lines and any(True for _ in page.get_objects(filter=[self.library.raw.FPDF_PAGEOBJ_IMAGE]))
+            pictured = not lines and any(True for _ in page.get_objects(filter=[self.pdfium.raw.FPDF_PAGEOBJ_IMAGE]))
             rules = self._drawn(page, lines)
             yield PageLines(number, page.get_height(), lines, rules, count, pictured)
             text.close()
@@ -182,7 +182,7 @@ class Pdf:
         """The horizontal rules of the page; dots before lines are noted on these."""
         rules: list[Rule] = []
         dots: list[tuple[float, float]] = []
-        for path in islice(page.get_objects(filter=[self.library.raw.FPDF_PAGEOBJ_PATH], max_depth=2), MOST_PATHS):
+        for path in islice(page.get_objects(filter=[self.pdfium.raw.FPDF_PAGEOBJ_PATH], max_depth=2), MOST_PATHS):
             x0, y0, x1, y1 = path.get_bounds()
             if y1 - y0 <= THICKEST < x1 - x0:
                 rules.append(Rule((y0 + y1) / 2, x0, x1))
@@ -214,7 +214,7 @@ class Pdf:
             yield self._run(text, first, count, letters)
 
     def _letter(self, text: Any, at: int) -> str:
-        raw = self.library.raw
+        raw = self.pdfium.raw
         code: int = raw.FPDFText_GetUnicode(text, at)
         if code < ord(" "):
             ends = code in (10, 13) and raw.FPDFText_IsGenerated(text, at)
@@ -223,11 +223,11 @@ class Pdf:
 
     def _owner(self, text: Any, at: int, held: int) -> int:
         """The object on the page that a letter is of; PDFium's own spaces are of the one before."""
-        found = self.library.raw.FPDFText_GetTextObject(text, at)
+        found = self.pdfium.raw.FPDFText_GetTextObject(text, at)
         return ctypes.addressof(found.contents) if found else held
 
     def _run(self, text: Any, first: int, end: int, letters: list[str]) -> tuple[Run, float, float]:
-        raw = self.library.raw
+        raw = self.pdfium.raw
         x, y = ctypes.c_double(), ctypes.c_double()
         raw.FPDFText_GetCharOrigin(text, first, x, y)
         box = raw.FS_RECTF()
@@ -249,7 +249,7 @@ class Pdf:
         places = []
         for at, letter in enumerate(letters, first):
             if letter != " ":
-                self.library.raw.FPDFText_GetCharOrigin(text, at, x, y)
+                self.pdfium.raw.FPDFText_GetCharOrigin(text, at, x, y)
                 places.append((x.value, at, letter))
         steps = [(after[0] - one[0], after[1] - one[1]) for one, after in pairwise(places)]
         width = median([step for step, apart in steps if apart == 1 and step > 0] or [0.0])
@@ -260,7 +260,7 @@ class Pdf:
         return made + " " * (letters[-1] == " "), places[0][0]
 
     def _font(self, text: Any, at: int) -> tuple[bool, bool]:
-        raw = self.library.raw
+        raw = self.pdfium.raw
         font = raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text, at))
         key = ctypes.addressof(font.contents) if font else 0
         if key not in self._fonts:
@@ -275,7 +275,7 @@ class Pdf:
 
     def _is_fixed(self, font: Any) -> bool | None:
         """Whether narrow and wide letters of a font have the same width; None if it hasn't both."""
-        raw, width = self.library.raw, ctypes.c_float()
+        raw, width = self.pdfium.raw, ctypes.c_float()
         widths = []
         for letters in (NARROW, WIDE):
             known = [raw.FPDFFont_GetGlyphWidth(font, ord(one), 100.0, width) and width.value for one in letters]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
@@ -26,6 +25,7 @@ from eval.questions.cases import load_cases
 from eval.scripted import ScriptedModel, load_script
 from ingestion.run import ingest
 from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
+from tests.serving import serving
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 EVAL = Path(__file__).parents[2] / "../shared/eval"
@@ -76,13 +76,10 @@ def bench(tmp_path_factory) -> Iterator[Bench]:
     served = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(served)
     served.Handler.root, served.Handler.quiet = str((EVAL / "corpus").resolve()), True
-    server = ThreadingHTTPServer(("127.0.0.1", 0), served.Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    logging.getLogger("app").setLevel(logging.ERROR)
-    yield Bench(f"http://127.0.0.1:{server.server_port}", tmp_path_factory.mktemp("planted"))
-    logging.getLogger("app").setLevel(logging.NOTSET)
-    server.shutdown()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), served.Handler)) as url:
+        logging.getLogger("app").setLevel(logging.ERROR)
+        yield Bench(url, tmp_path_factory.mktemp("planted"))
+        logging.getLogger("app").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")

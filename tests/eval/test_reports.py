@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +22,7 @@ from eval.questions.cases import Case
 from eval.reports import answers_page, grid_page, retrieval_page
 from tests.end_to_end.test_browser import Browser, browser
 from tests.eval.test_answers_gate import result as answers
+from tests.serving import serving
 
 __all__ = ["browser"]
 HOSTILE = '<script src="https://evil.example/x.js"></script> & "quotes"'
@@ -129,17 +129,13 @@ def test_reports_in_a_browser_ask_nobody_and_fit(browser: Browser, tmp_path: Pat
         "grid": grid_page(GridResult(tuple(Measured(Configuration(name, {}), result(1, 2)) for name in names))),
         "answers": answers_page(side_by_side(answers(*[1.0] * 40), answers(*[1.0, 0.0] * 20), ("a" * 80, "b"))),
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_port}"
     frame = '<iframe src="report.html" style="width:390px;height:800px;border:0"></iframe>'
     probe = "const d=frames[0].document.documentElement;document.title=d.scrollWidth+' of '+d.clientWidth"
     (tmp_path / "probe.html").write_text(f"<title></title>{frame}<script>onload=()=>{{{probe}}}</script>", "utf-8")
-    for name, html in pages.items():
-        (tmp_path / "report.html").write_text(html, "utf-8")
-        asked = browser.requests(f"{origin}/report.html")
-        assert [url for url in asked if url not in {f"{origin}/report.html", f"{origin}/favicon.ico"}] == [], name
-        assert "CONSOLE" not in browser.log, name
-        assert "<title>390 of 390</title>" in browser.run(f"{origin}/probe.html", "--dump-dom"), name
-    server.shutdown()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))) as origin:
+        for name, html in pages.items():
+            (tmp_path / "report.html").write_text(html, "utf-8")
+            asked = browser.requests(f"{origin}/report.html")
+            assert [url for url in asked if url not in {f"{origin}/report.html", f"{origin}/favicon.ico"}] == [], name
+            assert "CONSOLE" not in browser.log, name
+            assert "<title>390 of 390</title>" in browser.run(f"{origin}/probe.html", "--dump-dom"), name

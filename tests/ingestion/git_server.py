@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from tests.serving import serving
 
 
 @dataclass
@@ -108,15 +109,8 @@ def git_server(root: Path) -> Iterator[GitServer]:
 
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     running.daemon_threads = True
-    server.url = f"http://127.0.0.1:{running.server_port}"
-    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(running) as server.url:
         yield server
-    finally:
-        running.shutdown()
-        running.server_close()
-        thread.join()
 
 
 def basic(user: str, password: str) -> str:

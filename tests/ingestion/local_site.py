@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from ingestion.crawl.listing import list_pages
 from ingestion.entry import Listing
 from ingestion.sources import Source
 from ingestion.workers import Workers
+from tests.serving import serving
 
 
 @dataclass
@@ -122,15 +122,8 @@ def local_site(tls: ssl.SSLContext | None = None) -> Iterator[LocalSite]:
 
     server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    site.url = f"http://127.0.0.1:{server.server_port}"
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        site.url = f"https://localhost:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(server) as url:
+        site.url = url if tls is None else f"https://localhost:{server.server_port}"
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import importlib.util
 import json
 import re
 import socket
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +26,7 @@ from ingestion.convert import Document, SourceText, convert
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
 from tests.fakes import FakeEmbedder
+from tests.serving import serving
 
 SHARED = Path(__file__).parents[2] / "../shared"
 SIZE = 1500
@@ -45,18 +44,6 @@ def load(path: Path) -> ModuleType:
     sys.modules.setdefault(path.stem, module)
     spec.loader.exec_module(module)
     return module
-
-
-@contextlib.contextmanager
-def serving(server: ThreadingHTTPServer) -> Iterator[str]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.mark.parametrize(

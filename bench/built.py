@@ -8,16 +8,22 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.citing import citations, refusal, wording
+from app.citing import citations
 from app.core.filters import Filters
+from app.core.generation import named_versions
 from app.core.prompts import Prompts, load_prompts
+from app.core.turn import Message
+from app.index.vocabulary import Vocabulary
+from app.pipeline import calls
 from app.pipeline import conversation as history
-from app.pipeline import replies
-from app.pipeline.steps.optional.period_rules import open_rules
 from app.text import literals, redaction
-from app.text.sought import Sought
-from ingestion.crawl import sitemap_parse
-from ingestion.split import glossary
+from app.text.analysis import analyse, fold, words_of
+from app.text.answer_language import AnswerLanguage
+from app.text.language import LanguageDetector, is_overview, is_smalltalk, without_stopwords
+from app.text.query_highlight import QueryWords
+from ingestion.crawl import sitemap
+from ingestion.split import translate
+from plugins.steps.period import open_rules
 
 Patterns = Iterable[tuple[re.Pattern[Any], str]]
 
@@ -26,6 +32,10 @@ Patterns = Iterable[tuple[re.Pattern[Any], str]]
 def _prompts() -> Prompts:
     folders = Path(__file__).parents[1].glob("prompts/*/language.toml")
     return load_prompts(tuple(path.parent.name for path in folders))
+
+
+def _spoken_addresses() -> re.Pattern[str]:
+    return redaction._spoken(frozenset({"at"}), frozenset({"zavináč"}), frozenset({"dot"}))  # noqa: SLF001
 
 
 def _refusals() -> Patterns:
@@ -69,6 +79,36 @@ def _none() -> Patterns:
     return []
 
 
+def entries() -> Mapping[str, Callable[[str], object]]:
+    """The functions that read a question as it comes, before anything is known of it."""
+    prompts = _prompts()
+    english = prompts.language("en")
+    vocabulary = Vocabulary.of({"install": 3, "instance": 2, "로그인": 1})
+    detector = LanguageDetector(prompts.languages, "en")
+    passage = "Install it with `make run`, then log in. " * 50
+    return {
+        "analyse": lambda text: analyse(text, "cs"),
+        "fold": fold,
+        "words_of": words_of,
+        "vocabulary": lambda text: [(vocabulary.corrected(fold(word), whole=True), vocabulary.completions(fold(word), 9)) for word in text.split()[-32:]],
+        "query words": lambda text: QueryWords.of(text, "en", open_end=True).excerpt(passage),
+        "marks": lambda text: QueryWords.of("install log", "en").excerpt(text),
+        "detect": detector.detect,
+        "shown": detector.shown,
+        "guessed": detector.guessed,
+        "is_smalltalk": lambda text: is_smalltalk(text, english),
+        "is_overview": lambda text: is_overview(text, english),
+        "without_stopwords": lambda text: without_stopwords(text, english),
+        "named_versions": named_versions,
+        "redacted": redaction.redacted,
+        "referred": lambda text: history.referred((Message("user", "Hi"), Message("assistant", text), Message("user", text)), english),
+        "earlier": lambda text: history.earlier((Message("user", text), Message("assistant", text), Message("user", text)), prompts),
+        "claims": literals.claims,
+        "comparable": literals.comparable,
+        "answer language": lambda text: AnswerLanguage("en", prompts.languages).outcome(text),
+    }  # fmt: skip
+
+
 BOUNDED: Mapping[str, int] = {
     **{
         f"app.text.redaction.{name}": redaction.LONGEST
@@ -76,9 +116,10 @@ BOUNDED: Mapping[str, int] = {
         if name.startswith("_") and name[1].isupper()
     },
     "app.text.redaction._told": redaction.LONGEST,
-    "app.citing.refusal._refuses": refusal.LONGEST_SENTENCE,
-    "app.core.language._pattern": refusal.LONGEST_SENTENCE,
-    "ingestion.crawl.sitemap_parse._END": sitemap_parse.END,
+    "app.text.redaction._spoken": redaction.LONGEST,
+    "app.citing.citations._refuses": citations.LONGEST_SENTENCE,
+    "app.core.language._pattern": citations.LONGEST_SENTENCE,
+    "ingestion.crawl.sitemap._END": sitemap.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""
 
@@ -88,28 +129,28 @@ AWAITED: frozenset[str] = frozenset()
 
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
+    "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
     "app.core.filters.Filters.admits": _filters,
     "app.core.language._pattern": _refusals,
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
-    "app.citing.refusal._refuses": _refusals,
-    "app.citing.refusal._contrast": lambda: [(refusal._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
-    "app.citing.refusal._only": lambda: [(refusal._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
-    "app.citing.wording._pattern": lambda: [(wording._pattern(("passage", "passages")), "finditer")],  # noqa: SLF001
-    "app.citing.support._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
-    "app.pipeline.replies._list": lambda: [
-        (replies._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001
+    "app.citing.citations._refuses": _refusals,
+    "app.citing.citations._contrast": lambda: [(citations._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
+    "app.citing.citations._only": lambda: [(citations._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
+    "app.citing.citations._pattern_of_words": lambda: [
+        (citations._pattern_of_words(("passage", "passages")), "finditer")  # noqa: SLF001
     ],
-    "app.pipeline.replies.replied_numbers": partial(_words_of, "fullmatch", "none"),
-    "app.pipeline.replies.says_none": partial(_words_of, "match", "none"),
+    "app.citing.sections._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
+    "app.pipeline.calls._list": lambda: [
+        (calls._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001
+    ],
+    "app.pipeline.calls.replied_numbers": partial(_words_of, "fullmatch", "none"),
+    "app.pipeline.calls.says_none": partial(_words_of, "match", "none"),
     "app.pipeline.conversation._heading": lambda: [(history._heading(("Sources:", "Zdroje:")), "fullmatch")],  # noqa: SLF001
-    "app.pipeline.steps.optional.period_rules.PeriodRules.__init__": _words,
-    "app.pipeline.steps.optional.period_rules.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
-    "app.pipeline.steps.optional.period_rules.PeriodRules._counted": partial(_rules, "finditer", "_last"),
-    "app.pipeline.steps.optional.period_rules._any": partial(_rules, "search", "_time", "_hint"),
-    "app.text.sought.Sought._places": lambda: [
-        (re.compile(Sought.of("storage classes vol", "en", open_end=True).pattern), "finditer")
-    ],
+    "plugins.steps.period.PeriodRules.__init__": _words,
+    "plugins.steps.period.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
+    "plugins.steps.period.PeriodRules._counted": partial(_rules, "finditer", "_last"),
+    "plugins.steps.period._any": partial(_rules, "search", "_time", "_hint"),
     "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001
     "app.text.literals._measured": lambda: [(literals._measured(), "finditer")],  # noqa: SLF001
     "app.text.literals._in_table": lambda: [
@@ -117,7 +158,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
         (re.compile(r"(?<!\w)gib(?!\w)"), "search"),
     ],
     "ingestion.crawl.directory.published_links": lambda: [(re.compile(r"(\]\(<?)/a/([^\s()#?<>]*)"), "finditer")],
-    "ingestion.convert.html_dates._times": partial(_words_of, "search", "updated", "published"),
-    "ingestion.convert.javascript.needs_script": partial(_words_of, "search", "javascript"),
-    "ingestion.split.glossary._pattern": lambda: [(glossary._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
+    "ingestion.convert.html.page._times": partial(_words_of, "search", "updated", "published"),
+    "ingestion.convert.html.page.needs_script": partial(_words_of, "search", "javascript"),
+    "ingestion.split.translate._pattern": lambda: [(translate._pattern("virtual machine disk"), "finditer")],  # noqa: SLF001
 }

@@ -1,6 +1,6 @@
-"""Silent and slow connections against the service as the command starts it: how soon /health answers, and what it costs.
+"""Silent and slow connections and unfinished bodies against the service as the command starts it: how soon /health answers, and what it costs.
 
-python -m bench.connections [--silent 3000] [--slow 300] [--seconds 30]
+python -m bench.connections [--silent 3000] [--slow 300] [--unfinished 1000] [--seconds 30]
 """
 
 from __future__ import annotations
@@ -49,6 +49,18 @@ async def slow(port: int, text: bytes) -> None:
         await asyncio.sleep(0.2)
 
 
+async def unfinished(port: int, number: int) -> None:
+    """Sends 1.95 MB of a longer body and stops, from an address of this machine that 50 others have too."""
+    while True:
+        with suppress(OSError):
+            address = (f"127.0.1.{number // 50 + 1}", 0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=address)
+            writer.write(HEAD + b"content-length: 1990000\r\n\r\n" + b" " * 1_950_000)
+            await reader.read()
+            writer.transport.abort()
+        await asyncio.sleep(0.2)
+
+
 def probe(port: int, seconds: float, pid: int) -> tuple[list[float], int]:
     """Seconds that each /health took, on a new connection each, -1 for one that failed; and the most descriptors seen."""
     taken, seen, end = list[float](), 0, time.monotonic() + seconds
@@ -72,6 +84,8 @@ async def attack(port: int, arguments: argparse.Namespace) -> None:
     text = b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow: " + b"a" * 9000
     body = HEAD + b"content-length: 9000\r\n\r\n" + b"{" * 9000
     slow_ones = (slow(port, body if n % 2 else text) for n in range(arguments.slow))
+    if arguments.bodies:
+        await asyncio.gather(*(unfinished(port, n) for n in range(arguments.unfinished)))
     await asyncio.gather(*(silent(port) for _ in range(arguments.silent)), *slow_ones)
 
 
@@ -140,6 +154,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--silent", type=int, default=3000)
     parser.add_argument("--slow", type=int, default=300)
+    parser.add_argument("--unfinished", type=int, default=1000)
+    parser.add_argument("--bodies", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -152,11 +168,16 @@ def main() -> None:
         print(f"{'':24} probes failed   median ms   max ms   descriptors   RSS MB   CPU %", flush=True)
         row("before", port, pid, 3)
         # in a process of its own, so that its work isn't measured
-        attackers = subprocess.Popen([sys.executable, "-m", "bench.connections", *sys.argv[1:], "--port", str(port)])
-        row(f"{arguments.silent} silent, {arguments.slow} slow", port, pid, arguments.seconds)
-        attackers.kill()
-        attackers.wait()
-        row("after", port, pid, 3)
+        for name, more in (
+            (f"{arguments.silent} silent, {arguments.slow} slow", []),
+            (f"{arguments.unfinished} unfinished bodies", ["--bodies"]),
+        ):
+            command = [sys.executable, "-m", "bench.connections", *sys.argv[1:], "--port", str(port), *more]
+            attackers = subprocess.Popen(command)
+            row(name, port, pid, arguments.seconds)
+            attackers.kill()
+            attackers.wait()
+            row("after", port, pid, 3)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 python -m bench.embedders [EMBEDDER ...] [--set NAME=QUESTIONS,SITEMAP[,SITEMAP]] [--opensearch URL] [--shares 0.2,0.5]
 
-EMBEDDER is a value of DOCS_EMBEDDING, `onnx` (e5-small-v2, English, 8 bits, which `make install-dev` brings, read by
+EMBEDDER is a value of DOCS_EMBEDDING_MODEL, `onnx` (e5-small-v2, English, 8 bits, which `make install-dev` brings, read by
 fastembed), or `server`: an OpenAI-compatible server with the weights of multilingual-e5-small. The first set is this
 product's own documentation; others need their site, served. Without a language model. With --shares, a row for each
 weight of the vector search instead of the one in force. Every passage is embedded once for both stores.
@@ -27,15 +27,13 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from app.api.site import Site, find_docs
+from app.api.pages import Site, find_docs
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Vector
 from app.index import open_store
 from app.models import Embedder, open_embedder
-from eval.commands.finder import AssistantFinder
-from eval.commands.options import NO_MODEL
-from eval.commands.progress import quiet_pipeline
+from eval.commands.options import NO_MODEL, AssistantFinder, quiet_pipeline
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Plan, evaluate
 from eval.measure.tables import as_table
@@ -216,7 +214,7 @@ def _mrr(values: Sequence[float]) -> str:
 async def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("embedder", nargs="*", help="a value of DOCS_EMBEDDING, onnx, or server")
+    parser.add_argument("embedder", nargs="*", help="a value of DOCS_EMBEDDING_MODEL, onnx, or server")
     parser.add_argument("--set", action="append", default=[], type=QuestionSet.parse, help="one more question set")
     parser.add_argument("--opensearch", default="", metavar="URL", help="measure this server too")
     parser.add_argument("--shares", default="", help="weights of the vector search, with commas between them")

@@ -21,7 +21,27 @@ GENERIC = (
     " ", "\n", "\t", "\r\n", "a", "a ", "é", "A", "1", "1.", "1,", "a.", "a. ", "a, ", "-", "- ", "|", "*", "_", "`", "``` ", "~",
     "<", "<a ", "<!--", "[", "](", "![", "[a]", "(", "\\", '"', "'", "„", "/", "http://", "&", "{", "}", "{}", "#", "# ", "\n# ", "\n\n",
     " \n", "\n ", ":", ":\n", ">", "=", "@", "?", ".", "\u00a0", "a\n", "1 ", "1 000", "x=1;", "aB", "_a", "a'",
+    "\ufdfa", "각", "\u0301\u0316", "ﾞ\u0301",
 )  # fmt: skip
+
+ODD = (
+    "\ufdfa",
+    "\ufdfa ",
+    "\ufdfa" * 40 + " ",
+    "각힣",
+    "각힣" * 20 + " ",
+    "\u0301\u0316",
+    "a\u0316\u0301",
+    "ﾞ\u0301",
+    "ﷻ",
+    "㌀",
+    "ß",
+    "İ",
+    "ﬃ",
+    "🏳️‍🌈",
+    "가나 ",
+)
+"""Letters that grow or are sorted when they are brought into a normal form of Unicode, alone and as words."""
 
 Grow = Callable[[int], str]
 """A text of about so many characters."""

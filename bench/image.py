@@ -23,7 +23,12 @@ BASE = "docker.io/library/python:3.12-slim"
 IMAGE = "localhost/docs-assistant"
 PACKAGES = "ca-certificates,netbase,tzdata,python3,python-is-python3"
 PORT = "18765"
-SETTINGS = {"DOCS_PORT": PORT, "DOCS_OPEN": "true", "DOCS_EMBEDDING": "local:static", "HOME": "/tmp"}  # in the image
+SETTINGS = {
+    "DOCS_PORT": PORT,
+    "DOCS_OPEN": "true",
+    "DOCS_EMBEDDING_MODEL": "local:static",
+    "HOME": "/tmp",
+}  # in the image
 STARTS_WITHIN = 120.0  # seconds
 
 
@@ -112,7 +117,7 @@ def opened(folder: Path) -> Sandbox:
 
 
 def healthy(sandbox: Sandbox, check: Sequence[str]) -> bool:
-    """Whether the health check of the image succeeds, before the time is over."""
+    """True if the health check of the image succeeds, before the time is over."""
     until = time.monotonic() + STARTS_WITHIN
     while subprocess.run(sandbox.command(*check), check=False, stderr=subprocess.DEVNULL).returncode:
         if time.monotonic() > until:

@@ -55,7 +55,7 @@ def prepare(folder: Path, sizes: Sequence[int]) -> None:
 def settings_of(store: str, size: int) -> dict[str, str]:
     """The settings of run and service; each number of chunks has an index of its own."""
     own = {"DOCS_STORE": f"{store}-{size}"} if store else {}
-    return {"DOCS_LOG_LEVEL": "warning", "DOCS_EMBEDDING": "local:static", "PYTHONPATH": str(ROOT)} | own
+    return {"DOCS_LOG_LEVEL": "warning", "DOCS_EMBEDDING_MODEL": "local:static", "PYTHONPATH": str(ROOT)} | own
 
 
 def index(folder: Path, site: Path, settings: dict[str, str]) -> None:

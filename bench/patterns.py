@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from bench.built import AWAITED, BOUNDED, BUILT
-from bench.hostile import Grow, hostile
+from bench.built import AWAITED, BOUNDED, BUILT, entries
+from bench.hostile import ODD, Grow, hostile
 
-ROOMS = ("app", "ingestion")
+ROOMS = ("app", "ingestion", "plugins")
 FUNCTIONS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
 SCREENED = (32, 64, 128, 1_000, 4_000)  # characters
 STEEP = 4.6  # times as long for the last of these as for the one before: 4 is linear
@@ -34,6 +34,8 @@ SIZES = (20_000, 80_000)  # what grows with the square takes 4 times what is lin
 WORST = 2  # times what linear growth would be
 SLOWEST = 0.05  # seconds for a text as long as a bounded pattern may see
 LIMIT = 2.0  # seconds for one text
+QUESTIONS = (5_000, 20_000)  # characters: the second is the longest question
+LONGEST_READ = 0.3  # seconds for the longest question, in one function
 TRIES = 6
 
 
@@ -199,6 +201,26 @@ def interrupt(*_: object) -> None:
     raise TimeoutError
 
 
+def slow_entry(name: str, read: Callable[[str], object]) -> str:
+    """The odd letters that a function that reads questions takes too long for; empty where there are none."""
+    for pump in ODD:
+        before, seconds = (_seconds_of(read, pump * (size // len(pump))) for size in QUESTIONS)
+        if (seconds > SLOWEST and seconds > WORST * before * QUESTIONS[1] / QUESTIONS[0]) or seconds > LONGEST_READ:
+            return f"{name}: {QUESTIONS[1]} characters of {pump[:10]!r} take {seconds:.3f} s"
+    return ""
+
+
+def _seconds_of(read: Callable[[str], object], text: str) -> float:
+    best = float("inf")
+    for _ in range(TRIES):
+        started = time.thread_time()
+        read(text)
+        best = min(best, time.thread_time() - started)
+        if best < SLOWEST:
+            break
+    return best
+
+
 def main() -> int:
     """1 where a pattern takes more than linear time."""
     signal.signal(signal.SIGVTALRM, interrupt)
@@ -206,8 +228,9 @@ def main() -> int:
     if "--table" in sys.argv:
         table((each for each in used if each.place not in AWAITED and each.place not in BOUNDED), print)
         return 0
-    problems = {each.place: problem for each in used if each.place not in AWAITED and (problem := each.problem())}
-    print("\n".join(problems.values()) or f"{len(used)} patterns, all linear but for {len(AWAITED)} that are exempt.")
+    problems = [problem for each in used if each.place not in AWAITED and (problem := each.problem())]
+    problems += [problem for name, read in entries().items() if (problem := slow_entry(name, read))]
+    print("\n".join(problems) or f"{len(used)} patterns, all linear but for {len(AWAITED)} that are exempt.")
     return bool(problems)
 
 

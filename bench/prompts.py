@@ -29,10 +29,9 @@ from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text
 from app.index.protocols import Generation
 from app.models.protocols import CallOptions
-from app.text.fences import blocks
-from app.text.sentences import quotable_sentences
+from app.text.blocks import blocks, quotable_sentences
 from bench.translations import index_site
-from eval.commands.progress import quiet_pipeline
+from eval.commands.options import quiet_pipeline
 from eval.measure.tables import as_table
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.evidence import holds, share

@@ -174,7 +174,7 @@ class Bench:
                     answer = await client.get(url, headers={"If-None-Match": etags[url]})
                     assert answer.status_code == 304
 
-            await asyncio.gather(*(work() for _ in range(self.settings.crawl_parallel)))
+            await asyncio.gather(*(work() for _ in range(self.settings.tuning.crawl_parallel)))
         return time.monotonic() - began, time.process_time() - cpu
 
     def written(self) -> Mapping[str, Any]:

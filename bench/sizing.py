@@ -15,20 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
 from bench.crawl import page
-from bench.streams import Load, Outcome
 from tests.end_to_end.program import environment, free_port, service
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS = 200
 STREAMS = 200
 QUESTION = "Which setting changes the size of a volume?"
+STREAMED = "Which setting changes the port of the service?"
 
 
 def resident(pid: int) -> int:
@@ -85,7 +87,7 @@ async def ask(url: str, times: int) -> None:
 
 def row(pages: int, embedder: str) -> str:
     """One row of the table."""
-    settings = {"DOCS_EMBEDDING": f"local:{embedder}", "DOCS_LOG_LEVEL": "warning", "PYTHONPATH": str(ROOT)}
+    settings = {"DOCS_EMBEDDING_MODEL": f"local:{embedder}", "DOCS_LOG_LEVEL": "warning", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as directory:
         indexed = index(Path(directory), write_site(Path(directory), pages), settings)
         with service(Path(directory), "serve", **settings) as running:
@@ -96,6 +98,53 @@ def row(pages: int, embedder: str) -> str:
             took = (time.monotonic() - began) / QUESTIONS * 1000
             asked = f"{first} MB | {resident(pid)} MB | {(cpu(pid) - used) / QUESTIONS * 1000:.1f} ms | {took:.0f} ms"
     return f"| {pages} | {embedder} | {indexed} | {asked} |"
+
+
+@dataclass
+class Outcome:
+    """What clients saw."""
+
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Load:
+    """A service and the model server behind it."""
+
+    session: aiohttp.ClientSession
+    url: str
+    llm: str
+
+    async def control(self, **options: Any) -> None:
+        """Set the model server, and forget its records."""
+        for path, body in (("control", options), ("reset", {})):
+            async with self.session.post(f"{self.llm}/{path}", json=body) as response:
+                response.raise_for_status()
+
+    async def ask(self, client: int, outcome: Outcome) -> None:
+        """One answer, streamed and looked at."""
+        try:
+            async with self.session.post(f"{self.url}/v1/chat/completions", json=question(client)) as response:
+                body = await response.read()
+            if fault := wrong(response.status, body.decode()):
+                outcome.errors.append(fault)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            outcome.errors.append(repr(error))
+
+
+def question(client: int) -> Mapping[str, Any]:
+    """A request unlike all others."""
+    messages = [{"role": "system", "content": f"For client {client}."}, {"role": "user", "content": STREAMED}]
+    return {"model": "docs-assistant", "stream": True, "messages": messages}
+
+
+def wrong(status: int, body: str) -> str:
+    """What is wrong with a stream; empty where it is whole."""
+    if status != 200 or '"error"' in body or '"extractive":true' in body:
+        return f"{status} {body[:300]}"
+    text = "".join(json.loads(f'"{piece}"') for piece in re.findall(r'"delta":\{"content":"((?:[^"\\]|\\.)*)"', body))
+    whole = text.startswith("BEGIN ") and "THE-END" in text and body.endswith("data: [DONE]\n\n")
+    return "" if whole and '"sources":[{' in body else f"not whole: {text[:100]!r} … {body[-100:]!r}"
 
 
 @contextmanager

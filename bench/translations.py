@@ -21,8 +21,7 @@ from app.core.turn import Message, Request
 from app.core.types import Page
 from app.index import open_store
 from app.models import open_embedder
-from eval.commands.options import NO_MODEL
-from eval.commands.progress import quiet_pipeline
+from eval.commands.options import NO_MODEL, quiet_pipeline
 from eval.measure.tables import as_table
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
@@ -60,13 +59,13 @@ class Asked:
 
     @property
     def twin_before(self) -> bool:
-        """Whether another version of the page stands before it, or in its place."""
+        """True if another version of the page stands before it, or in its place."""
         twin = _rank(self.found, self.twins)
         return bool(twin) and (not self.rank or twin < self.rank)
 
     @property
     def twin_beside(self) -> bool:
-        """Whether another version takes a place at all."""
+        """True if another version takes a place at all."""
         return not self.twins.isdisjoint(self.found)
 
 

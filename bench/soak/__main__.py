@@ -25,11 +25,11 @@ from typing import Any
 
 import aiohttp
 
-from bench.opensearch_nodes import Node
 from bench.soak import report
 from bench.soak.faults import RUN_FAULTS, Planned, Scene, broken, plan, plan_runs
 from bench.soak.judge import Fault, Index, Seen
 from bench.soak.model import Model
+from bench.soak.node import Node
 from bench.soak.site import Site
 from bench.soak.traffic import ADMIN, READER, Traffic, clock, read_questions
 from tests.end_to_end.program import Program, environment, free_port

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.opensearch_nodes import Node
 from bench.soak.model import BREAKS, Model
+from bench.soak.node import Node
 from tests.postgres import Cluster
 
 RUN_FAULTS = ("site half", "run killed", "site fifth", "site down", "disk full")

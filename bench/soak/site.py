@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
-import frontmatter
 from aiohttp import web
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -73,7 +72,7 @@ def read(folder: Path) -> Version:
 
 
 def _page(file: Path) -> Page:
-    text = frontmatter.loads(file.read_text("utf-8")).content
+    text = file.read_text("utf-8").split("---\n", 2)[2].strip()
     lines, tokens = text.splitlines(), _MARKDOWN.parse(text)
     starts = [(t.map[0], int(t.tag[1]), i) for i, t in enumerate(tokens) if t.type == "heading_open" and t.map]
     ends = [start for start, _, _ in starts[1:]] + [len(lines)]

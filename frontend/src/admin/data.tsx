@@ -6,16 +6,18 @@ import { CopyButton } from "../shared/copy";
 import { Icon } from "../shared/icons";
 import { languageName } from "../shared/texts";
 import { useUi } from "../shared/ui";
+import type { Route } from "./routes";
 import { type AdminTexts, en } from "./texts/en";
 
 export interface Admin {
   t: AdminTexts;
   language: string;
+  routes: Route[];
   /** What to do when the service wants another key. */
   onKey: () => void;
 }
 
-const Context = createContext<Admin>({ t: en, language: "en", onKey: () => undefined });
+const Context = createContext<Admin>({ t: en, language: "en", routes: [], onKey: () => undefined });
 
 export const AdminProvider = Context.Provider;
 

@@ -11,9 +11,10 @@ import { UiProvider, useUi } from "../shared/ui";
 import { AdminProvider, Failure, useAdmin } from "./data";
 import { KeyForm } from "./key";
 import { type Place, usePlace } from "./location";
-import { ROUTES, routeOf } from "./routes";
+import { routeOf, routesWith } from "./routes";
 import { cs } from "./texts/cs";
 import { en } from "./texts/en";
+import type { PluginView } from "./types";
 
 const PREFIX = `docs-assistant:${new URL(document.baseURI).pathname}:`;
 const secrets = new Storage(PREFIX, "sessionStorage");
@@ -25,6 +26,7 @@ type Door = "trying" | "open" | "key" | "wrong" | "blocked" | "closed" | { probl
 function App(): JSX.Element {
   const [language, setLanguage] = useState<"en" | "cs">(uiLanguage(choices.get("language")) === "cs" ? "cs" : "en");
   const [door, setDoor] = useState<Door>("trying");
+  const [views, setViews] = useState<PluginView[]>([]);
   const api = useMemo(() => new Api(document.baseURI, secrets.get("admin-key"), language), []);
   const t = language === "cs" ? cs : en;
   useEffect(() => {
@@ -34,9 +36,12 @@ function App(): JSX.Element {
   }, [language]);
   const knock = async (key: string) => {
     api.key = key;
-    const found = await answered(api);
-    if (found === "open") secrets.set("admin-key", key);
-    setDoor(found === "key" && key ? "wrong" : found);
+    const answer = await answered(api);
+    if (Array.isArray(answer)) {
+      secrets.set("admin-key", key);
+      setViews(answer);
+      setDoor("open");
+    } else setDoor(answer === "key" && key ? "wrong" : answer);
   };
   useEffect(() => void knock(api.key), []);
   const forget = () => {
@@ -44,7 +49,8 @@ function App(): JSX.Element {
     api.key = "";
     setDoor("key");
   };
-  const admin = { t, language, onKey: () => setDoor("key") };
+  const routes = useMemo(() => routesWith(views), [views]);
+  const admin = { t, language, routes, onKey: () => setDoor("key") };
   return (
     <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
       <AdminProvider value={admin}>
@@ -68,11 +74,10 @@ function Closed({ door, onKey }: { door: Door; onKey: (key: string) => void }): 
   return <KeyForm refused={door === "wrong" || door === "blocked" ? door : ""} onKey={onKey} />;
 }
 
-/** Whether the key of the API, or none, opens. */
-async function answered(api: Api): Promise<Door> {
+/** The views of plugins if the key of the API, or none, opens; else what is wrong. */
+async function answered(api: Api): Promise<Door | PluginView[]> {
   try {
-    await api.fetch("v1/admin/settings");
-    return "open";
+    return (await api.json<{ data: PluginView[] }>("v1/admin/views")).data;
   } catch (error) {
     const problem = asApiError(error);
     if (problem.kind === "key" || problem.code === "key_refused") return "key";
@@ -88,17 +93,17 @@ interface HeaderProps {
 }
 
 function Header({ open, onForget, onLanguage }: HeaderProps): JSX.Element {
-  const { t, language } = useAdmin();
+  const { t, language, routes } = useAdmin();
   const { path } = usePlace();
-  const found = routeOf(path)?.route;
+  const found = routeOf(routes, path)?.route;
   const current = found?.within ?? found?.path;
   return (
     <header class="ad-header">
       <a class="ad-name" href="admin/">Docs Assistant <span class="da-muted">{t.title}</span></a>
       {open && (
         <nav aria-label={t.menu}>
-          {ROUTES.filter((route) => !route.within).map((route) => (
-            <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t)}</a>
+          {routes.filter((route) => !route.within).map((route) => (
+            <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t, language)}</a>
           ))}
         </nav>
       )}
@@ -115,9 +120,9 @@ function Header({ open, onForget, onLanguage }: HeaderProps): JSX.Element {
 
 function Views(): JSX.Element {
   const place = usePlace();
-  const found = routeOf(place.path);
-  const { t } = useAdmin();
-  const title = found ? found.route.title(t) : t.views.missing;
+  const { t, language, routes } = useAdmin();
+  const found = routeOf(routes, place.path);
+  const title = found ? found.route.title(t, language) : t.views.missing;
   const heading = useRef<HTMLHeadingElement>(null);
   useTitle(title, place, heading);
   return (

@@ -8,7 +8,9 @@ import { Overview } from "./overview";
 import { Page } from "./page";
 import { Pages } from "./pages";
 import { Runs } from "./runs";
+import { scripted } from "./scripted";
 import type { AdminTexts } from "./texts/en";
+import type { PluginView } from "./types";
 import { Ask } from "./trace/view";
 
 export interface ViewProps {
@@ -19,28 +21,39 @@ export interface ViewProps {
 
 export interface Route {
   path: string;
-  title: (t: AdminTexts) => string;
+  title: (t: AdminTexts, language: string) => string;
   view: ComponentType<ViewProps>;
   /** Which entry of the menu is marked, if the view has none itself. */
   within?: string;
+  /** Whether it is there only if the service lists it, because a plugin has its data. */
+  plugin?: boolean;
 }
 
-export const ROUTES: Route[] = [
+const ROUTES: Route[] = [
   { path: "", title: (t) => t.views.overview, view: Overview },
   { path: "pages", title: (t) => t.views.pages, view: Pages },
   { path: "page", title: (t) => t.views.page, view: Page, within: "pages" },
   { path: "chunk", title: (t) => t.views.chunk, view: ChunkView, within: "pages" },
   { path: "ask", title: (t) => t.views.ask, view: Ask },
-  { path: "gaps", title: (t) => t.views.gaps, view: Gaps },
+  { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
   { path: "generations", title: (t) => t.views.generations, view: Generations },
   { path: "runs", title: (t) => t.views.runs, view: Runs },
   { path: "settings", title: (t) => t.views.settings, view: Settings },
   { path: "errors", title: (t) => t.views.errors, view: Errors },
 ];
 
+/** Our views, and those of plugins that the service lists. */
+export function routesWith(listed: PluginView[]): Route[] {
+  const ours = ROUTES.filter((route) => !route.plugin || listed.some((one) => one.path === route.path));
+  const theirs = listed.flatMap(({ path, titles, script }) =>
+    script ? [{ path, title: (_: AdminTexts, language: string) => titles[language] ?? titles.en ?? path, view: scripted(script) }] : [],
+  );
+  return [...ours, ...theirs];
+}
+
 /** The route of this path, and the rest of the path. */
-export function routeOf(path: string): { route: Route; rest: string } | null {
+export function routeOf(routes: Route[], path: string): { route: Route; rest: string } | null {
   const [first = "", ...more] = path.split("/");
-  const route = ROUTES.find((one) => one.path === first);
+  const route = routes.find((one) => one.path === first);
   return route ? { route, rest: decodeURIComponent(more.join("/")) } : null;
 }

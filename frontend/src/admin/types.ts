@@ -241,3 +241,11 @@ export interface GapReport {
   pages: number;
   index_problem: string;
 }
+
+/** A view that a plugin of the service brings. */
+export interface PluginView {
+  path: string;
+  titles: Record<string, string>;
+  /** The address of its script; empty for a view of ours. */
+  script: string;
+}

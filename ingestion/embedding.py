@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core import spans
-from app.core.errors import ModelError
+from app.core.errors import ModelError, StoreError
 from app.core.types import Vector
+from app.index.vector_cache import VectorCache
 from app.models.protocols import Embedder
+from ingestion.report import Report
+
+log = logging.getLogger("ingestion")
 
 
 @dataclass
@@ -66,3 +71,64 @@ class CountingEmbedder(BatchEmbedder):
         self.texts += len(texts)
         self.calls += -(-len(texts) // self.batch)
         return {}
+
+
+class ResumingEmbedder:
+    """The embedder with a cache of passages: what a run computed before it was killed isn't computed again.
+
+    `resumed` is the number of texts that an earlier run left.
+    """
+
+    def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
+        self.name = embedder.name
+        self.resumed = 0
+        self._embedder = embedder
+        self._cache = cache
+        self._keeps = True
+
+    async def dimension(self) -> int:
+        """Length of the vectors."""
+        return await self._embedder.dimension()
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each question."""
+        return await self._embedder.embed_queries(texts)
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each passage."""
+        found = await self._found(texts)
+        if new := [text for text in dict.fromkeys(texts) if text not in found]:
+            made = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
+            await self._keep(made)
+            found |= made
+        return [found[text] for text in texts]
+
+    async def close(self) -> None:
+        """Close the embedder; what is kept stays."""
+        await self._embedder.close()
+
+    async def _found(self, texts: Sequence[str]) -> dict[str, Vector]:
+        try:
+            found = await asyncio.to_thread(self._cache.find, texts)
+        except StoreError as error:
+            log.warning("vectors of an unfinished run can't be read, they are computed again: %s", error)
+            await asyncio.to_thread(self._cache.clear)
+            return {}
+        self.resumed += len(found)
+        return found
+
+    async def _keep(self, vectors: Mapping[str, Vector]) -> None:
+        try:
+            if self._keeps:
+                await asyncio.to_thread(self._cache.add, vectors)
+        except StoreError as error:
+            self._keeps = False  # one warning is enough
+            log.warning("vectors can't be kept for the case that this run is interrupted: %s", error)
+
+    def finish(self, report: Report) -> None:
+        """Delete the cache if its vectors were published: unchanged texts have them in the index now."""
+        if self.resumed:
+            report.warnings.append(f"an unfinished run had left {self.resumed} vectors, which were used")
+        published = report.published and report.published.recipe.embedder == self.name
+        if published and not report.dry_run:
+            self._cache.clear()

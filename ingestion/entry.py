@@ -13,10 +13,7 @@ from ingestion.urls import public_url
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A document that a LlamaIndex reader or an llms-full.txt gives: its text, and what is said of it, or empty.
-
-    Its relative links start from `base`, or else its address.
-    """
+    """A document that a LlamaIndex reader gives: its text, and what is said of it, or empty."""
 
     text: str
     media_type: str
@@ -24,7 +21,6 @@ class Given:
     language: str = ""
     published: str = ""
     version: str = ""
-    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Entry:
     """A page that a sitemap or a directory lists, or that a reader gives.
 
     `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, that of a reader or an llms-full.txt is `given`; both send readers to `public`. `digest` tells the content of a
+    `file`, that of a reader is `given`; both send readers to `public`. `digest` tells the content of a
     file that is kept for this program: the page is the same as long as its digest is, and
     that of all files which it may have `included`. `links` are the addresses that following links found by this
     page first. `repeated` is what most pages of the site repeat.
@@ -63,11 +59,6 @@ class Entry:
         """True when the page is read without a request."""
         return bool(self.file or self.given)
 
-    @property
-    def of_full_text(self) -> bool:
-        """True for a page in an llms-full.txt, which gives way to the page itself."""
-        return self.given is not None and not self.site.reader
-
     def without_text(self) -> Entry:
         """The entry for another process, which gets the text of a document as its download."""
         return replace(self, given=replace(self.given, text="")) if self.given else self
@@ -88,7 +79,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What the sources list, each page once, in their order.
+    """The pages that the sources list, each once, in their order.
 
     `sources` are the addresses of the sitemaps and directories that were read first. Only in those that are `complete`,
     because every part of them was read, does a missing page mean that it was removed. Those that `failed` list nothing,

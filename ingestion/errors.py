@@ -1,4 +1,4 @@
-"""What can go wrong with one page; none of it ends a run."""
+"""Errors of one page, none of which ends a run."""
 
 from __future__ import annotations
 

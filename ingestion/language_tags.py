@@ -28,7 +28,7 @@ def primary_language(tag: str, words: Vocabulary | None = None) -> str:
 
 
 def is_tag(text: str) -> bool:
-    """Whether the text has the form of a language tag."""
+    """True if the text has the form of a language tag."""
     return bool(_TAG.fullmatch(text.strip()))
 
 

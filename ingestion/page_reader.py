@@ -1,27 +1,34 @@
-"""One listed page -> its change of the index: fetch, convert, split, and compare with what the index has."""
+"""One listed page -> its change of the index: fetch, convert, split, and compare with what the index has.
+
+Pages that weren't translated, maybe with a note about that above the text, repeat another listed page: where the text is in
+another language than the page declares, the page in the language of the text is looked for, and their blocks are compared.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
+from urllib.parse import urljoin
 
-from app.core.language import vocabulary, with_words
+from app.core import spans
+from app.core.language import Vocabulary, vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Page
+from app.index.protocols import Draft
 from app.index.run_history import RunHistory
-from ingestion.convert.addresses import Addresses
-from ingestion.convert.prepare import Prepared, dated_as
+from ingestion.convert.prepare import Addresses, Prepared, dated_as, same_text, text_hash, without_targets
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
 from ingestion.crawl.lastmods import Lastmods, settled
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, PageError, PageGone, PageLeftOut, PageSkipped, is_of_page
-from ingestion.language_tags import language_by_counterpart
-from ingestion.originals import Originals
+from ingestion.language_tags import counterparts, language_by_counterpart, primary_language
 from ingestion.publish.change import (
+    Duplicates,
     PageChange,
     in_other_language,
     kept,
@@ -31,9 +38,90 @@ from ingestion.publish.change import (
     stale_too_long,
     unchanged,
 )
-from ingestion.report import Outcome, PageReport
+from ingestion.publish.draft import Baseline, Writer
+from ingestion.publish.turned import NOWHERE, Turned
+from ingestion.report import Outcome, PageReport, Report
 from ingestion.sources import Source
 from ingestion.split.chunker import Chunker
+from ingestion.urls import host, public_url
+from ingestion.workers import processes
+
+_MOST = 0.8
+"""The least share of the original's blocks that a page must have to be the same one."""
+
+_OWN = 0.5
+"""The largest share of a page's blocks that the original lacks, such as a note and translated labels."""
+
+
+class _Text(NamedTuple):
+    same: str
+    blocks: frozenset[str]
+
+
+@dataclass
+class Originals:
+    """The pages of a run that others may repeat; `listed` has its entries by public address."""
+
+    documents: DocumentReader
+    listed: Mapping[str, Entry]
+    words: Vocabulary
+    _texts: dict[str, _Text | None] = field(default_factory=dict)
+    _wanted: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = (other for url in self.listed for other in counterparts(url, self.words.codes, self.words))
+        self._wanted = frozenset(other for other in found if other in self.listed)
+
+    async def merged(self, made: Prepared) -> Prepared:
+        """The page as one with the text of its original, if it repeats one in another language than it declares."""
+        page = made.page
+        if not made.note:
+            if page.url in self._wanted or page.alternates:
+                self._texts[page.url] = _text(page.markdown, page.hash)
+            return made
+        own = _text(page.markdown, page.hash)
+        for url in self._candidates(page):
+            original = await self._text_of(url)
+            if original is not None and _repeats(own.blocks, original.blocks):
+                same = replace(page, hash=original.same + page.hash[len(original.same) :], canonical=url)
+                return replace(made, page=same, note="")
+        return made
+
+    def _candidates(self, page: Page) -> Iterable[str]:
+        found = [*self._alternates(page), *counterparts(page.url, (page.language,), self.words)]
+        return dict.fromkeys(url for url in found if url in self.listed and url != page.url)
+
+    def _alternates(self, page: Page) -> Iterator[str]:
+        for tag, url in page.alternates.items():
+            if primary_language(tag, self.words) == page.language:
+                yield url
+
+    async def _text_of(self, url: str) -> _Text | None:
+        """The text of a listed page, which may have to be read before its turn; None if it can't be."""
+        if url not in self._texts:
+            self._texts[url] = await self._read(self.listed[url])
+        return self._texts[url]
+
+    async def _read(self, entry: Entry) -> _Text | None:
+        try:
+            document, fetched = await self.documents.read(entry, await self.documents.fetch_early(entry))
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return None  # its own turn says what is wrong with it
+        if fetched.redirects and public_url(fetched.url) != entry.address:
+            return None
+        return _text(document.markdown, text_hash(document.markdown))
+
+
+def _text(markdown: str, hashed: str) -> _Text:
+    blocks = (" ".join(block.split()) for block in without_targets(markdown).split("\n\n"))
+    return _Text(same_text(hashed), frozenset(filter(None, blocks)))
+
+
+def _repeats(own: frozenset[str], original: frozenset[str]) -> bool:
+    shared = len(own & original)
+    return shared >= _MOST * len(original) and shared > (1 - _OWN) * len(own)
 
 
 @dataclass
@@ -98,6 +186,22 @@ class PageReader:
         seconds = round(time.monotonic() - began, 3)
         return replace(change, entry=entry, report=replace(change.report, seconds=seconds))
 
+    def kept(self, change: PageChange, reason: str) -> PageChange:
+        """The change of a page that was read, but isn't for the index for this reason: what the index has stays."""
+        assert change.entry is not None
+        return replace(self._unreadable(change.entry, self._known(change.entry), "failed", reason), entry=change.entry)
+
+    async def nowhere(self, entry: Entry) -> str:
+        """The Markdown that the site has for an address beside this one where no page is; empty if it says that none is there."""
+        beside = replace(entry, url=urljoin(entry.url.rstrip("/"), NOWHERE), public="", alternates={}, lastmod="")
+        try:
+            fetched = await self.documents.fetch(beside)
+            return "" if fetched.redirects else (await self.documents.read(beside, fetched))[0].markdown
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return ""
+
     def divided(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
         """The entries to read first, and those that needn't be requested, unless the first show that lastmod can't be believed."""
         return self.lastmods.divided(entries, self._has_same_lastmod)
@@ -122,7 +226,7 @@ class PageReader:
         )
 
     def _known(self, entry: Entry) -> Page | None:
-        collection = self._settings(entry).collection
+        collection = self._settings(entry).tuning.collection
         known = self._by_fetched.get((collection, entry.url)) or self.states.get(entry.address)
         return known if known is not None and known.collection == collection else None
 
@@ -138,7 +242,7 @@ class PageReader:
             assert known is not None
             found = PageReport(known.url, "unchanged", language=known.language)
             return self._in_other_language(entry, known, known, found) or unchanged(entry, known)
-        if reason := self._addresses.conflict(entry, fetched, settings.collection):
+        if reason := self._addresses.conflict(entry, fetched, settings.tuning.collection):
             return removed(entry, known, self.listed, reason)
         document, fetched = await self.documents.read(entry, fetched)
         addressed = self._addresses.addressed(entry, fetched, document)
@@ -149,7 +253,8 @@ class PageReader:
         if change := self._in_other_language(entry, known, prepared.page, found):
             return change
         prepared = await self._originals.merged(prepared)
-        return await self._compared(prepared, fetched.redirects, entry, known)
+        change = await self._compared(prepared, fetched.redirects, entry, known)
+        return replace(change, login_form=fetched.login_form)
 
     def _counterpart(self, entry: Entry, settings: Settings) -> Mapping[str, str]:
         words = vocabulary(with_words(settings.languages, settings.prompts), settings.prompts)
@@ -230,3 +335,102 @@ class PageReader:
             return removed(entry, known, self.listed, f"{reason}, ever since {known.stale_since[:10]}")
         last_ok = self.runs.last_ok(known) if known is not None else ""
         return kept(entry, known, PageReport(entry.url, outcome, reason), status, last_ok)
+
+
+READAHEAD = 32
+"""Pages that wait for the writer at most. It bounds memory when embedding is slower than fetching."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageProcessor:
+    """Takes entries through reader, merging and writer. Pages whose result depends on later ones are read again."""
+
+    reader: PageReader
+    writer: Writer
+    duplicates: Duplicates
+    turned: Turned
+
+    async def run(self, entries: Sequence[Entry]) -> None:
+        """Read and write all entries, several at once."""
+        queue: asyncio.Queue[PageChange | None] = asyncio.Queue(READAHEAD)
+        waiting = iter(entries)
+        hosts = len({host(entry.url) for entry in entries if not entry.is_local})
+
+        async def read() -> None:
+            for entry in waiting:
+                await queue.put(await self.reader.read(entry))
+
+        async def write() -> None:
+            while (change := await queue.get()) is not None:
+                async for sifted in self.turned.sifted(change):
+                    await self._write(sifted)
+            for honest in self.turned.rest():
+                await self._write(honest)
+            await self.writer.flush()
+
+        # more than can fetch at once, because some convert meanwhile
+        count = self.reader.settings.tuning.crawl_parallel * hosts + 2 * processes()
+        try:
+            with spans.span("pages"):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(write())
+                    await asyncio.gather(*(group.create_task(read()) for _ in range(count)))
+                    await queue.put(None)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+
+    async def _write(self, change: PageChange) -> None:
+        if reason := self.turned.reasons.get(change.put.page.url if change.put else ""):
+            change = self.reader.kept(change, reason)
+        for merged in self.duplicates.merged(change):
+            await self.writer.write(merged)
+
+    async def remove(self, draft: Draft, url: str) -> None:
+        """Remove a page from the index; another one may then have its text."""
+        await draft.remove(url)
+        self.duplicates.forget(url)
+
+    async def read_again(self, draft: Draft, report: Report) -> None:
+        """Read pages again whose address or duplicate turned out wrong once all others were known."""
+        disputed = self.reader.disputed()
+        for _, url in disputed:
+            await self.remove(draft, url)
+        again = [*disputed, *self.duplicates.orphans()]
+        if again:
+            urls = {url for _, url in again}
+            report.pages[:] = [page for page in report.pages if page.url not in urls]
+            entries = [entry for entry, _ in again]
+            self.reader.read_fully(entries)
+            await self.run(entries)
+
+    async def carry_over(self, baseline: Baseline, report: Report) -> None:
+        """Into a rebuilt index, write the pages that this run did not read, from the Markdown of the live generation.
+
+        A page that can't be cut keeps the chunks that it had there.
+        """
+        if baseline.live is None or not baseline.rebuilds:
+            return
+        done = {page.url for page in report.pages if page.outcome == "removed" or page.read}
+        told = {page.url for page in report.pages}
+        for url in baseline.states.keys() - done:
+            page = await baseline.page(url)
+            put, reason = await self._finished(page, baseline) if page is not None else (None, "")
+            if put is None:
+                report.pages.append(
+                    PageReport(url, "removed", reason or "its text can't be read from the damaged index")
+                )
+                continue
+            kept = PageReport(url, "skipped", reason, put.page.language, kept=True, chunks=len(put.chunks))
+            await self.writer.write(PageChange(kept if reason and url not in told else None, put=put))
+        await self.writer.flush()
+
+    async def _finished(self, page: Page, baseline: Baseline) -> tuple[Prepared | None, str]:
+        """The page with its chunks; if it can't be cut, with those of the live generation, if any, and the reason."""
+        if page.same_as:
+            return Prepared(page), ""
+        try:
+            return await self.reader.chunker.finished(Prepared(page)), ""
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return await baseline.cut(page), str(error)

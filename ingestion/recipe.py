@@ -1,18 +1,17 @@
-"""How the live index was made, whether it can be read, and how the next one is to be made."""
+"""The recipe of the live index, its damages, and the recipe of the next one."""
 
 from __future__ import annotations
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
-from app.core.generation import Recipe
+from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.index.checkup import check_readable
 from app.index.protocols import Store
-from app.models.protocols import Embedder
+from app.index.run_history import check_readable
+from app.models.protocols import Embedder, for_index
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.split import open_splitter
-from ingestion.split.questions import questions_name
-from ingestion.split.summaries import summaries_name
+from ingestion.split.written import questions_name, summaries_name
 
 
 async def damage_of(store: Store) -> str:
@@ -52,3 +51,14 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
         summaries=summaries_name(settings),
         questions=questions_name(settings),
     )
+
+
+def way_back(before: GenerationInfo, now: GenerationInfo, embedder: Embedder, *, rebuilt: bool) -> list[str]:
+    """What a rollback from the generation now to the one before needs, or why there is none; empty if it just works."""
+    if rebuilt:
+        return ["the index was built anew, without its earlier generations: a rollback has none to go back to"]
+    built = before.recipe.embedder
+    if built == now.recipe.embedder or for_index(embedder, built).name == built:
+        return []
+    needed = f"generation {before.id}, the one before, was built with the embedder {built}"
+    return [f"{needed}: to go back to it, set that embedder again, then `docs-assistant rollback`"]

@@ -8,14 +8,13 @@ from pydantic import ValidationError
 
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo, SourceRecord
-from app.core.masking import masked, names_secret
+from app.core.log_message import masked, names_secret
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index import directory_of
 from app.index.protocols import Store
 from ingestion.entry import Listing
-from ingestion.git_address import is_web
-from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader
+from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader, is_web
 
 UNRECORDED = "the index is of an earlier release, which didn't keep its settings"
 
@@ -80,7 +79,7 @@ def _record(source: Source, roots: frozenset[str], settings: Settings) -> Source
     if secret or directory_of(settings) is None:  # others read an index on a server, and no reader is started from it
         clean = clean.model_copy(update={"reader_args": "{}", "load_args": "{}"})
     options = clean.model_dump(mode="json", exclude_defaults=True)
-    options["collection"] = source.within(settings).collection
+    options["collection"] = source.collection or settings.tuning.collection
     return SourceRecord(options, tuple(sorted(roots)), unreadable, isinstance(source, OwnDocumentation))
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from app.core.generation import GenerationInfo, RepeatedBlock
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.index.run_history import RunResult, SourceRuns
 
 Outcome = Literal["new", "changed", "unchanged", "removed", "skipped", "failed"]
@@ -109,7 +109,6 @@ class Report:
     `configured` are the languages of DOCS_LANGUAGES, `written` the texts that a language model wrote, by kind. `warnings` are about whole sites, `failed_sources` says of
     each source that failed why, `refused` has the reasons for not publishing. `changed` is False
     when the live generation stayed the same. A `dry_run` wrote nothing; the other fields say what a real run would do. `learned` is what is kept of each source for later runs.
-    `shard` is the state of the draft after one of its shards, which publishes nothing.
     """
 
     sites: tuple[str, ...]
@@ -129,7 +128,6 @@ class Report:
     configured: tuple[str, ...] = ()
     learned: Mapping[str, SourceRuns] | None = None
     repeated: Mapping[str, Sequence[RepeatedBlock]] = field(default_factory=dict)
-    shard: str = ""
 
     @property
     def languages(self) -> Mapping[str, int]:
@@ -173,8 +171,6 @@ class Report:
         """
         if self.refused:
             return EXIT_REFUSED
-        if self.shard:
-            return EXIT_OK
         if self.published is None and not (self.dry_run and self.read):
             return EXIT_NOT_PUBLISHED
         return EXIT_WITH_FAILURES if self.counts["failed"] or self.failed_sources else EXIT_OK
@@ -199,8 +195,6 @@ class Report:
             )
         if self.dry_run:
             return f"Dry run, nothing was written. A real one would {self._would()}."
-        if self.shard:
-            return self.shard
         if self.published is None:
             return "Nothing was published; the index is as it was."
         info = self.published
@@ -269,7 +263,6 @@ class Report:
             "refused": self.refused,
             "changed": self.changed,
             "dry_run": self.dry_run,
-            "shard": self.shard,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
             "written": {name: asdict(found) for name, found in self.written.items()},

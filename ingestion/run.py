@@ -3,60 +3,73 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from app.core import spans
-from app.core.errors import (
-    IndexDamaged,
-    IndexMismatch,
-    NotPublished,
-    RunRefused,
-    StoreBusy,
-)
+from app.core.errors import IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
 from app.core.generation import SourceRecord
-from app.core.masking import masked
-from app.core.memory import peak_mb
+from app.core.log_message import LogMessage, masked
+from app.core.process import peak_mb
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.protocols import Draft, Store
-from app.index.run_history import readable_runs_of
+from app.index.protocols import Draft, Generation, Store
+from app.index.run_history import RunResult, SourceRuns, add_run, readable_runs_of
 from app.models.protocols import Embedder, for_index
 from ingestion.certificates import tls_of
-from ingestion.convert.page_dates import without_build_dates
+from ingestion.convert.prepare import without_build_dates
 from ingestion.convert.reader import DocumentReader
-from ingestion.convert.samples import Samples
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
 from ingestion.embedding import BatchEmbedder, CountingEmbedder
 from ingestion.entry import Entry, Listing
-from ingestion.headers import read_headers
-from ingestion.page_reader import PageReader
-from ingestion.processing import PageProcessor
+from ingestion.page_reader import PageProcessor, PageReader
 from ingestion.progress import NoProgress, Progress
-from ingestion.publish.baseline import Baseline, live_pages
-from ingestion.publish.dry_run import DryRunDraft
-from ingestion.publish.duplicates import Duplicates
+from ingestion.publish.change import Duplicates
+from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, live_pages, noindex_sources
 from ingestion.publish.losses import LossCheck
-from ingestion.publish.noindex import noindex_sources
-from ingestion.publish.removals import Removals
-from ingestion.publish.write import Writer
-from ingestion.recipe import damage_of, live_recipe, recipe_for
+from ingestion.publish.turned import Turned
+from ingestion.recipe import damage_of, live_recipe, recipe_for, way_back
 from ingestion.recorded import records_of
 from ingestion.report import PageReport, Report, WrittenTexts
-from ingestion.result import with_result_kept
-from ingestion.sharding.shared import Alone, Shard, Shared, run_shared
 from ingestion.site_blocks import find_blocks, recorded_with, with_blocks
-from ingestion.sources import Source, as_sources
+from ingestion.sources import Source, as_sources, read_headers
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
-from ingestion.translation_sets.assign import assign_translation_sets
+from ingestion.translation_sets import assign_translation_sets
+from ingestion.urls import stem
 from ingestion.workers import Workers
+
+log = logging.getLogger("ingestion")
+
+
+async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report]) -> Report:
+    """The report of the run, whose result is then kept in the store. Raises what the run raises."""
+    began = time.monotonic()
+    result: RunResult = "failed"
+    learned: Mapping[str, SourceRuns] | None = None
+    try:
+        with spans.span("ingest") as span:
+            report = await run
+            result, learned = report.result, report.learned
+            span.note({"docs_assistant.result": result, "docs_assistant.pages": len(report.pages)})
+    except (NotPublished, StoreBusy):
+        result = "unpublished"
+        raise
+    else:
+        return report
+    finally:
+        try:
+            await add_run(store, result, time.monotonic() - began, learned)
+        except StoreError as error:  # the result matters less than the run, which may have failed for the same reason
+            log.warning(LogMessage("result of the run not kept", result=result, error=str(error)))
+
 
 RETRY_INTERVAL = 5.0  # seconds between two tries to become the one that writes
 
@@ -76,7 +89,6 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     rebuild: bool = False,
     supersede: bool = False,
     wait: float = 0.0,
-    shard: Shard | None = None,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
@@ -86,7 +98,6 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible. With `supersede`, a rollback goes back behind the live generation.
-    A `shard` reads its part of the pages for the draft, and the last one of a draft publishes.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
@@ -95,11 +106,6 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     request = _Request(sites, store, embedder, settings, progress or NoProgress(), fetcher, how)
     until = time.monotonic() + wait
     try:
-        if shard is not None:
-            shared = Shared.of(shard, store, how)
-            return await run_shared(
-                shared, store, lambda one: dataclasses.replace(request, shared=one).run_until_free(until)
-            )
         running = request.run_until_free(until)
         return await (running if dry_run else with_result_kept(store, running))
     finally:
@@ -127,7 +133,6 @@ class _Request:
     progress: Progress
     fetcher: Fetcher | None
     how: _Options
-    shared: Shared | Alone = field(default_factory=Alone)
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
@@ -160,39 +165,42 @@ class _Request:
             begun, chosen, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
             baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.entries)
-            chosen = await self.shared.begin(sources, entries, settings, chosen)
             kind = CountingEmbedder if self.how.dry_run else BatchEmbedder
-            embedder = kind(chosen, settings.embedding_batch, settings.embedding_parallel)
-            documents = DocumentReader(client, workers, settings, Samples.of(entries))
+            embedder = kind(chosen, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
+            documents = DocumentReader(client, workers, settings, _stems(entries))
             chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
             addresses = {entry.address: entry for entry in entries}
             runs = await readable_runs_of(self.store)
             made = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, runs)
-            reader = await stack.enter_async_context(self.shared.reader(made))
-            found = await self.shared.found(sources, partial(find_blocks, entries, reader, baseline))
+            reader = await stack.enter_async_context(made)
+            found = await find_blocks(entries, reader, baseline)
             report.repeated = {masked(site.url): one.blocks for site, one in found.items() if one.blocks}
             entries = with_blocks(entries, found)
             addresses |= {entry.address: entry for entry in entries}
-            collections = frozenset(source.within(settings).collection for source in sources)
+            collections = frozenset(source.collection or settings.tuning.collection for source in sources)
             removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
-            losses = LossCheck(removals.covered, settings)
+            turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.how.force)
+            losses = LossCheck(removals.covered, settings, turned.reasons, runs.sources)
             writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
-            processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()))
+            processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
             run = _Run(draft, baseline, processor, losses, report, self.progress)
             try:
-                if self.shared.is_shard:
-                    return await run.of_shard(self.shared.own(reader.divided(entries)[0]))
-                await run.over(entries, removals, force=self.how.force)
+                pages = await run.over(entries, removals, force=self.how.force)
                 own = recorded_with(records_of(given, listed, settings), found, baseline.sources, settings)
-                records = removals.records(own)
-                await run.publish(records, supersede=self.how.supersede)
-                report.learned = reader.lastmods.learned(listed.complete, records)
+                await run.publish(removals.records(own), listed, pages, supersede=self.how.supersede)
             finally:
                 _complete(report, processor, client)
                 report.warnings += [*listed.notes, *reader.lastmods.notes()]
-                report.warnings += [f"the index was damaged and is built again: {damage}"] if damage else []
+                report.warnings += self._notes(damage, baseline.live, report)
                 report.seconds = time.monotonic() - began
         return report
+
+    def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
+        """What the run did to the state before: a damage, and what the way back to it needs."""
+        notes = [f"the index was damaged and is built again: {damage}"] if damage else []
+        if live and report.changed and report.published and not self.how.supersede:
+            notes += way_back(live.info, report.published, self.embedder, rebuilt=self.how.rebuild or bool(damage))
+        return notes
 
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
         """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
@@ -214,7 +222,7 @@ class _Request:
             embedder = for_index(self.embedder, live.embedder if live is not None else "")
             recipe = await recipe_for(embedder, self.settings, None if ask else live)
             try:
-                if self.how.dry_run or self.shared.is_shard:
+                if self.how.dry_run:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
                 return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
@@ -229,6 +237,10 @@ async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers, kn
     for source, tls in zip(given, tls_of(given), strict=True):
         client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
     return await list_pages([source.without_login() for source in given], client, workers, known)
+
+
+def _stems(entries: Sequence[Entry]) -> frozenset[str]:
+    return frozenset(stem(entry.address) for entry in entries if not entry.is_local)
 
 
 def _tell(report: Report, listed: Listing) -> None:
@@ -264,37 +276,34 @@ class _Run:
     report: Report
     progress: Progress
 
-    async def of_shard(self, entries: Sequence[Entry]) -> Report:
-        """Read the entries of a shard; its reader keeps what they bring, and the rest is for the step that publishes."""
-        self.progress.stage("Pages", len(entries))
-        await self.processor.run(entries)
-        return self.report
-
-    async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> None:
-        """Read the entries, and remove what leaves. Raises `NotPublished`."""
+    async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> Mapping[str, int]:
+        """Read the entries, and remove what leaves. The number of pages of each source then. Raises `NotPublished`."""
         self.progress.stage("Pages", len(entries))
         requested, held = self.processor.reader.divided(entries)
         await self.processor.run(requested)
         if held:
             await self.processor.run(held)
         noindex = noindex_sources(entries, self.report.pages)
-        _require_pages(self.report, noindex)
+        if not self.processor.turned.reasons:
+            _require_pages(self.report, noindex)
         for page in removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
         await self.processor.carry_over(self.baseline, self.report)
+        pages = Counter(page.source for page in (await self.draft.page_states()).values())
         if not force:
-            await self._refuse_losses(noindex)
+            await self._refuse_losses(noindex, pages)
         self.report.translations = await assign_translation_sets(
             self.draft, self.baseline, self.processor.reader.settings
         )
+        return pages
 
-    async def _refuse_losses(self, noindex: Sequence[str]) -> None:
+    async def _refuse_losses(self, noindex: Sequence[str], pages: Mapping[str, int]) -> None:
         async def read_old(url: str) -> Page | None:
             return await self.baseline.page(url)
 
-        self.report.refused = [*noindex, *await self.losses.reasons(self.report.pages, read_old)]
+        self.report.refused = [*noindex, *await self.losses.reasons(self.report.pages, read_old, pages)]
         if self.report.refused:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
@@ -304,16 +313,25 @@ class _Run:
                 report=self.report,
             )
 
-    async def publish(self, records: Sequence[SourceRecord], *, supersede: bool) -> None:
-        """Publish the draft, unless this is a dry run."""
+    async def publish(
+        self, records: Sequence[SourceRecord], listed: Listing, pages: Mapping[str, int], *, supersede: bool
+    ) -> None:
+        """Publish the draft, unless this is a dry run, and tell the report what later runs should know."""
         if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
         self.progress.stage("Publishing", 0)
+        processor = self.processor
         with spans.span("publish"):
             published = self.report.published = await self.draft.publish(records, supersede=supersede)
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
+        self.report.learned = {
+            source: one.with_pages(pages[source], accepted=processor.turned.accepts)
+            if source in listed.sources
+            else one
+            for source, one in processor.reader.lastmods.learned(listed.complete, records).items()
+        }
 
 
 def _require_pages(report: Report, noindex: Sequence[str]) -> None:

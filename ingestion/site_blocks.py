@@ -1,4 +1,4 @@
-"""Which blocks most pages of each source repeat: found on a sample of its pages, and recorded with the index.
+"""Blocks that most pages of a source repeat: found on a sample of its pages, and recorded with the index.
 
 The sample is fetched before all other pages, and each of its downloads is used for the page itself, too. What an earlier
 run recorded stays until half of the sample has changed, so that the text of a page doesn't depend on other pages' changes.
@@ -13,18 +13,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.generation import RepeatedBlock, SourceRecord
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.types import Page
-from ingestion.convert.boilerplate.compare import repeated_blocks
-from ingestion.convert.boilerplate.sample import sampled
-from ingestion.convert.boilerplate.sampled import FEWEST, Sampled
+from ingestion.convert.boilerplate.compare import FEWEST, Sampled, repeated_blocks, sampled
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, is_of_page
 from ingestion.page_reader import PageReader
-from ingestion.publish.baseline import Baseline
+from ingestion.publish.draft import Baseline
 from ingestion.sources import Source, settings_of
 
 SAMPLE = 48
@@ -49,7 +47,10 @@ async def find_blocks(entries: Sequence[Entry], reader: PageReader, baseline: Ba
         if not entry.file or entry.url.lower().endswith(tuple(BUILT_TYPES)):
             by_source[entry.site].append(entry)
     states = {(page.collection, page.fetched_url): page for page in baseline.states.values()}
-    known = {site: _recorded(baseline.sources, site.url, site.within(reader.settings).collection) for site in by_source}
+    known = {
+        site: _recorded(baseline.sources, site.url, site.collection or reader.settings.tuning.collection)
+        for site in by_source
+    }
     held = frozenset(entry.url for entry in reader.divided(with_blocks(entries, known))[1])
     finders = [
         _Finder(known[site], _sample(its), held, reader.documents, states, not baseline.rebuilds)
@@ -69,7 +70,7 @@ def recorded_with(
     records: Iterable[SourceRecord], found: Mapping[Source, Found], before: Sequence[SourceRecord], settings: Settings
 ) -> list[SourceRecord]:
     """The records of this run's sources with what was found, or else with what was recorded `before`."""
-    known = {(site.url, site.within(settings).collection): one for site, one in found.items()}
+    known = {(site.url, site.collection or settings.tuning.collection): one for site, one in found.items()}
     return [
         replace(record, repeated=one.blocks, compared=one.compared)
         for record in records
@@ -106,16 +107,8 @@ class _Finder:
     async def find(self) -> Found:
         known = self.known
         enough = 2 * known.compared >= len(self.sample)  # else the site has grown since the comparison
-        firsts = list({self.documents.samples.part(entry): entry for entry in self.sample}.values())
-        others = [entry for entry in self.sample if entry not in firsts]
-        # the first of each part decides in which form the others are requested
-        answers = [
-            one
-            for group in (firsts, others)
-            for one in await asyncio.gather(*(self._answer(entry, enough) for entry in group))
-        ]
-        sample = (*firsts, *others)
-        read = [(entry, one) for entry, one in zip(sample, answers, strict=True) if one and one.status != 304]
+        answers = await asyncio.gather(*(self._answer(entry, enough) for entry in self.sample))
+        read = [(entry, one) for entry, one in zip(self.sample, answers, strict=True) if one and one.status != 304]
         unchanged = sum(one is not None and one.status == 304 for one in answers)
         if len(read) < max(FEWEST, unchanged):
             return known
@@ -130,7 +123,7 @@ class _Finder:
     async def _answer(self, entry: Entry, enough: bool) -> Fetched | None:
         if enough and entry.url in self.held:
             return Fetched(entry.url, 304)
-        page = self.states.get((self.site.within(self.documents.settings).collection, entry.url))
+        page = self.states.get((self.site.collection or self.documents.settings.tuning.collection, entry.url))
         validators = ("", "")
         if enough and page and self.conditional and settings_of(page.reading) == self.site.reading:
             validators = page.etag, page.last_modified

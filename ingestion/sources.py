@@ -1,42 +1,243 @@
-"""The sites and directories to index, each with its own settings, from addresses or a TOML file."""
+"""The sites and directories to index, each with its own settings, from addresses or a TOML file; secrets of their headers stay outside it."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from cssselect import SelectorError
+from lxml.cssselect import CSSSelector
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from app.core.errors import SettingsError
-from app.core.masking import masked
-from app.core.nearest import did_you_mean
+from app.core.errors import SettingsError, did_you_mean
+from app.core.hooks import registered_by_name
+from app.core.log_message import masked, names_token
 from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
-from app.core.settings_errors import wanted
-from ingestion.git_address import git_address, git_branch, has_token, inner_folder, is_web, without_login
-from ingestion.headers import from_directory, headers_as_json, pem_from_directory
-from ingestion.source_fields import (
-    AnchorForm,
-    Arguments,
-    Hosts,
-    LanguageCode,
-    LanguageCodes,
-    Link,
-    MarkdownForm,
-    Pem,
-    Selector,
-    Selectors,
-    TranslationForm,
-    Words,
-    is_web_address,
+from app.core.settings_sources import wanted
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_REFERENCE = re.compile(r"(?P<before>(?:[A-Za-z]+ |[\w.-]+=)?)(?P<kind>env|file):(?P<place>\S(?:.*\S)?)")
+_OURS = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match", "te"}
+    | {"transfer-encoding", "upgrade"}
 )
+"""Headers that make a request work."""
+
+
+def headers_as_json(value: object) -> str:
+    """The headers of a source as JSON, so that sources stay comparable. Raises ValueError, which never shows a value."""
+    if isinstance(value, str):
+        value = json.loads(value) if value.startswith("{") else value
+    if not isinstance(value, dict):
+        raise ValueError('isn\'t a table of headers: write { Authorization = "Bearer env:NAME" }')  # noqa: TRY004  # for pydantic
+    for name, written in value.items():
+        if not _NAME.fullmatch(name) or name.lower() in _OURS:
+            raise ValueError(f"{name[:100]!r} is no header that can be set")
+        if not isinstance(written, str) or not _REFERENCE.fullmatch(written):
+            raise ValueError(
+                f"{name} must name where its value is: env:NAME or file:PATH, also as Bearer env:NAME or session=env:NAME"
+            )
+    return json.dumps(value, sort_keys=True)
+
+
+def from_directory(headers: str, directory: Path) -> str:
+    """The same headers; relative paths of files start from this directory."""
+
+    def absolute(text: str) -> str:
+        match = _REFERENCE.fullmatch(text)
+        if not match or match["kind"] == "env":
+            return text
+        return f"{match['before']}file:{directory.resolve() / match['place']}"
+
+    return json.dumps({name: absolute(text) for name, text in json.loads(headers).items()})
+
+
+def pem_place(text: str) -> str:
+    """Where a source says that a certificate or key is, as file:PATH or env:NAME. Raises ValueError, which never shows a value."""
+    if "-----" in text or "\n" in text:
+        raise ValueError("must name where it is: a file, or env:NAME")
+    return text if not text or text.startswith(("env:", "file:")) else f"file:{text}"
+
+
+def pem_from_directory(place: str, directory: Path) -> str:
+    """The same place; the relative path of a file starts from this directory."""
+    return f"file:{directory.resolve() / place.removeprefix('file:')}" if place.startswith("file:") else place
+
+
+def read_headers(headers: str, url: str) -> Mapping[str, str]:
+    """The headers to send to the source at `url`. Raises `SettingsError` for a variable or file that isn't there."""
+    return {name: _value(text, f"{url}: headers: {name}") for name, text in json.loads(headers).items()}
+
+
+def _value(text: str, what: str) -> str:
+    match = _REFERENCE.fullmatch(text)
+    assert match is not None
+    place = match["place"]
+    if match["kind"] == "env":
+        value, where = os.environ.get(place, "").strip(), f"the environment variable {place}"
+    else:
+        where = f"the file {place}"
+        try:
+            value = Path(place).read_text("utf-8-sig").strip()
+        except OSError as error:
+            raise SettingsError(f"{what}: {where} can't be read: {error.strerror}.") from error
+        except UnicodeDecodeError:
+            raise SettingsError(f"{what}: {where} isn't text.") from None
+    if not value:
+        raise SettingsError(f"{what}: {where} is not set or empty.")
+    if not value.isascii() or not value.isprintable():
+        raise SettingsError(f"{what}: {where} has characters that no header can have, such as a line break.")
+    return match["before"] + value
+
+
+RENDERERS = ("swagger", "redoc", "scalar")
+"""Programs that show OpenAPI documents."""
+
+NO_TRANSLATIONS = "none"
+
+
+def _selector(text: str) -> str:
+    if text:
+        try:
+            CSSSelector(text)
+        except SelectorError as error:
+            raise ValueError(f"isn't a CSS selector ({error})") from error
+    return text
+
+
+def _host(text: str) -> str:
+    if not re.fullmatch(r"[\w*.:\[\]-]+", text):
+        raise ValueError("isn't a host: write docs.example.org or *.example.org, without scheme and path")
+    return text.lower()
+
+
+def _anchors(text: str) -> str:
+    if text not in ("auto", "github", "mkdocs", "none", *RENDERERS) and not re.search(r"\{(?:operation|path)\}", text):
+        raise ValueError(
+            "is not one of auto, github, mkdocs, none; or for an OpenAPI document swagger, redoc, scalar, or a pattern "
+            "with {operation} or {path}"
+        )
+    return text
+
+
+def _language(text: str) -> str:
+    if text and not re.fullmatch(r"[a-z]{2,3}", text):
+        raise ValueError("isn't a language code such as en or cs")
+    return text
+
+
+def _translations(text: str) -> str:
+    if text not in ("auto", NO_TRANSLATIONS, "/{lang}/", ".{lang}", "{lang}.") and not re.fullmatch(
+        r"\?[\w.-]+=\{lang\}", text
+    ):
+        raise ValueError(
+            "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
+            "?name={lang} (a parameter)"
+        )
+    return text
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _arguments(value: object) -> str:
+    """Arguments as JSON, so that sources stay comparable; dates of TOML become texts."""
+    if isinstance(value, str):
+        value = json.loads(value) if value.startswith("{") else value  # pydantic names what is no JSON
+    if not isinstance(value, dict):
+        raise ValueError("isn't a table of arguments: write them as { name = value }")  # noqa: TRY004  # for pydantic
+    return json.dumps(value, default=str, sort_keys=True)
+
+
+def is_web_address(text: str) -> bool:
+    """True for an address of a host at http or https."""
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _link(text: str) -> str:
+    written = re.sub(r"\{[^{}]+\}", "", text)
+    if text and (written == text or not re.match(r"https?://[^/{}]+/[^{}]*+$", written)):
+        raise ValueError("isn't a web address with a name of the metadata, as https://docs.example.org/{file_name}")
+    return text
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+Selector = Annotated[str, AfterValidator(_selector)]
+Selectors = Annotated[tuple[Selector, ...], BeforeValidator(_one_or_more)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_one_or_more)]
+AnchorForm = Annotated[str, AfterValidator(_anchors)]
+LanguageCode = Annotated[str, AfterValidator(_language)]
+LanguageCodes = Annotated[tuple[LanguageCode, ...], BeforeValidator(_one_or_more)]
+TranslationForm = Annotated[str, AfterValidator(_translations)]
+Link = Annotated[str, AfterValidator(_link)]
+Pem = Annotated[str, AfterValidator(pem_place)]
+Arguments = Annotated[str, BeforeValidator(_arguments)]
+
+
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9._-]*+(?<![._-])|\[[0-9A-Fa-f:.]+\])"
+_USER = r"(?<![\w.-])[A-Za-z0-9_][A-Za-z0-9_.-]*+"
+_PATH = r"/[^\s?#\\\x00-\x1f\x7f]+"
+_WEB = re.compile(rf"https?://(?:[^\s/?#@\\]+@)?{_HOST}(?::\d{{1,5}})?{_PATH}")
+_SSH = re.compile(rf"ssh://(?:{_USER}@)?{_HOST}(?::\d{{1,5}})?{_PATH}")
+_SHORT = re.compile(rf"{_USER}@{_HOST}:(?!-)[^\s?#\\\x00-\x1f\x7f]+")
+_FILE = re.compile(rf"file://{_PATH}")
+_REF = re.compile(r"[\w][\w./+-]*")
+
+
+def git_address(text: str) -> str:
+    """The address. Raises ValueError for one that isn't https, http, ssh or file, or that git could take for something else."""
+    if text and not any(form.fullmatch(text) for form in (_WEB, _SSH, _SHORT, _FILE)):
+        raise ValueError(
+            "isn't the address of a repository: write https://host/repo.git, ssh://git@host/repo.git, git@host:repo.git "
+            "or file:///path"
+        )
+    return text
+
+
+def git_branch(text: str) -> str:
+    """The name of a branch or tag. Raises ValueError for what can't be one."""
+    if text and (not _REF.fullmatch(text) or ".." in text or "//" in text or text.endswith(("/", ".", ".lock"))):
+        raise ValueError("isn't the name of a branch or a tag")
+    return text
+
+
+def inner_folder(text: str) -> str:
+    """The folder without slashes at its ends. Raises ValueError for one that leaves what it is in."""
+    parts = text.strip("/").split("/")
+    if text and (not text.isprintable() or "\\" in text or text.startswith("/") or {"", ".", ".."} & set(parts)):
+        raise ValueError("isn't a folder: write it as docs or docs/en")
+    return text.strip("/")
+
+
+def is_web(address: str) -> bool:
+    """True when the address is read over HTTP."""
+    return urlsplit(address).scheme in ("http", "https")
+
+
+def without_login(address: str) -> str:
+    """The web address without user and password; the user of an ssh address is no secret."""
+    parts = urlsplit(address)
+    if not is_web(address) or "@" not in parts.netloc:
+        return address
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def has_token(address: str) -> bool:
+    """True when a parameter of the web address is a token, a password or a signature by its name."""
+    return is_web(address) and any(names_token(name) for name, _ in parse_qsl(urlsplit(address).query))
+
 
 _EXAMPLE = "https://docs.example.org/sitemap.xml"
 NO_HEADERS = "{}"
@@ -79,7 +280,6 @@ class Source(BaseModel):
     include: Words = ()
     exclude: Words = ()
     hosts: Hosts = ()
-    markdown: MarkdownForm = "auto"
     content_selector: Selector = ""
     drop_selectors: Selectors = ()
     keep_selectors: Selectors = ()
@@ -171,7 +371,7 @@ class Source(BaseModel):
     @property
     def reading(self) -> str:
         """The settings that a page's text depends on; when they change, the page is read again."""
-        parts = (self.markdown, self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
+        parts = (self.content_selector, *self.drop_selectors, self.anchors, self.language, self.ending)
         parts += (" ".join(self.languages),) if self.languages else ()
         limits = self.max_depth, self.max_pages  # pages are read again to find what was beyond the limit
         parts += tuple(f"keep {selector}" for selector in self.keep_selectors)
@@ -179,11 +379,6 @@ class Source(BaseModel):
         parts += (f"limits {limits}",) if limits != (MAX_DEPTH, MAX_PAGES) else ()
         parts += (_TRANSLATIONS + self.translations,) if self.translations != "auto" else ()
         return "" if parts == _DEFAULTS else "\n".join(parts)
-
-    @property
-    def suffix(self) -> str:
-        """The suffix that turns a page's address into that of its Markdown, if configured."""
-        return self.markdown.partition(":")[2]
 
     def within(self, settings: Settings) -> Settings:
         """The settings, overridden by those of the source."""
@@ -200,7 +395,7 @@ class Source(BaseModel):
         return self.model_copy(update={**clean, **none})
 
     def left_out(self, url: str) -> str:
-        """Why the source's patterns exclude the address; empty when they don't."""
+        """The reason why the source's patterns exclude the address; empty when they don't."""
         path = unquote(urlsplit(url).path) or "/"
         for pattern in self.exclude:
             if fnmatchcase(url if "://" in pattern else path, pattern):
@@ -227,7 +422,7 @@ def settings_of(reading: str) -> str:
 
 LEFT_OUT = "without blocks "
 _TRANSLATIONS = "translations "
-_DEFAULTS = ("auto", "", "auto", "", "")
+_DEFAULTS = ("", "auto", "", "")
 
 
 def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
@@ -252,7 +447,7 @@ def of_collections(sources: Iterable[Source], wanted: Sequence[str], settings: S
     """The sources of these collections. Raises `SettingsError` for an unknown collection."""
     by_name: dict[str, list[Source]] = defaultdict(list)
     for source in sources:
-        by_name[source.within(settings).collection].append(source)
+        by_name[source.collection or settings.tuning.collection].append(source)
     if unknown := [name for name in wanted if name not in by_name]:
         raise SettingsError(
             f"No source is of the collection {', '.join(unknown)}. There are: {', '.join(sorted(by_name))}. "
@@ -288,7 +483,7 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     except ValidationError as error:
         problems = "; ".join(_described(problem) for problem in error.errors())
         raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
-    if source.reader:
+    if reader_of(source) is None and source.reader:
         check_reader(source, f"{file}, source {number} ({shown}): reader")
     files = {key: pem_from_directory(getattr(source, key), file.parent) for key in LOGIN if key != "headers"}
     source = source.model_copy(update={"headers": from_directory(source.headers, file.parent), **files})
@@ -297,6 +492,33 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
     if "directory" in local and not Path(local["directory"]).is_dir():
         raise SettingsError(f"{file}, source {number} ({source.url}): directory: {local['directory']} is no directory.")
     return source.model_copy(update=local)
+
+
+SourceReader = Callable[["Source", Any], Awaitable[Any]]
+"""Lists the pages of a source: gets it with the `ingestion.crawl.fetch.Fetcher` of the run, returns an
+`ingestion.entry.Listing`. Raises `SourceUnavailable`; then the pages of the source stay as they are.
+"""
+
+
+@cache
+def _readers() -> Mapping[str, SourceReader]:
+    return registered_by_name("register_sources")
+
+
+def reader_of(source: Source) -> SourceReader | None:
+    """The function of a plugin that lists the source's pages; None for a site, a directory and a class of LlamaIndex.
+
+    Raises `SettingsError` where no loaded plugin has it.
+    """
+    name = "git" if source.git else "archive" if source.archive else source.reader
+    if not name or ":" in name:
+        return None
+    if name not in _readers():
+        raise SettingsError(
+            f"{masked(source.url)}: no loaded plugin reads {name!r}.{did_you_mean(name, _readers())} There are: "
+            f"{', '.join(_readers()) or 'none'}. A reader of LlamaIndex is written as module:Class."
+        )
+    return _readers()[name]
 
 
 def check_reader(source: Source, what: str) -> None:

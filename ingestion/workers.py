@@ -8,11 +8,12 @@ import gc
 import logging
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -20,8 +21,8 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from app.core.child import end_with_parent
 from app.core.errors import WorkersUnavailable
+from app.core.process import end_with_parent
 from ingestion.errors import ConversionError
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _GARBAGE = 50_000
 
 _MOST_PROCESSES = 4
 _NICE = 5
-_PRELOADED = ["ingestion.convert.raw_markdown", "ingestion.crawl.sitemap_parse", "ingestion.split.cutting"]
+_PRELOADED = ["ingestion.convert.reader", "ingestion.crawl.sitemap", "ingestion.split.splitters"]
 _READY = b"ready"
 _OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no room for it when it is needed
 _TIME_OVER = "SIGPROF"
@@ -177,7 +178,8 @@ class _Worker:
         process = context.Process(target=_serve, args=(theirs, self.seconds, self.memory), daemon=True)
         self._process, self._pipe, self._calls = process, ours, 0
         try:
-            process.start()
+            with _without_interrupts():
+                process.start()
             theirs.close()
             if self._ended:  # meanwhile
                 process.kill()
@@ -247,6 +249,20 @@ def _answer(task: bytes) -> bytes:
         return _OUT_OF_MEMORY
     except Exception as error:  # noqa: BLE001  # whatever it is, it is of this call alone
         return _pickled_error(error)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Start a process without Ctrl-C, which is for the program: it would print a traceback from the middle of an import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    multiprocessing.resource_tracker.ensure_running()  # else it would be started meanwhile, and unblock the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of this thread; the new process inherits it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pickled_error(error: Exception) -> bytes:

@@ -1,4 +1,4 @@
-"""A download -> clean Markdown. A new form of page is one file and one entry in `CONVERTERS`.
+"""A download -> clean Markdown. A new form of page is a `Format` of a plugin.
 
 Called by `split`, `publish`, `page_reader` and `run`; imports `crawl`.
 """
@@ -6,32 +6,24 @@ Called by `split`, `publish`, `page_reader` and `run`; imports `crawl`.
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from app.text.fences import blocks
-from ingestion.convert.asciidoc import AsciiDocConverter
+from app.text.blocks import blocks
 from ingestion.convert.document import Converter, Document, SourceText, well_formed
-from ingestion.convert.html import HtmlConverter
-from ingestion.convert.javascript import NeedsJavaScript
-from ingestion.convert.markdown import MarkdownConverter
-from ingestion.convert.office import OfficeConverter
-from ingestion.convert.openapi import OpenApiConverter
-from ingestion.convert.pdf import PdfConverter
-from ingestion.convert.rst import RstConverter
+from ingestion.convert.html.page import HtmlConverter, NeedsJavaScript
+from ingestion.convert.markdown.page import MarkdownConverter
 from ingestion.errors import ConversionError
+from ingestion.formats import formats
 
-VERSION = "convert-7"
+VERSION = "convert-8"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
-CONVERTERS: tuple[Converter, ...] = (
-    PdfConverter(),
-    OfficeConverter(),
-    OpenApiConverter(),
-    RstConverter(),
-    AsciiDocConverter(),
-    MarkdownConverter(),
-    HtmlConverter(),
-)
-"""Asked in this order; the first that matches converts."""
+
+@cache
+def converters() -> tuple[Converter, ...]:
+    """All, in the order in which they are asked: the first that matches converts."""
+    return (*(form.converter for form in formats()), MarkdownConverter(), HtmlConverter())
+
 
 MOST_HEADINGS = 5_000
 """More are no page for readers: the longest references have about 2,000, and each takes its time to be cut and anchored."""
@@ -41,7 +33,7 @@ _HEADING = re.compile(r"(?m)^(?: {0,3}#{1,6}(?=\s)|(?:=++|-++)[ \t]*+$)")
 
 def convert(source: SourceText) -> Document:
     """The source as a document. Raises `ConversionError` when nothing can read it, or it is no text for readers."""
-    for converter in CONVERTERS:
+    for converter in converters():
         if converter.matches(source):
             try:
                 return _for_readers(well_formed(converter.convert(source)), source.url)
@@ -61,7 +53,6 @@ def _for_readers(document: Document, url: str) -> Document:
 
 
 __all__ = [
-    "CONVERTERS",
     "VERSION",
     "ConversionError",
     "Converter",
@@ -69,4 +60,5 @@ __all__ = [
     "NeedsJavaScript",
     "SourceText",
     "convert",
+    "converters",
 ]

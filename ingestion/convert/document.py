@@ -1,4 +1,4 @@
-"""What a converter gets and gives: a downloaded body in, a document as clean Markdown out."""
+"""The input and output of a converter: a downloaded body in, a document as clean Markdown out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary, vocabulary
-from ingestion.crawl.exchange import BINARY_TYPES, Fetched
+from ingestion.crawl.exchange import Fetched
 from ingestion.errors import ConversionError
+from ingestion.formats import binary_types
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
 
@@ -63,10 +64,9 @@ class SourceText:
 class Document:
     """A page as Markdown that starts with its h1; headings end in ` {#id}` where their anchor is known.
 
-    `languages` holds what the page says of its own language, by where it says so; `markdown_url` is the
-    page's own raw Markdown, when it names one. Dates and `version` (several with commas between) are as the page gives
+    `languages` holds what the page says of its own language, by where it says so; Dates and `version` (several with commas between) are as the page gives
     them, or empty. `note` says what of the
-    source's settings didn't fit, or what of its text is missing. `templates` is the template markup that it had. `raw` is true of what came as Markdown: its headings may have anchors that it
+    source's settings didn't fit, or what of its text is missing. `raw` is true of what came as Markdown: its headings may have anchors that it
     doesn't tell.
     """
 
@@ -75,13 +75,11 @@ class Document:
     languages: Mapping[str, str] = field(default_factory=dict)
     canonical: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
-    markdown_url: str = ""
     published: str = ""
     modified: str = ""
     version: str = ""
     note: str = ""
     raw: bool = False
-    templates: tuple[str, ...] = ()
 
 
 class Converter(Protocol):
@@ -98,7 +96,7 @@ class Converter(Protocol):
 
 def source_text(fetched: Fetched, words: Vocabulary) -> SourceText:
     """A download as its converter gets it. Raises `ConversionError` for bytes that are no text and that none reads."""
-    if fetched.media_type in BINARY_TYPES:
+    if fetched.media_type in binary_types():
         return SourceText(fetched.url, "", fetched.media_type, words=words, body=fetched.body)
     if _is_binary(fetched.body):
         raise ConversionError(f"{fetched.url} is binary, not text")

@@ -14,7 +14,7 @@ from langdetect.lang_detect_exception import LangDetectException
 
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
-from app.text.fences import blocks
+from app.text.blocks import blocks
 from app.text.language import has_profile, letter_statistics, profile_codes, profiles_of
 from ingestion.language_tags import address_languages, is_tag, primary_language
 
@@ -207,7 +207,7 @@ def _obvious(shares: Mapping[str, float], words: Vocabulary) -> str:
 
 
 def _is_throughout(text: str, language: str, languages: Languages) -> bool:
-    """Whether no part of the text speaks against the language: an untranslated half, or a list of names, proves nothing."""
+    """True if no part of the text speaks against the language: an untranslated half, or a list of names, proves nothing."""
     text = _own_script(text)
     if len({word.lower() for word in _WORD.findall(text)}) < FEWEST_DIFFERENT:
         return False

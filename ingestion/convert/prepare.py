@@ -5,23 +5,134 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
+from app.core.generation import said_versions
 from app.core.language import vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
-from app.core.versions import said_versions
-from app.text.fences import outside_fences, outside_spans
+from app.text.blocks import outside_fences, outside_spans
 from app.text.marks import fingerprint
-from app.text.titles import plain_title
+from app.text.plain import plain_title
 from ingestion.convert import Document
 from ingestion.convert.language import Languages, page_language
-from ingestion.convert.page_dates import page_dates
-from ingestion.convert.structure import LONGEST_HEADING
-from ingestion.crawl.exchange import Fetched
+from ingestion.convert.markdown.structure import LONGEST_HEADING
+from ingestion.crawl.exchange import Fetched, parse_date
 from ingestion.entry import Entry
-from ingestion.urls import public_url
+from ingestion.urls import host, public_url
+
+EARLIEST = dt.datetime(1993, 1, 1, tzinfo=dt.UTC)
+"""No page is older than the web: earlier dates are zeros of some program."""
+
+CLOCKS = dt.timedelta(days=1)
+"""How far a date may be in the future, because clocks and time zones differ."""
+
+BUILD = dt.timedelta(days=1)
+FEWEST = 3
+
+
+def page_dates(entry: Entry, read: Document, fetched: Fetched) -> tuple[str, str]:
+    """(published, modified), each may be empty; from the sitemap, then front matter or meta tags, then Last-Modified."""
+    modified = (entry.lastmod, read.modified, fetched.last_modified)
+    return iso_date(read.published), next((date for date in map(iso_date, modified) if date), "")
+
+
+def iso_date(value: str) -> str:
+    """An ISO or HTTP date as ISO 8601, a day or a time in UTC; empty when it is invalid, in the future, or before the web."""
+    text = value.strip()
+    found = parse_date(text)
+    if found is None or not EARLIEST <= found <= dt.datetime.now(dt.UTC) + CLOCKS:
+        return ""
+    return found.date().isoformat() if len(text) == 10 else found.isoformat(timespec="seconds")
+
+
+def without_build_dates(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, without dates where all pages of a sitemap have the same day: then it is the day of the build."""
+    dates: dict[str, list[dt.datetime | None]] = defaultdict(list)
+    for entry in entries:
+        dates[entry.source].append(parse_date(entry.lastmod))
+    built = {source for source, found in dates.items() if _is_build(found)}
+    return [replace(entry, lastmod="") if entry.source in built else entry for entry in entries]
+
+
+def _is_build(found: Iterable[dt.datetime | None]) -> bool:
+    known = [date for date in found if date is not None]
+    return len(known) >= FEWEST and max(known) - min(known) < BUILD
+
+
+@dataclass
+class _Claim:
+    entry: Entry
+    text: int
+
+
+@dataclass
+class Addresses:
+    """The addresses that a run assigns. `listed` are those of all entries, `states` the pages of the index.
+
+    A canonical address is used when it is on the page's host, is not listed itself, and only one text names it:
+    a site that names its home page everywhere must not lose all other pages.
+    """
+
+    listed: frozenset[str]
+    states: Mapping[str, Page]
+    _moved: dict[str, str] = field(default_factory=dict)
+    _claims: dict[str, _Claim] = field(default_factory=dict)
+    _disputed: set[str] = field(default_factory=set)
+
+    def conflict(self, entry: Entry, fetched: Fetched, collection: str) -> str:
+        """The reason why the page can't be indexed under its address: another page or collection has it. Empty when it can."""
+        url = _arrived(entry, fetched)
+        if fetched.redirects:
+            if url != entry.address and url in self.listed:
+                return f"redirects to {url}, which is listed too"
+            if self._moved.setdefault(url, entry.url) != entry.url:
+                return f"redirects to {url}, as {self._moved[url]} does"
+        other = self.states.get(url)
+        if other is not None and other.collection != collection:
+            return f"is in the index already, in the collection {other.collection}"
+        return ""
+
+    def addressed(self, entry: Entry, fetched: Fetched, read: Document) -> Fetched:
+        """The download as if it came from the address for readers."""
+        url = _arrived(entry, fetched)
+        url = self._canonical(entry, url, read) or url
+        if url == public_url(fetched.url if fetched.redirects else entry.url):
+            return fetched
+        return replace(fetched, url=url, redirects=fetched.redirects or (entry.url,))
+
+    def holds(self, entry: Entry, fetched: Fetched, known: Page) -> bool:
+        """True when a page that didn't change belongs where it is known."""
+        if _arrived(entry, fetched) == known.url:
+            return True
+        return known.url == known.canonical and known.url not in self.listed and not fetched.redirects
+
+    def disputed(self) -> list[tuple[Entry, str]]:
+        """Pages to read again under their own address, and the canonical address that they were given."""
+        return [(self._claims[url].entry, url) for url in sorted(self._disputed)]
+
+    def _canonical(self, entry: Entry, own: str, read: Document) -> str:
+        """The address that the page names, where it may have it."""
+        url = public_url(read.canonical)
+        if entry.is_local or not url or url == own or host(url) != host(own):
+            return ""
+        other = self.states.get(url)
+        if url in self.listed or (other is not None and other.fetched_url != entry.url):
+            return ""
+        claim = self._claims.setdefault(url, _Claim(entry, hash(read.markdown)))
+        if claim.entry.url != entry.url:
+            if claim.text != hash(read.markdown):
+                self._disputed.add(url)
+            return ""
+        return "" if url in self._disputed else url
+
+
+def _arrived(entry: Entry, fetched: Fetched) -> str:
+    return public_url(fetched.url) if fetched.redirects and not entry.public else entry.address
+
 
 _TARGET = re.compile(r"\]\((?:<[^<>\n]*+>|(?:[^()\s]|\([^()\s]*+\))*+)")
 
@@ -55,7 +166,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     page = Page(
         url=url,
-        collection=settings.collection,
+        collection=settings.tuning.collection,
         title=plain_title(read.title)[:LONGEST_HEADING] or _file(url) or url,
         language=found.code,
         markdown=read.markdown,

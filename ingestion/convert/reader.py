@@ -1,72 +1,114 @@
-"""A listed page -> its document: download, conversion, JavaScript where needed, and anchors of raw Markdown."""
+"""A listed page -> its document: download, conversion, JavaScript where needed, and anchors of Markdown."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
-from ingestion.convert.anchors import AnchorMode, Anchors
-from ingestion.convert.document import Document
-from ingestion.convert.javascript import NeedsJavaScript
-from ingestion.convert.raw_markdown import RawMarkdown
-from ingestion.convert.samples import Samples
-from ingestion.crawl.directory import read_file
+from ingestion.convert import convert
+from ingestion.convert.document import Document, SourceText, decode, source_text
+from ingestion.convert.files import tree_of
+from ingestion.convert.html.page import NeedsJavaScript
+from ingestion.convert.markdown.structure import AnchorMode, with_anchors
+from ingestion.crawl.directory import published_links, read_file
 from ingestion.crawl.documents import read_document
-from ingestion.crawl.downloads import Downloads
-from ingestion.crawl.exchange import Fetched, PageRequest
+from ingestion.crawl.exchange import HTML_TYPES, Downloads, Fetched, PageRequest, has_login_form
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.openapi import openapi_request
 from ingestion.crawl.render import Renderer, open_renderer
-from ingestion.entry import Entry
+from ingestion.entry import Entry, Given
 from ingestion.errors import PageError
-from ingestion.urls import origin, public_url
+from ingestion.urls import joined, public_url, stem
 from ingestion.workers import Workers
+
+_LINK = re.compile(r"\]\([ \t]*+<?([^\s<>()#]++)|^\[[^\]\n]++\]:[ \t]*+<?([^\s<>#]++)", re.MULTILINE)
+_WHOLE = re.compile(r"[a-z][a-z0-9+.-]*+:|/", re.IGNORECASE)
+_MOST_LINKS = 200
+
+
+def converted(fetched: Fetched, entry: Entry, words: Vocabulary, anchors: AnchorMode, base: str = "") -> Document:
+    """The document of a download, with its source's selectors. Links start from `base`. Raises `ConversionError`."""
+    document = convert(source_of(fetched, entry, words, base))
+    if entry.file and fetched.media_type not in HTML_TYPES:
+        document = replace(document, markdown=published_links(document.markdown, entry.site))
+    elif entry.given:
+        document = _as_given(document, entry.given)
+    return replace(document, markdown=with_anchors(document.markdown, anchors)) if document.raw else document
+
+
+def source_of(fetched: Fetched, entry: Entry, words: Vocabulary, base: str = "") -> SourceText:
+    """The download as its source wants it to be read. Raises `ConversionError` for bytes that none reads."""
+    site = entry.site
+    return replace(
+        source_text(fetched, words),
+        content_selector=site.content_selector,
+        drop_selectors=site.drop_selectors,
+        keep_selectors=site.keep_selectors,
+        repeated=entry.repeated,
+        base=base,
+        anchors=site.anchors,
+        file=unquote(entry.url.removeprefix(f"{site.url.rstrip('/')}/")) if entry.file else "",
+        root=tree_of(site.directory, entry.file),
+        ignores_noindex=site.noindex == "ignore",
+    )
+
+
+def _as_given(document: Document, given: Given) -> Document:
+    """The document with what its metadata says of it."""
+    headed = bool(document.title) or not given.title
+    return replace(
+        document,
+        title=given.title or document.title,
+        markdown=document.markdown if headed else f"# {given.title}\n\n{document.markdown}",
+        languages={**document.languages, **({"metadata": given.language} if given.language else {})},
+        published=given.published or document.published,
+        version=given.version or document.version,
+    )
 
 
 @dataclass
 class DocumentReader:
     """Downloads pages and converts them. Close it when done.
 
-    `samples` are the pages that decide which form of a site is read. `notes` counts messages for the operator about the settings of whole sites.
+    `stems` are those of all listed pages. `notes` counts messages for the operator about the settings of whole sites.
     """
 
     fetcher: Fetcher
     workers: Workers
     settings: Settings
-    samples: Samples = field(default_factory=Samples)
+    stems: frozenset[str] = frozenset()
     notes: Counter[str] = field(default_factory=Counter)
     words: Vocabulary = field(init=False)
-    _raw: RawMarkdown = field(init=False)
     _renderer: Renderer | None = field(init=False)
-    _anchors: dict[str, Anchors] = field(default_factory=dict)
     _early: Downloads = field(default_factory=Downloads)
 
     def __post_init__(self) -> None:
         self.words = vocabulary(self.settings.languages, self.settings.prompts)
-        self._raw = RawMarkdown(self.fetcher, self.workers, self.words, self.notes, self.samples, self._learn)
         self._renderer = open_renderer(self.settings, self.fetcher)
 
     async def fetch(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
         """The page itself, with status 304 where the validators still hold. Raises `PageError`."""
-        if early := self._early.take(PageRequest(entry.url, etag=etag, last_modified=last_modified)):
+        wanted = PageRequest(entry.url, etag=etag, last_modified=last_modified)
+        if early := self._early.take(wanted):
             return early
         if entry.given:
-            return await asyncio.to_thread(read_document, entry, etag, self.settings.crawl_max_bytes)
+            return await asyncio.to_thread(read_document, entry, etag, self.settings.tuning.crawl_max_bytes)
         if entry.file:
-            return await asyncio.to_thread(read_file, entry, etag, self.settings.crawl_max_bytes)
+            return await asyncio.to_thread(read_file, entry, etag, self.settings.tuning.crawl_max_bytes)
         if entry.site.openapi:
             return await self.fetcher.get(openapi_request(entry.url, etag, last_modified))
-        return await self._raw.fetch(entry, etag, last_modified)
+        return await self.fetcher.get(wanted)
 
     async def fetch_early(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
         """What `fetch` will give later, without another request. Raises `PageError`."""
         try:
             fetched = await self.fetch(entry, etag, last_modified)
-            if await self._raw.is_worse(fetched, entry):
-                fetched = await self.fetch(entry, etag, last_modified)
         except PageError as error:
             self._early.keep(entry.url, error)
             raise
@@ -75,13 +117,21 @@ class DocumentReader:
 
     async def read(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
         """The document and its download: a browser's, where JavaScript makes the page. Raises `ConversionError`."""
-        read, fetched = await self._converted(entry, fetched)
-        if read.note:
-            self.notes[f"{entry.site.url}: {read.note}"] += 1
-        if read.raw:
-            public = public_url(fetched.url if fetched.redirects else entry.url)
-            read = await self._anchors_for(entry).anchored(read, origin(fetched.url), public)
-        return read, fetched
+        try:
+            document = await self._converted(entry, fetched)
+        except NeedsJavaScript as error:
+            if entry.is_local:
+                raise
+            if self._renderer is None:
+                raise NeedsJavaScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
+            html = (await self._renderer.html(fetched.url)).encode()
+            # validators of the empty shell don't cover the content that scripts load
+            fetched = replace(fetched, body=html, media_type="text/html", charset="utf-8", etag="", last_modified="")
+            fetched = replace(fetched, login_form=has_login_form(html))
+            document = await self._converted(entry, fetched)
+        if document.note:
+            self.notes[f"{entry.site.url}: {document.note}"] += 1
+        return document, fetched
 
     async def close(self) -> None:
         """End the browser, if it was started, and delete what was fetched in vain."""
@@ -89,28 +139,26 @@ class DocumentReader:
         if self._renderer is not None:
             await self._renderer.close()
 
-    async def _converted(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
-        try:
-            return await self._raw.document(fetched, entry), fetched
-        except NeedsJavaScript as error:
-            if entry.is_local:
-                raise
-            if self._renderer is None:
-                raise NeedsJavaScript(f"{error}; DOCS_RENDER=auto with docs-assistant[browser] can read it") from error
-        html = await self._renderer.html(fetched.url)
-        # validators of the empty shell don't cover the content that scripts load
-        made = replace(fetched, body=html.encode(), media_type="text/html", charset="utf-8", etag="", last_modified="")
-        return await self._raw.document(made, entry), made
+    async def _converted(self, entry: Entry, fetched: Fetched) -> Document:
+        given = entry.site.anchors  # of an OpenAPI document, the program that shows it
+        mode: AnchorMode = given if given in ("github", "mkdocs", "none") else "auto"  # type: ignore[assignment]
+        base = "" if entry.is_local or fetched.media_type in HTML_TYPES else self._link_base(fetched, entry)
+        return await self.workers.run(converted, fetched, entry.without_text(), self.words, mode, base)
 
-    def _anchors_for(self, entry: Entry) -> Anchors:
-        given = entry.site.anchors
-        mode: AnchorMode = given if given in ("github", "mkdocs", "none") else self.settings.anchors  # type: ignore[assignment]
-        return self._anchors.setdefault(mode, Anchors(mode, self._html, self.workers))
+    def _link_base(self, fetched: Fetched, entry: Entry) -> str:
+        markdown = decode(fetched.body, fetched.charset, self.words.encoding)
+        page = public_url(fetched.url)
+        return link_base(markdown, (fetched.url, entry.address, page, f"{page.rstrip('/')}/"), self.stems)
 
-    async def _html(self, url: str) -> Document | None:
-        """The HTML form of a page whose Markdown was read; None if it has none."""
-        page = await self._raw.html(url)
-        return page.document if page is not None else None
 
-    async def _learn(self, entry: Entry, raw: Document, page: Document) -> None:
-        await self._anchors_for(entry).learn(origin(entry.url), raw, page)
+def link_base(markdown: str, bases: Iterable[str], known: Collection[str]) -> str:
+    """The first of the addresses from which most relative links lead to pages whose `stem` is known.
+
+    Generators write the links of Markdown for its file, for the page, or for the folder of the page.
+    """
+    candidates = list(dict.fromkeys(base for base in bases if base))
+    links = dict.fromkeys(one or other for one, other in _LINK.findall(markdown))
+    relative = [link for link in links if not _WHOLE.match(link)][:_MOST_LINKS]
+    if not relative or not candidates:
+        return candidates[0] if candidates else ""
+    return max(candidates, key=lambda base: sum(stem(public_url(joined(base, link))) in known for link in relative))

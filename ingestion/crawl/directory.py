@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mimetypes
 import os
 import re
 from collections import defaultdict
@@ -16,18 +17,29 @@ from urllib.parse import quote, urljoin
 
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
-from ingestion.crawl import antora, openapi
-from ingestion.crawl.beside import INCLUDING, LARGEST, beside, digest_of
-from ingestion.crawl.exchange import BINARY_TYPES, BUILT_TYPES, FILE_TYPES, Fetched, most_bytes
+from ingestion.crawl import openapi
+from ingestion.crawl.exchange import BUILT_TYPES, Fetched, most_bytes
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.formats import binary_types, file_types, including
 from ingestion.language_tags import primary_language
 from ingestion.sources import Source
 
 LARGEST_SNIFFED = 50_000_000
 """Bytes of a JSON or YAML file that is looked at; a larger one holds data."""
 
-_TYPES = {**FILE_TYPES, **BUILT_TYPES, **openapi.FILE_TYPES}
+LARGEST = 1_000_000
+"""Bytes of a file that is read for another one."""
+
+_KINDS = mimetypes.MimeTypes()  # without those of the system, which differ from machine to machine
+_CODE_TYPES = frozenset(
+    {"application/json", "application/javascript", "application/x-sh", "application/x-csh", "application/xml"}
+)
+_TEXTS = (".ts", ".mts", ".bat", ".php", ".sql", ".toml", ".yaml", ".yml", ".tex", ".latex", ".tcl")
+"""Endings of texts whose type is unknown, is that of a program, or means something else, such as a video."""
+_BINARIES = frozenset(".7z .db .eot .iso .jar .otf .parquet .rar .sqlite .ttf .woff .woff2 .zst".split())  # noqa: SIM905  # a list of them would take as many lines
+_ANTORA_PART = re.compile(r"(?:^|/)modules/[^/]+/(?!pages/)[^/]+(?:/|$)")
+_ANTORA_PAGES = re.compile(r"(^|/)modules/(?:ROOT|([^/]+))/pages/")
 _LFS = b"version https://git-lfs.github.com/spec/"
 _INDEX = ("index", "readme")
 _SOURCE = re.compile(r"\.(?:rst|adoc|asciidoc)$")
@@ -70,7 +82,7 @@ def pages_of(
     """
     files, left = pages_among(found), list(skipped)
     if not files:
-        why = f": {left[0].url}: {left[0].reason}" if left else f" ({', '.join(FILE_TYPES)})"
+        why = f": {left[0].url}: {left[0].reason}" if left else f" ({', '.join(file_types())})"
         raise SitemapError(f"{_named(source)} holds no file that can be read{why}. Nothing was changed.")
     indexed = {path.parent for path in files if path.stem.lower() == "index" and not _is_binary(path)}
     addresses = {
@@ -87,11 +99,15 @@ def pages_of(
             continue
         url, one = _file_url(source, path), found[path]
         entry = Entry(url, source.url, source, alternates=counterparts[path], public=address)
-        with_others = included if path.suffix.lower() in INCLUDING else ""
+        with_others = included if path.suffix.lower() in including() else ""
         entries.append(replace(entry, file=one.file, digest=one.digest, included=with_others))
     if not entries:
         raise SitemapError(f"None of the files in {_named(source)} can be indexed: {left[0].url}: {left[0].reason}")
     return Listing(tuple(entries), tuple(left), frozenset({source.url}), frozenset({source.url}))
+
+
+def _types() -> Mapping[str, str]:
+    return {**file_types(), **BUILT_TYPES, **openapi.FILE_TYPES}
 
 
 def pages_among(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
@@ -100,17 +116,18 @@ def pages_among(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
     Where an index.html is at the top and most texts are HTML, they are a built site: its other texts are what it was
     built from, or copies of its pages. The page that it shows for missing addresses isn't one.
     """
-    shown = [path for path in sorted(paths) if path.suffix.lower() in _TYPES and not _is_part(path)]
+    types = _types()
+    shown = [path for path in sorted(paths) if path.suffix.lower() in types and not _is_part(path)]
     built = [path for path in shown if path.suffix.lower() in BUILT_TYPES]
     files = [path for path in shown if path.suffix.lower() not in BUILT_TYPES]
-    others = [path for path in files if not _TYPES[path.suffix.lower()].startswith("text/")]
+    others = [path for path in files if not types[path.suffix.lower()].startswith("text/")]
     if PurePosixPath("index.html") in built and len(built) > len(files) - len(others):
         return sorted({*built, *others} - {PurePosixPath("404.html")})
     return files
 
 
 def _is_part(path: PurePosixPath) -> bool:
-    return path.suffix in _ASCIIDOC and antora.is_part(str(path))
+    return path.suffix in _ASCIIDOC and _is_antora_part(str(path))
 
 
 def is_page_name(path: PurePosixPath) -> bool:
@@ -118,12 +135,12 @@ def is_page_name(path: PurePosixPath) -> bool:
     ending, name = path.suffix.lower(), path.name.lower()
     if ending in openapi.FILE_TYPES and not ("openapi" in name or "swagger" in name):
         return False
-    return ending in _TYPES and not any(map(_is_hidden, path.parts))
+    return ending in _types() and not any(map(_is_hidden, path.parts))
 
 
 def most_of(path: PurePosixPath, most: int) -> int:
     """The largest size of a file of this name, in bytes, where a page may have `most`."""
-    return most_bytes(_TYPES.get(path.suffix.lower(), ""), most)[0] if is_page_name(path) else LARGEST
+    return most_bytes(_types().get(path.suffix.lower(), ""), most)[0] if is_page_name(path) else LARGEST
 
 
 def read_file(entry: Entry, etag: str, most: int) -> Fetched:
@@ -144,7 +161,7 @@ def _version(entry: Entry, digest: str) -> str:
 
 
 def _type(entry: Entry) -> str:
-    return _TYPES[PurePosixPath(entry.url).suffix.lower()]
+    return _types()[PurePosixPath(entry.url).suffix.lower()]
 
 
 def _body(entry: Entry, most: int) -> bytes:
@@ -173,7 +190,7 @@ def published_links(markdown: str, source: Source) -> str:
         path = _SOURCE.sub("", match[2])
         name = PurePosixPath(path).name
         if path != match[2]:
-            path = path if match[2].endswith(".rst") else antora.published(path)
+            path = path if match[2].endswith(".rst") else _as_antora(path)
             return f"{match[1]}{_base(source)}{_published(path, source.ending)}"
         if match[2].endswith("/") and not source.ending:
             return match[0].rstrip("/")
@@ -182,6 +199,16 @@ def published_links(markdown: str, source: Source) -> str:
         return f"{match[1]}{_base(source)}{_published(match[2], source.ending)}"
 
     return re.sub(rf"(\]\(<?){base}([^\s()#?<>]*)", link, markdown)
+
+
+def _is_antora_part(path: str) -> bool:
+    """True for a file of a module that is no page, such as one that pages include, or the navigation."""
+    return _ANTORA_PART.search(path) is not None
+
+
+def _as_antora(path: str) -> str:
+    """The path of a page as Antora publishes the files of a component: `modules/NAME/pages/x.adoc` as `NAME/x`, and the ROOT module's as `x`."""
+    return _ANTORA_PAGES.sub(lambda found: found[1] + (f"{found[2]}/" if found[2] else ""), path, count=1)
 
 
 def _walk(root: Path) -> Iterator[PurePosixPath]:
@@ -200,7 +227,7 @@ def _walk(root: Path) -> Iterator[PurePosixPath]:
 
 def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
     """The digest of all that the pages may include; empty if they include nothing."""
-    if not any(page.suffix.lower() in INCLUDING for page in pages):
+    if not any(page.suffix.lower() in including() for page in pages):
         return ""
     is_page = frozenset(pages)
     others = (
@@ -211,6 +238,37 @@ def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
     return digest_of(
         (str(path), _digest(root / path)) for path in beside(pages, (one for one in others if one not in is_page))
     )
+
+
+def may_be_beside(path: PurePosixPath) -> bool:
+    """True for the name of a text that pages may include: code, tables, settings, and pages that aren't published."""
+    ending = path.suffix.lower()
+    if ending in BUILT_TYPES or any(part.startswith(".") or part == "node_modules" for part in path.parts):
+        return False
+    kind, packed = _KINDS.guess_type(path.name)
+    if packed or ending in _BINARIES:
+        return False
+    return ending in _TEXTS or kind is None or kind.startswith("text/") or kind in _CODE_TYPES
+
+
+def beside(pages: Iterable[PurePosixPath], others: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    """Which of the other files those of the pages that include files may need: those at the top, and in their top folders.
+
+    A readme at the top of a repository needs none of its code.
+    """
+    readers = [page for page in pages if page.suffix.lower() in including()]
+    tops = {page.parts[0] if len(page.parts) > 1 else "" for page in readers if page.stem.lower() != "readme"}
+    if not tops:
+        return []
+    near = (path for path in others if "" in tops or len(path.parts) == 1 or path.parts[0] in tops)
+    return sorted(filter(may_be_beside, near))
+
+
+def digest_of(files: Iterable[tuple[str, str]]) -> str:
+    """One digest of these paths with the digests of their files."""
+    return hashlib.sha256(
+        "\n".join(f"{path} {digest}" for path, digest in sorted(files)).encode(errors="replace")
+    ).hexdigest()
 
 
 def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
@@ -240,7 +298,7 @@ def _is_openapi(path: Path) -> bool:
 
 def _is_binary(path: PurePosixPath) -> bool:
     """True for a PDF, DOCX or ODT file, which is published as it is."""
-    return FILE_TYPES.get(path.suffix.lower()) in BINARY_TYPES
+    return file_types().get(path.suffix.lower()) in binary_types()
 
 
 def _is_hidden(name: str) -> bool:
@@ -275,7 +333,7 @@ def _address(source: Source, path: PurePosixPath) -> str:
         return _file_url(source, path)
     published = quote(str(path.with_suffix("")))
     if path.suffix in _ASCIIDOC:
-        published = antora.published(published)
+        published = _as_antora(published)
     return _base(source) + _published(published, source.ending)
 
 

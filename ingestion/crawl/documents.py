@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from app.core.errors import ReaderError, SettingsError
-from app.core.masking import masked, names_secret
+from app.core.log_message import masked, names_secret
 from app.core.plugins import made
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry, Given, Listing, Skipped

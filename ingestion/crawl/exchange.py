@@ -1,37 +1,77 @@
-"""A request for a page, and its response."""
+"""Requests and answers of a crawl: media types, logins, what to do about a status, and bodies that are kept until they are converted."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
 
-ACCEPT_MARKDOWN = "text/markdown, text/html;q=0.8, */*;q=0.1"
-ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
-PDF = "application/pdf"
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-ODT = "application/vnd.oasis.opendocument.text"
-BINARY_TYPES = frozenset({PDF, DOCX, ODT})
-"""Types whose converters read the download as it is: it isn't decoded to text first."""
-FILE_TYPES: Mapping[str, str] = MappingProxyType(
-    {
-        ".md": "text/markdown",
-        ".mdx": "text/mdx",
-        ".markdown": "text/markdown",
-        ".rst": "text/x-rst",
-        ".adoc": "text/asciidoc",
-        ".asciidoc": "text/asciidoc",
-        ".pdf": PDF,
-        ".docx": DOCX,
-        ".odt": ODT,
-    }
+from ingestion.errors import PageError
+from ingestion.formats import binary_types, file_types
+from ingestion.urls import host
+
+_LONGEST = 100
+
+
+def parse_date(text: str) -> dt.datetime | None:
+    """An ISO or HTTP date as a time in UTC; None when it can't be parsed."""
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            found = parsedate_to_datetime(text)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return None
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+    except (ArithmeticError, ValueError):  # year 1 or 9999 in another time zone
+        return None
+
+
+def retry_after(value: str) -> float | None:
+    """The seconds of a Retry-After header, from its number or its date; None when it can't be read."""
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
+        return float(value)
+    until = parse_date(value)
+    return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
+
+
+_WORD = re.compile(
+    r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|oauth2?|oidc|openid|saml2?|auth|authorize|authenticate|idp|cas)(?:$|[/._-])",
+    re.IGNORECASE,
 )
-"""The endings of files that are pages of a directory, with the media types by which their converters know them."""
+_FORM = re.compile(rb"<input\b[^<>]*\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+
+
+def has_login_form(body: bytes) -> bool:
+    """True if the page has a field for a password."""
+    return _FORM.search(body) is not None
+
+
+def names_login(url: str) -> bool:
+    """True if a word of the address's host or path is about signing in."""
+    parts = urlsplit(url)
+    return _WORD.search(f"{parts.hostname or ''}{parts.path}") is not None
+
+
+def leads_to_login(url: str, target: str) -> bool:
+    """True if a redirect from the first address leads to a login: on another host, or with a way back in its query."""
+    return names_login(target) and not names_login(url) and (host(target) != host(url) or bool(urlsplit(target).query))
+
+
+ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
 BUILT_TYPES: Mapping[str, str] = MappingProxyType({".html": "text/html", ".htm": "text/html"})
 """Those of a built site, which are pages where they outnumber the texts that a site is built from."""
 FILE_FACTOR = 5
@@ -39,18 +79,19 @@ FILE_FACTOR = 5
 
 _ANY_FILE = frozenset({"application/octet-stream", "binary/octet-stream", "application/x-pdf", "application/zip"})
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-PAGE_TYPES = HTML_TYPES | {"text/x-markdown", "text/plain", "", *FILE_TYPES.values()}
 
-_LINK = re.compile(r"<([^<>]*)>((?:\s*+;\s*+[\w*-]++(?:\s*+=\s*+(?:\"[^\"]*+\"|[^\s;,\"]++))?+)*+)")
-_PARAMETER = re.compile(r"(?<![\w*-])([\w*-]++)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
+
+def page_types() -> frozenset[str]:
+    """The media types of downloads that may be pages."""
+    return HTML_TYPES | {"text/x-markdown", "text/plain", "", *file_types().values()}
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """An answer of 200 or 304. `url` is where it came from after `redirects`, each of them an address that moved.
 
-    `markdown_url` is the page's raw Markdown as a Link header names it, as written there; `signal` the
-    Content-Signal header, `robots` the X-Robots-Tag header.
+    `signal` is the Content-Signal header, `robots` the X-Robots-Tag header. `login_form` is True for HTML with a field for a
+    password.
     """
 
     url: str
@@ -62,9 +103,9 @@ class Fetched:
     last_modified: str = ""
     language: str = ""
     redirects: tuple[str, ...] = ()
-    markdown_url: str = ""
     signal: str = ""
     robots: str = ""
+    login_form: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +118,10 @@ class PageRequest:
     url: str
     etag: str = ""
     last_modified: str = ""
-    types: frozenset[str] | None = PAGE_TYPES
+    types: frozenset[str] | None = field(default_factory=page_types)
     max_bytes: int = 0
     robots: bool = True
-    accept: str = ACCEPT_MARKDOWN
+    accept: str = ACCEPT_HTML
     seconds: float = 0.0
 
     @property
@@ -96,26 +137,14 @@ def type_of(given: str, url: str) -> str:
     if given not in _ANY_FILE:
         return given
     ending = PurePosixPath(urlsplit(url).path).suffix.lower()
-    return FILE_TYPES.get(ending, given)
+    return file_types().get(ending, given)
 
 
 def most_bytes(media_type: str, most: int) -> tuple[int, str]:
     """The largest size of a download, in bytes, where a page may have `most`, and what to do beyond it."""
-    if media_type not in BINARY_TYPES:
+    if media_type not in binary_types():
         return most, ""
-    return FILE_FACTOR * most, f": a file may be {FILE_FACTOR} times as large as DOCS_CRAWL_MAX_BYTES"
-
-
-def linked_markdown(header: str) -> str:
-    """The target of a Link header's `rel=alternate; type=text/markdown`, as written; empty if there is none."""
-    for target, written in _LINK.findall(header):
-        parameters = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(written)}
-        if (
-            "alternate" in parameters.get("rel", "").lower().split()
-            and parameters.get("type", "").lower() == "text/markdown"
-        ):
-            return str(target).strip()
-    return ""
+    return FILE_FACTOR * most, f": a file may be {FILE_FACTOR} times as large as DOCS_TUNING__CRAWL_MAX_BYTES"
 
 
 def refuses_ai_input(signal: str) -> bool:
@@ -140,7 +169,94 @@ def answered(url: str, body: bytes, media_type: str, response: httpx.Response) -
         etag=headers.get("etag", ""),
         last_modified=headers.get("last-modified", ""),
         language=headers.get("content-language", ""),
-        markdown_url=linked_markdown(headers.get("link", "")),
         signal=headers.get("content-signal", ""),
         robots=headers.get("x-robots-tag", ""),
+        login_form=media_type in HTML_TYPES and has_login_form(body),
     )
+
+
+LOGIN = "set `headers` of its source, or give user and password in its address"
+FORM = f"it is a page with a login form, so {LOGIN}"
+CERTIFICATE = "set or check `certificate` and `certificate_key` of its source"
+ADVICE = {401: f": the site wants a login, so {LOGIN}", 403: f": the site refuses it; if it wants a login, {LOGIN}"}
+IGNORE = 'set noindex = "ignore" of its source, in a file of sources, to index them all the same'
+REFUSED = (
+    ", although the login of its source was sent: check that its user, password or `headers` are right and still valid"
+)
+NO_CERTIFICATE = re.compile(
+    r"ALERT_(?:(?:[A-Z]{1,20}_){0,3}CERTIFICATE(?:_[A-Z]{1,20}){0,3}|HANDSHAKE_FAILURE|UNKNOWN_CA|DECRYPT_ERROR|ACCESS_DENIED)"
+)
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""How OpenSSL calls an answer in plain HTTP, before and since version 3.2."""
+
+
+def cannot_be_read(what: str, error: PageError) -> str:
+    """The error of a run that ends because this address can't be read."""
+    # a site that wants a login has a right address
+    advice = "" if error.status in ADVICE else "; check its address"
+    return f"{what} can't be read: {error}. Nothing was changed{advice}."
+
+
+def hint_of_closed(url: str, error: Exception) -> str:
+    """What may be behind a connection that the server closed without an answer; empty for other errors."""
+    # a server that wants a certificate may close the connection before its reason arrives
+    is_closed = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError) and url.startswith("https:")
+    return f": if the server wants a client certificate, {CERTIFICATE}" if is_closed else ""
+
+
+def tls_problem(error: BaseException | None) -> str:
+    """What is wrong with a TLS connection; empty for errors that another try may solve."""
+    sign = ""
+    while error is not None:
+        sign += f" {error}"
+        error = error.__cause__ or error.__context__
+    if any(one in sign for one in NO_TLS):
+        return "the server doesn't speak TLS on this port: write http:// instead of https://"
+    if "CERTIFICATE_VERIFY_FAILED" in sign:
+        return "the server's certificate is of no known authority, or not valid for it: `ca` of its source names an authority of your own"
+    if alert := NO_CERTIFICATE.search(sign):
+        return f"the server wants a client certificate, or another one ({alert[0].lower().replace('_', ' ')}), so {CERTIFICATE}"
+    return ""
+
+
+IN_MEMORY = 16 << 20
+"""Bytes of bodies that are kept in memory; if there are more, all are in a temporary file."""
+
+
+@dataclass
+class Downloads:
+    """Answers by address, each for one reader. Close it when done."""
+
+    _answers: dict[str, tuple[Fetched, int, int]] = field(default_factory=dict)
+    _failures: dict[str, PageError] = field(default_factory=dict)
+    _bodies: IO[bytes] | None = None
+
+    def keep(self, url: str, answer: Fetched | PageError) -> None:
+        """Keep what a request for this address brought."""
+        if isinstance(answer, PageError):
+            self._failures[url] = answer
+            return
+        if self._bodies is None:
+            self._bodies = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # `close` does it
+        place = self._bodies.seek(0, 2)
+        self._bodies.write(answer.body)
+        self._answers[url] = replace(answer, body=b""), place, len(answer.body)
+
+    def take(self, wanted: PageRequest) -> Fetched | None:
+        """The kept answer to this request, if there is one; it is kept no longer. Raises the `PageError` that it was."""
+        if failure := self._failures.pop(wanted.url, None):
+            raise failure
+        answer, place, length = self._answers.pop(wanted.url, (None, 0, 0))
+        if (
+            self._bodies is None
+            or answer is None
+            or (answer.status == 304 and not (wanted.etag or wanted.last_modified))
+        ):
+            return None
+        self._bodies.seek(place)
+        return replace(answer, body=self._bodies.read(length))
+
+    def close(self) -> None:
+        """Delete what is left."""
+        if self._bodies:
+            self._bodies.close()

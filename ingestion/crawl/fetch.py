@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import TracebackType
@@ -16,34 +18,145 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 import stamina
+from protego import Protego
 from stamina.instrumentation import RetryDetails
 
 from app.core.errors import SettingsError
-from app.core.log_message import LogMessage
-from app.core.masking import masked
+from app.core.log_message import LogMessage, masked
 from app.core.settings import Settings
-from ingestion.crawl.advice import ADVICE, REFUSED, hint_of_closed, tls_problem
-from ingestion.crawl.body import ACCEPT_ENCODING, read_body
-from ingestion.crawl.downloads import Downloads
 from ingestion.crawl.exchange import (
-    BINARY_TYPES,
+    ADVICE,
     FILE_FACTOR,
+    REFUSED,
+    Downloads,
     Fetched,
     PageRequest,
     answered,
     given_type,
+    hint_of_closed,
+    leads_to_login,
     most_bytes,
+    names_login,
     refuses_ai_input,
+    retry_after,
+    tls_problem,
     type_of,
 )
 from ingestion.crawl.guard import AddressRefused, Guard
-from ingestion.crawl.http_date import retry_after
-from ingestion.crawl.login_page import has_login_form, leads_to_login, names_login
-from ingestion.crawl.pace import Pace
-from ingestion.crawl.robots import Robots, read_robots
 from ingestion.crawl.transport import CrawlTransport
 from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.formats import binary_types
 from ingestion.urls import host, origin
+
+log = logging.getLogger("ingestion")
+
+
+class Pace:
+    """The turns of one host; `delay` in seconds may be raised while running."""
+
+    def __init__(self, parallel: int, delay: float) -> None:
+        self.delay = delay
+        self._slots = asyncio.Semaphore(parallel)
+        self._gate = asyncio.Lock()
+        self._next = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Waits for a free slot and for the host's delay to pass."""
+        async with self._slots:
+            if self.delay > 0:
+                async with self._gate:
+                    clock = asyncio.get_running_loop()
+                    await asyncio.sleep(max(0.0, self._next - clock.time()))
+                    self._next = clock.time() + self.delay
+            yield
+
+
+ACCEPT_ENCODING = "gzip, deflate"
+_PIECE = 1 << 16
+
+
+async def read_body(response: httpx.Response, most: int, advice: str = "") -> bytes:
+    """The whole body. Raises `PageSkipped` when it has more than `most` bytes, `PageError` when it can't be decompressed."""
+    packed = response.headers.get("content-encoding", "").strip().lower()
+    if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise PageError(f"can't be fetched (it is packed as {packed[:40]}, which wasn't asked for)")
+    unpacked = _Unpacked() if packed not in ("", "identity") else None
+    body = bytearray()
+    async for part in response.aiter_raw(_PIECE):
+        body += part if unpacked is None else unpacked.more(part, most + 1 - len(body))
+        if len(body) > most:
+            raise PageSkipped(f"is larger than {most:,} bytes{advice}")
+    return bytes(body)
+
+
+class _Unpacked:
+    """A packed body, part by part."""
+
+    def __init__(self) -> None:
+        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
+        self._began = False
+
+    def more(self, part: bytes, most: int) -> bytes:
+        """At most `most` bytes of the decompressed part; bytes beyond them are lost."""
+        try:
+            made = self._unpack.decompress(part, most)
+        except zlib.error as error:
+            if self._began:
+                raise PageError(f"can't be fetched (it can't be unpacked: {error})") from error
+            self._began, self._unpack = True, zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave the head out
+            return self.more(part, most)
+        self._began = True
+        return made
+
+
+LONGEST_DELAY = 30.0
+MAX_BYTES = 512_000
+_SIGNAL = re.compile(r"(?im)^[ \t]*content-signal[ \t]*:[ \t]*([^\n#]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """The rules of one host for one crawler. `refusal` is set when the host's rules can't be known: ask for nothing.
+
+    `signal` is what its Content-Signal lines say.
+    """
+
+    rules: Protego | None = None
+    agent: str = "*"
+    refusal: str = ""
+    signal: str = ""
+
+    def allows(self, url: str) -> bool:
+        """True when the crawler may ask for the address."""
+        return self.rules is None or bool(self.rules.can_fetch(url, self.agent))
+
+    @property
+    def delay(self) -> float:
+        """The host's Crawl-delay in seconds, limited to `LONGEST_DELAY`; 0 without one."""
+        delay = self.rules.crawl_delay(self.agent) if self.rules is not None else None
+        return min(max(0.0, float(delay or 0.0)), LONGEST_DELAY)  # in this order, NaN becomes 0
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """Addresses of its Sitemap lines, as written."""
+        return tuple(self.rules.sitemaps) if self.rules is not None else ()
+
+
+def read_robots(status: int, body: bytes, user_agent: str) -> Robots:
+    """The rules that an answer to /robots.txt means: 4xx allows everything, 5xx and 429 nothing."""
+    if status == 200:
+        text = body[:MAX_BYTES].decode("utf-8-sig", "replace")  # a BOM would hide the first group
+        agent = next(iter(user_agent.partition("/")[0].split()), "*")
+        try:
+            rules = Protego.parse(text)
+        except Exception as error:  # noqa: BLE001  # whatever a file has that the parser didn't foresee
+            return Robots(refusal=f"robots.txt can't be read ({type(error).__name__}: {error})")
+        return Robots(rules, agent, signal=", ".join(_SIGNAL.findall(text)))
+    if status >= 500 or status == 429:
+        return Robots(refusal=f"robots.txt answered {status}, so nothing may be asked of the host")
+    return Robots()
+
 
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
@@ -51,9 +164,6 @@ ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
 SILENT_PAGES = 5
-
-
-log = logging.getLogger("ingestion")
 
 
 class _TryAgainError(Exception):
@@ -102,7 +212,7 @@ class Fetcher:
         self._patterns.update(self.guard.hosts)
         self._client = httpx.AsyncClient(
             headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
-            timeout=self.settings.crawl_timeout,
+            timeout=self.settings.tuning.crawl_timeout,
             transport=self.transport,
         )
 
@@ -168,8 +278,8 @@ class Fetcher:
         """Set the limits of requests for the address's host; None keeps the value of the settings."""
         if origin(url) not in self._paces:
             settings = self.settings
-            parallel = settings.crawl_parallel if parallel is None else parallel
-            self._paces[origin(url)] = Pace(parallel, settings.crawl_delay if delay is None else delay)
+            parallel = settings.tuning.crawl_parallel if parallel is None else parallel
+            self._paces[origin(url)] = Pace(parallel, settings.tuning.crawl_delay if delay is None else delay)
 
     async def robots(self, url: str) -> Robots:
         """The rules of the address's host, fetched once."""
@@ -188,7 +298,7 @@ class Fetcher:
             await self._check(at, wanted)
             answer = await self._with_retries(at, wanted)
             if isinstance(answer, Fetched):
-                if passed and names_login(at) and not names_login(wanted.url) and has_login_form(answer.body):
+                if passed and names_login(at) and not names_login(wanted.url) and answer.login_form:
                     raise self._asks_for_login(wanted.url, at)
                 return replace(answer, redirects=tuple(passed))
             passed.append(at)
@@ -205,9 +315,9 @@ class Fetcher:
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
             stream = self._stream(url, {"Accept": accept})
             try:
-                async with asyncio.timeout(self.settings.crawl_timeout), stream as response:
+                async with asyncio.timeout(self.settings.tuning.crawl_timeout), stream as response:
                     if response.status_code not in MOVED:
-                        return response, await read_body(response, self.settings.crawl_max_bytes)
+                        return response, await read_body(response, self.settings.tuning.crawl_max_bytes)
                 url = urljoin(url, response.headers.get("location", ""))
             except (
                 AddressRefused,
@@ -261,14 +371,14 @@ class Fetcher:
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
         """One request: the answer, or the address it sends us to."""
-        limit = wanted.seconds or self.settings.crawl_timeout
+        limit = wanted.seconds or self.settings.tuning.crawl_timeout
         try:
             async with (
                 self._pace(url).turn(),
                 asyncio.timeout(limit) as deadline,
                 self._stream(url, wanted.headers) as response,
             ):
-                if type_of(given_type(response), url) in BINARY_TYPES:
+                if type_of(given_type(response), url) in binary_types():
                     deadline.reschedule(asyncio.get_running_loop().time() + FILE_FACTOR * limit)
                 return await self._read(response, url, wanted)
         except AddressRefused as error:
@@ -290,9 +400,10 @@ class Fetcher:
 
     def _asks_for_login(self, url: str, target: str) -> PageError:
         place = urlsplit(target)._replace(query="", fragment="").geturl()
-        return PageError(f"redirected to {place}{self._advice(url, 401)}", 401)
+        return PageError(f"redirected to {place}{self.advice(url, 401)}", 401)
 
-    def _advice(self, url: str, status: int) -> str:
+    def advice(self, url: str, status: int) -> str:
+        """What to do when the site of this address answers so, which depends on whether a login was sent; may be empty."""
         signed_in = origin(url) in self._logins or origin(url) in self._headers
         return REFUSED if signed_in and status in ADVICE else ADVICE.get(status, "")
 
@@ -308,14 +419,14 @@ class Fetcher:
         if status in RETRIED:
             raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
         if status != 200:
-            raise PageError(f"answered {status}{self._advice(url, status)}", status)
+            raise PageError(f"answered {status}{self.advice(url, status)}", status)
         media_type = type_of(given_type(response), url)
         if wanted.types is not None and media_type not in wanted.types:
             raise PageSkipped(f"is {media_type}, not {'text' if 'text/html' in wanted.types else 'JSON or YAML'}")
         signal = headers.get("content-signal", "")
         if refuses_ai_input(signal):
             self.refusing[origin(url)] += 1
-        most, advice = most_bytes(media_type, wanted.max_bytes or self.settings.crawl_max_bytes)
+        most, advice = most_bytes(media_type, wanted.max_bytes or self.settings.tuning.crawl_max_bytes)
         body = await read_body(response, most, advice)
         return answered(url, body, media_type, response)
 

@@ -5,23 +5,96 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+import lxml.html
+from lxml.etree import LxmlError, ParserError
+from lxml.html import HtmlElement
 
 from app.core.errors import SitemapError
 from app.core.types import Page
-from ingestion.crawl.advice import FORM, IGNORE, cannot_be_read
-from ingestion.crawl.exchange import ACCEPT_HTML, HTML_TYPES, PAGE_TYPES, Fetched, PageRequest
+from ingestion.crawl.exchange import (
+    FORM,
+    HTML_TYPES,
+    IGNORE,
+    Fetched,
+    PageRequest,
+    cannot_be_read,
+    has_login_form,
+    page_types,
+)
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.login_page import has_login_form
-from ingestion.crawl.page_links import PageLinks, page_links
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import NOINDEX, ConversionError, PageError
 from ingestion.sources import Source, settings_of
-from ingestion.urls import stem
+from ingestion.urls import joined, stem
 from ingestion.workers import Workers
+
+MAX_LINKS = 5_000
+"""Links of one page that are looked at."""
+
+_LONGEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """Absolute addresses without fragments, in the page's order, each once; none with `nofollow` of the page.
+
+    `sitemap` is the one that the page names.
+    """
+
+    links: tuple[str, ...] = ()
+    canonical: str = ""
+    noindex: bool = False
+    sitemap: str = ""
+
+
+def page_links(body: bytes, charset: str, url: str, header: str | None) -> PageLinks:
+    """The links of the page at `url`, whose X-Robots-Tag is `header`; none for what isn't HTML.
+
+    With None, neither the header nor the page itself forbids anything.
+    """
+    parser = lxml.html.HTMLParser(encoding=_known(charset), remove_comments=True, huge_tree=True)
+    try:
+        page = lxml.html.document_fromstring(body, parser=parser)
+    except (ParserError, LxmlError, ValueError):
+        return PageLinks()
+    base = joined(url, next(iter(page.xpath("//base/@href")), "")) or url
+    orders = _orders(page, header) if header is not None else set()
+    canonical, sitemap = (next(iter(page.xpath(f"//link[@rel='{rel}']/@href")), "") for rel in ("canonical", "sitemap"))
+    hrefs = [] if orders & {"nofollow", "none"} else page.xpath("//a[@href][not(contains(@rel, 'nofollow'))]/@href")
+    found = (_absolute(base, href) for href in hrefs[:MAX_LINKS])
+    return PageLinks(
+        tuple(dict.fromkeys(link for link in found if link)),
+        _absolute(base, canonical) if canonical else "",
+        bool(orders & {"noindex", "none"}),
+        _absolute(base, sitemap) if sitemap else "",
+    )
+
+
+def _orders(page: HtmlElement, header: str) -> set[str]:
+    """The orders of a page to crawlers. An agent's name before a colon addresses other crawlers."""
+    said = page.xpath("//meta[translate(@name, 'ROBTS', 'robts')='robots']/@content")
+    return set(re.findall(r"[\w-]+", " ".join(["" if ":" in header else header, *said]).lower()))
+
+
+def _absolute(base: str, href: str) -> str:
+    if len(href) > _LONGEST or href.startswith("#"):
+        return ""
+    link = joined(base, href).partition("#")[0]
+    return quote(link, safe=string.punctuation) if re.match(r"https?://", link) and not re.search(r"\s", link) else ""
+
+
+def _known(charset: str) -> str | None:
+    try:
+        return charset if charset and "".encode(charset) == b"" else None
+    except (LookupError, UnicodeError):
+        return None
+
 
 BATCH = 64
 """Pages that are requested before their links are looked at; how many at once is the host's pace."""
@@ -113,7 +186,7 @@ async def _fetched(crawl: _Crawl, url: str) -> Fetched | PageError:
     current = page is not None and settings_of(page.reading) == crawl.site.reading
     etag, modified = (page.etag, page.last_modified) if page is not None and current else ("", "")
     try:
-        return await crawl.fetcher.get(PageRequest(url, etag=etag, last_modified=modified, accept=ACCEPT_HTML))
+        return await crawl.fetcher.get(PageRequest(url, etag=etag, last_modified=modified))
     except PageError as error:
         return error
 
@@ -185,14 +258,14 @@ def _find(crawl: _Crawl, url: str, links: Sequence[str]) -> bool:
 
 
 def _forbidden(crawl: _Crawl, url: str) -> str:
-    """Why this address isn't followed."""
+    """The reason why this address isn't followed."""
     parts = urlsplit(url)
     if not url.startswith(crawl.prefix):
         return f"isn't under {crawl.prefix}"
     if parts.query:
         return "has a query"
     kind = mimetypes.guess_type(parts.path)[0]
-    if kind is not None and kind not in PAGE_TYPES:
+    if kind is not None and kind not in page_types():
         return f"is no page ({kind})"
     if _SOURCE.search(parts.path):
         return "is the source of a page"
@@ -221,7 +294,7 @@ def _leave_out(crawl: _Crawl, url: str, reason: str, kind: str = "") -> None:
 
 
 def _alike(canonical: str, url: str) -> bool:
-    """Whether both are usual addresses of one page."""
+    """True if both are usual addresses of one page."""
     return bool(canonical) and stem(canonical) == stem(url)
 
 

@@ -1,4 +1,4 @@
-"""Which addresses the crawler may connect to. The connection itself checks them, so that no second DNS answer gets around it."""
+"""Keeps the crawler from addresses that it may not connect to. The connection itself checks them, so that no second DNS answer gets around it."""
 
 from __future__ import annotations
 

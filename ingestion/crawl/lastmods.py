@@ -1,4 +1,4 @@
-"""Which pages needn't be requested because their lastmod is unchanged: those of sites that have kept it truthfully so far."""
+"""Finds pages that needn't be requested because their lastmod is unchanged: those of sites that have kept it truthfully so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hashlib import blake2b
 from app.core.generation import SourceRecord
 from app.core.types import Page
 from app.index.run_history import SourceRuns
-from ingestion.crawl.http_date import parse_date
+from ingestion.crawl.exchange import parse_date
 from ingestion.entry import Entry
 from ingestion.report import PageReport
 

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from app.core import spans
 from app.core.errors import ReaderError, SitemapError, SourceUnavailable
 from app.core.types import Page
-from ingestion.crawl.archive import read_archive
-from ingestion.crawl.beside import digest_of
-from ingestion.crawl.directory import Found, is_page_name, list_files, pages_among, pages_of
+from ingestion.crawl.directory import list_files
 from ingestion.crawl.documents import list_documents
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.follow import NamedSitemap, follow_links
-from ingestion.crawl.full_text import is_full_text, list_sections
-from ingestion.crawl.git import read_repository
-from ingestion.crawl.kept_files import KeptFiles
 from ingestion.crawl.openapi import list_openapi
 from ingestion.crawl.sitemap import NoSitemap, read_sitemaps
 from ingestion.entry import Entry, Listing, Skipped
-from ingestion.git_address import is_web
-from ingestion.sources import Source
-from ingestion.urls import public_url, stem
+from ingestion.sources import Source, reader_of
+from ingestion.urls import public_url
 from ingestion.workers import Workers
 
 
@@ -59,7 +52,7 @@ async def list_pages(
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
     if source.reader or source.git or source.archive:
         try:
-            return await (list_documents(source) if source.reader else _kept(source, fetcher))
+            return await (reader(source, fetcher) if (reader := reader_of(source)) else list_documents(source))
         except (ReaderError, SourceUnavailable) as error:
             return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
     if source.directory:
@@ -68,8 +61,6 @@ async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterab
 
 
 async def _site(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
-    if is_full_text(source.url):
-        return await list_sections(source, fetcher, workers)
     if source.follow:
         return await follow_links(source, fetcher, workers, known)
     try:
@@ -83,36 +74,11 @@ async def _site(source: Source, fetcher: Fetcher, workers: Workers, known: Itera
             raise SitemapError(f"{missing}. Its links can't be followed either: {error}") from error
 
 
-async def _kept(source: Source, fetcher: Fetcher) -> Listing:
-    """The pages of a git repository or an archive."""
-    kept = KeptFiles.of(source, fetcher.settings)
-    async with kept.locked():
-        if source.git:
-            login = fetcher.login(source.git) if is_web(source.git) else {}
-            read = await read_repository(source, login, fetcher.settings.crawl_max_bytes, kept)
-        else:
-            read = await read_archive(source, fetcher, kept)
-    found = {PurePosixPath(path): Found(str(kept.texts / one), one) for path, one in read.files.items()}
-    files = {path: one for path, one in found.items() if is_page_name(path)}
-    pages = frozenset(pages_among(files))
-    included = digest_of((path, one) for path, one in read.files.items() if PurePosixPath(path) not in pages)
-    skipped = [Skipped(f"{source.place}: {name}", reason) for name, reason in read.skipped.items()]
-    try:
-        return await asyncio.to_thread(pages_of, source, files, skipped, fetcher.settings.languages, included)
-    except SitemapError as error:
-        raise SourceUnavailable(str(error)) from error
-
-
 def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
-    """Each page once, as raw Markdown where both forms are listed, and the entries skipped for that."""
+    """Each page once, as HTML where its Markdown is listed too, and the entries skipped for that."""
     chosen: dict[str, Entry] = {}
     skipped: list[Skipped] = []
-    entries = list(listed)
-    pages = {stem(entry.address): entry.url for entry in entries if not entry.of_full_text}
-    for entry in entries:
-        if entry.of_full_text and stem(entry.address) in pages:
-            skipped.append(Skipped(entry.url, f"in {entry.source} is the same page as {pages[stem(entry.address)]}"))
-            continue
+    for entry in listed:
         key = unquote(entry.address)
         other = chosen.setdefault(key, entry)
         if unquote(other.url) == unquote(entry.url):
@@ -125,7 +91,7 @@ def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
 
 
 def _gives_way(page: Entry, other: Entry) -> bool:
-    """Which of two forms of a page is read: an OpenAPI document rather than what shows it, raw Markdown rather than HTML."""
+    """Which of two forms of a page is read: an OpenAPI document rather than what shows it, HTML rather than Markdown."""
     if page.site.openapi or other.site.openapi:
         return not page.site.openapi
-    return public_url(page.url) == page.url
+    return public_url(page.url) != page.url and public_url(other.url) == other.url

@@ -63,7 +63,7 @@ class Renderer:
         from playwright.async_api import Error
 
         try:
-            async with self._slots, asyncio.timeout(self.settings.crawl_timeout + 5):
+            async with self._slots, asyncio.timeout(self.settings.tuning.crawl_timeout + 5):
                 context = await browser.new_context(user_agent=self.settings.user_agent, service_workers="block")
                 await context.route_web_socket("**", _refused)
                 await context.route("**/*", self._answer)
@@ -72,7 +72,7 @@ class Renderer:
                 finally:
                     await context.close()
         except (Error, TimeoutError) as error:
-            reason = str(error).partition("\n")[0] or f"no page within {self.settings.crawl_timeout:g} s"
+            reason = str(error).partition("\n")[0] or f"no page within {self.settings.tuning.crawl_timeout:g} s"
             raise RenderError(f"{url} is made by JavaScript, and the browser failed: {reason}") from error
 
     async def close(self) -> None:
@@ -85,11 +85,11 @@ class Renderer:
     async def _rendered(self, context: Any, url: str) -> str:
         from playwright.async_api import Error
 
-        limit = self.settings.crawl_timeout * 1000
+        limit = self.settings.tuning.crawl_timeout * 1000
         page = await context.new_page()
         await page.goto(url, wait_until="domcontentloaded", timeout=limit)
         try:
-            async with asyncio.timeout(self.settings.crawl_timeout):
+            async with asyncio.timeout(self.settings.tuning.crawl_timeout):
                 await page.wait_for_load_state("networkidle", timeout=limit)
                 await page.evaluate(_SETTLED, QUIET)
         except (TimeoutError, Error):
@@ -115,7 +115,7 @@ class Renderer:
     async def _started(self) -> Any:
         async with self._starting:
             if self._browser is None:
-                self._playwright, self._browser = await _start(self.settings.browser)
+                self._playwright, self._browser = await _start(self.settings.tuning.browser)
         return self._browser
 
 
@@ -139,10 +139,10 @@ async def _start(program: str) -> tuple[Any, Any]:
         ) from error
     path = program or next((found for name in PROGRAMS if (found := shutil.which(name))), "")
     if program and not shutil.which(program):
-        raise SettingsError(f"DOCS_BROWSER={program} isn't a program that can be run.")
+        raise SettingsError(f"DOCS_TUNING__BROWSER={program} isn't a program that can be run.")
     if not path:
         raise RenderError(
-            "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_BROWSER."
+            "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_TUNING__BROWSER."
         )
     playwright = await async_playwright().start()
     root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium refuses its sandbox to root

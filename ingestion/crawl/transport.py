@@ -1,4 +1,4 @@
-"""How requests leave: straight, to addresses that the guard has checked, or by the proxies of the environment."""
+"""Sends requests: straight, to addresses that the guard has checked, or by the proxies of the environment."""
 
 from __future__ import annotations
 

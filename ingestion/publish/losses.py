@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from app.core.settings import Settings
 from app.core.types import Page
+from app.index.run_history import SourceRuns
+from ingestion.publish.turned import beginning
 from ingestion.report import PageReport
 
 COLLAPSED = 4
@@ -24,8 +26,6 @@ MAX_FAILED = 50
 """Percentage of the pages that may fail in a published run."""
 
 SHOWN = 3
-BEGINNING = 60
-_NO_WORD = re.compile(r"(?<!\S)\S*[\d/]\S*")
 _ADDRESS = re.compile(r"\bhttps?://\S+")
 
 ReadOld = Callable[[str], Awaitable[Page | None]]
@@ -33,49 +33,48 @@ ReadOld = Callable[[str], Awaitable[Page | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The facts of a text that are kept; `fingerprint` is a hash of its words without addresses and numbers."""
+    """The facts of a text that are kept."""
 
     hash: str
     length: int
     begin: str
-    fingerprint: int = 0
 
     @classmethod
-    def of(cls, page: Page, *, with_fingerprint: bool = True) -> _Text:
-        fingerprint = (
-            hash(tuple(re.findall(r"\w+", _NO_WORD.sub(" ", page.markdown).lower()))) if with_fingerprint else 0
-        )
-        return cls(page.hash, len(page.markdown), " ".join(page.markdown[:500].split())[:BEGINNING], fingerprint)
+    def of(cls, page: Page) -> _Text:
+        return cls(page.hash, len(page.markdown), beginning(page))
 
 
 @dataclass
 class LossCheck:
     """Finds what a run would lose of the pages `known` before it.
 
-    Pages that moved, by a redirect or with the same text, are not lost.
+    Pages that moved, by a redirect or with the same text, are not lost. Those that `turned` are, for the reasons there,
+    though their old text stays. `history` has the pages of each source after earlier runs.
     """
 
     known: Sequence[Page]
     settings: Settings
+    turned: Mapping[str, str] = field(default_factory=dict)
+    history: Mapping[str, SourceRuns] = field(default_factory=dict)
     _texts: dict[str, _Text] = field(default_factory=dict)
-    _urls: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._urls = frozenset(page.url for page in self.known)
 
     def put(self, page: Page) -> None:
         """Record a page, with its Markdown, that was written to the draft."""
-        # only known pages can lose their text, and a fingerprint costs as much as a fetch
-        self._texts[page.url] = _Text.of(page, with_fingerprint=page.url in self._urls)
+        self._texts[page.url] = _Text.of(page)
 
-    async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld) -> list[str]:
+    async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld, now: Mapping[str, int]) -> list[str]:
         """The reasons against publishing a run with these pages; empty when it may be published.
 
-        `read_old` gives a page as the live index has it.
+        `read_old` gives a page as the live index has it, `now` is how many pages each source would have.
         """
         gone = self._gone(pages)
-        lost = gone | await self._collapsed(gone, read_old)
-        return [*self._too_many(lost), *self._unreadable(pages), *self._one_text(pages)]
+        lost = {**self.turned, **gone}
+        lost |= await self._collapsed(lost, read_old)
+        return [
+            *(self._too_many(lost) or self._eroded(lost, gone, now)),
+            *self._unreadable(pages),
+            *self._one_text(pages),
+        ]
 
     def _gone(self, pages: Sequence[PageReport]) -> dict[str, str]:
         """By address, the reasons why pages are removed whose text is not found elsewhere."""
@@ -96,21 +95,16 @@ class LossCheck:
         return lost
 
     async def _collapsed(self, gone: Collection[str], read_old: ReadOld) -> dict[str, str]:
-        """By address, how pages that still exist lost their text: it is nearly empty, or now equal to that of others."""
+        """By address, how pages that still exist lost their text: it is nearly empty."""
         changed = {p.url for p in self.known if p.url in self._texts and self._texts[p.url].hash != p.hash}
         if not self._too_many(dict.fromkeys([*gone, *changed], "")):
             return {}  # read the old texts only when they can matter
         before = {page.url: _Text.of(page) for page in [await read_old(url) for url in sorted(changed)] if page}
-        said: dict[int, set[int]] = defaultdict(set)
-        for url, old in before.items():
-            said[self._texts[url].fingerprint].add(old.fingerprint)
         lost: dict[str, str] = {}
         for url, old in before.items():
             now = self._texts[url]
             if old.length >= LEAST_LENGTH and now.length * COLLAPSED < old.length:
                 lost[url] = f"hardly a text left ({now.begin!r})"
-            elif len(said[now.fingerprint]) > 1:
-                lost[url] = f"the same text as others now ({now.begin!r})"
         return lost
 
     def _too_many(self, lost: Mapping[str, str]) -> list[str]:
@@ -137,8 +131,22 @@ class LossCheck:
             f"(the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
         )
 
+    def _eroded(self, lost: Collection[str], gone: Collection[str], now: Mapping[str, int]) -> Iterator[str]:
+        """A line for each source that loses pages in this run, and too many in all since it had the most."""
+        known = Counter(page.source for page in self.known)
+        standing = Counter(page.source for page in self.known if page.url in lost and page.url not in gone)
+        for source, count in sorted(Counter(page.source for page in self.known if page.url in lost).items()):
+            runs = self.history.get(source, SourceRuns()).pages
+            most = max(runs, default=0)
+            left = max(now.get(source, 0) - standing[source], known[source] - count)  # new pages make up for lost ones
+            if most - left > 1 and 100 * (most - left) > self.settings.max_lost * most:
+                yield (
+                    f"{source} would have {left} pages after this run, and had {most} in the last {len(runs)} runs: it loses "
+                    f"them little by little (the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
+                )
+
     def _unreadable(self, pages: Sequence[PageReport]) -> list[str]:
-        failed = [page.reason for page in pages if page.outcome == "failed" or page.kept]
+        failed = [p.reason for p in pages if (p.outcome == "failed" or p.kept) and p.url not in self.turned]
         asked = len(failed) + sum(1 for page in pages if page.read)
         if len(failed) <= 1 or 100 * len(failed) <= MAX_FAILED * asked:
             return []

@@ -11,11 +11,7 @@ from types import MappingProxyType
 from app.core.errors import SettingsError
 from app.core.language import vocabulary
 from app.core.settings import Settings
-from ingestion.split.fixed import FixedSplitter
-from ingestion.split.markdown import MarkdownSplitter
-from ingestion.split.semantic import SemanticSplitter
-from ingestion.split.splitter import Splitter
-from ingestion.split.whole import PageSplitter
+from ingestion.split.splitters import FixedSplitter, MarkdownSplitter, PageSplitter, SemanticSplitter, Splitter
 
 __all__ = ["SPLITTERS", "Splitter", "open_splitter"]
 
@@ -44,7 +40,7 @@ def open_splitter(settings: Settings) -> Splitter:
 
 
 def _markdown(settings: Settings) -> Splitter:
-    return MarkdownSplitter(settings.chunk_size, _abbreviations(settings))
+    return MarkdownSplitter(settings.tuning.chunk_size, _abbreviations(settings))
 
 
 def _semantic(settings: Settings) -> Splitter:

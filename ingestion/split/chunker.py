@@ -15,11 +15,9 @@ from ingestion.crawl.exchange import Fetched
 from ingestion.embedding import BatchEmbedder
 from ingestion.entry import Entry
 from ingestion.split import Splitter, open_splitter
-from ingestion.split.cutting import prepare_and_cut, windows_or_chunks, with_plain_text
-from ingestion.split.page_writer import PageWriter
-from ingestion.split.questions import Questioner, open_questioner
-from ingestion.split.summaries import Summariser, open_summariser
+from ingestion.split.splitters import prepare_and_cut, windows_or_chunks, with_plain_text
 from ingestion.split.translate import NotFaithful, Translator, open_translator
+from ingestion.split.written import PageWriter, Questioner, Summariser, open_questioner, open_summariser
 from ingestion.workers import Workers
 
 OF_CHUNKS = "/"  # as in 3/8: never part of a fingerprint

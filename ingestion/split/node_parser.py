@@ -13,7 +13,7 @@ from typing import Any
 
 from app.core.plugins import made
 from app.core.types import Chunk, Page, Section, Vector
-from ingestion.convert.structure import Heading, heading_of, top_level
+from ingestion.convert.markdown.structure import Heading, heading_of, top_level
 from ingestion.errors import ConversionError
 from ingestion.split.chunks import Cut, chunks_of
 

@@ -1,11 +1,15 @@
-"""Translates pages into the languages of readers with the language model, checks the result, and caches it."""
+"""Translates pages into the languages of readers with the language model: with a glossary of terms, checked, and kept."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import hashlib
+import io
 import re
-from collections.abc import Iterator
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -17,12 +21,126 @@ from app.core.turn import Message
 from app.core.types import Page
 from app.models import Model, open_model
 from app.models.protocols import CallOptions
-from app.text.fences import blocks
+from app.text.blocks import blocks, code_spans
 from ingestion.convert.language import detect, prose
 from ingestion.language_tags import primary_language
-from ingestion.split.faithful import missing_parts
-from ingestion.split.glossary import Glossary, load_glossary
-from ingestion.split.kept_texts import keep, read_kept
+from ingestion.split.written import keep, read_kept
+
+SAME = "*"
+"""The column of terms that are the same in every language: names that must not be translated."""
+
+_ENDING = 2
+_INFLECTED = 5
+
+Term = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Glossary:
+    """Terms by language; the empty one fixes nothing."""
+
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Another one means that translations made with it may differ."""
+        rows = sorted("\x00".join(f"{code}={word}" for code, word in sorted(term.items())) for term in self.terms)
+        return hashlib.sha256("\x01".join(rows).encode()).hexdigest()[:16]
+
+    def pairs(self, text: str, source: str, target: str) -> list[tuple[str, str]]:
+        """(term, its translation) of the terms that the text has, in any of their inflected forms."""
+        found: list[tuple[str, str]] = []
+        for term in self.terms:
+            written, wanted = term.get(SAME) or term.get(source), term.get(SAME) or term.get(target)
+            if written and wanted and _pattern(written).search(text):
+                found.append((written, wanted))
+        return found
+
+    def names(self, text: str) -> list[str]:
+        """The terms in the text that every language writes alike."""
+        return [term[SAME] for term in self.terms if term.get(SAME) and term[SAME] in text]
+
+
+def load_glossary(path: str) -> Glossary:
+    """The glossary in the file; an empty one without a path. Raises `SettingsError` for an invalid file."""
+    if not path:
+        return Glossary()
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        rows = _from_toml(text) if path.endswith(".toml") else _from_csv(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, csv.Error) as error:
+        raise SettingsError(f"DOCS_GLOSSARY={path} can't be read: {error}") from error
+    terms: list[Term] = []
+    for row in rows:
+        term = {code.strip(): word.strip() for code, word in row.items() if word.strip()}
+        if any(not re.fullmatch(r"[a-z]{2,3}|\*", code) for code in term):
+            raise SettingsError(
+                f"DOCS_GLOSSARY={path}: {sorted(row)} are not all language codes such as cs, or * for what stays as it is."
+            )
+        if len(term) > 1 or SAME in term:
+            terms.append(term)
+    return Glossary(tuple(terms))
+
+
+def _from_csv(text: str) -> list[dict[str, str]]:
+    dialect = ";" if ";" in text.partition("\n")[0] else ","
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=dialect, restkey="too many columns", strict=True)
+    return [{str(code): str(word or "") for code, word in row.items()} for row in reader]
+
+
+def _from_toml(text: str) -> list[dict[str, str]]:
+    rows = tomllib.loads(text).get("term")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise tomllib.TOMLDecodeError("it needs tables [[term]], each with a term by language code")
+    return [{str(code): str(word) for code, word in row.items()} for row in rows]
+
+
+def _pattern(term: str) -> re.Pattern[str]:
+    """The term with other endings too: úložisko, úložiska."""
+    words = [re.escape(word[:-_ENDING] if len(word) > _INFLECTED else word) for word in term.split()]
+    return re.compile(r"(?<!\w)" + r"\w*\s+".join(words) + r"\w*", re.IGNORECASE)
+
+
+_ADDRESS = re.compile(r"(?<=\]\()\s*<?([^\s)>]+)|(https?://[^\s<>)\]]+)")
+_ID = re.compile(r"\{#[^{}\s]+\}|\[#[^\[\]\s]+\]")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_HEADING = re.compile(r"(?m)^(#{1,6})[ \t]+\S")
+_ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
+
+
+def missing_parts(original: str, translation: str, names: Sequence[str] = ()) -> list[str]:
+    """What the translation lacks, as written in the original; empty when it is complete.
+
+    `names` are terms that must not be translated. Both texts are prose: fenced code isn't translated at all.
+    """
+    missing = list((Counter(_invariants(original)) - Counter(_invariants(translation))).elements())
+    missing += [name for name in names if name not in translation]
+    if _HEADING.findall(original) != _HEADING.findall(translation):
+        missing.append("headings")
+    if _cells(original) != _cells(translation):
+        missing.append("cells of a table")
+    return list(dict.fromkeys(missing))
+
+
+def _invariants(text: str) -> list[str]:
+    """Everything that is the same in every language."""
+    code = [text[start:end].strip("`").strip() for start, end in code_spans(text)]
+    rest = _without_code(text)
+    ids = _ID.findall(rest)
+    rest = _ID.sub(" ", rest)
+    addresses = [(match[1] or match[2]).rstrip(".,;") for match in _ADDRESS.finditer(rest)]
+    return [*code, *addresses, *ids, *_NUMBER.findall(_ADDRESS.sub(" ", rest))]
+
+
+def _cells(text: str) -> list[int]:
+    return [row.count("|") for row in _ROW.findall(_without_code(text))]
+
+
+def _without_code(text: str) -> str:
+    spans = list(code_spans(text))
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+
 
 PART = 2000
 """Characters given to the model at once: long texts tempt models to leave things out."""
@@ -57,8 +175,8 @@ class Translator:
 
     def wanted(self, page: Page) -> dict[str, str]:
         """By language, the name of each translation that the page should have; known without its Markdown."""
-        foreign = page.language in self.settings.translate_from or (
-            not self.settings.translate_from and page.language not in self.settings.languages
+        foreign = page.language in self.settings.tuning.translate_from or (
+            not self.settings.tuning.translate_from and page.language not in self.settings.languages
         )
         there = {page.language, *(primary_language(code) for code, url in page.alternates.items() if url != page.url)}
         key = hashlib.sha256(f"{page.hash}\x00{page.language}\x00{self.glossary.digest}".encode()).hexdigest()[:16]
@@ -113,7 +231,7 @@ class Translator:
         system = self.prompts.render(target, "translate", source=source, terms=listed)
         options = CallOptions(
             temperature=0,
-            max_tokens=max(self.settings.llm_max_tokens, PART),
+            max_tokens=max(self.settings.tuning.llm_max_tokens, PART),
             timeout=self.settings.llm_timeout,
         )
         async with self._slots:

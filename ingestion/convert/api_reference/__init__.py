@@ -9,14 +9,11 @@ from collections.abc import Callable
 
 from lxml.html import HtmlElement
 
-from ingestion.convert.api_reference.doxygen import write_doxygen
+from ingestion.convert.api_reference.compiled import write_doxygen, write_javadoc, write_rustdoc
 from ingestion.convert.api_reference.fields import write_fields
-from ingestion.convert.api_reference.javadoc import write_javadoc
-from ingestion.convert.api_reference.jsdoc import write_jsdoc
-from ingestion.convert.api_reference.rustdoc import write_rustdoc
+from ingestion.convert.api_reference.javascript import write_jsdoc, write_typedoc
 from ingestion.convert.api_reference.sphinx import write_sphinx
 from ingestion.convert.api_reference.symbols import keep_headings, settle_headings
-from ingestion.convert.api_reference.typedoc import write_typedoc
 
 GENERATORS: tuple[tuple[frozenset[str], Callable[[HtmlElement], None]], ...] = (
     (frozenset({"sig", "descname"}), write_sphinx),

@@ -1,11 +1,11 @@
-"""What is said of parameters, returns and errors -> a label and a list: the name in code, its type, what it is."""
+"""Fields of parameters, returns and errors -> a label and a list: the name in code, its type, what it is."""
 
 from __future__ import annotations
 
 from lxml.html import Element, HtmlElement
 
 from ingestion.convert.api_reference.symbols import code
-from ingestion.convert.dom import bold, class_names, drop, has_class, replace, select, text_of
+from ingestion.convert.html.dom import bold, class_names, drop, has_class, replace, select, text_of
 
 _LISTS = "//dl[{field-list} or {notes} or {params} or {retval} or {exception} or {tparams} or {section}]"
 _TABLES = "//table[{params} or {props} or {retval} or {exception} or {tparams} or {fieldtable}]"

@@ -17,7 +17,7 @@ from ingestion.convert.api_reference.symbols import (
     section,
     signature_of,
 )
-from ingestion.convert.dom import class_names, drop, has_class, select, text_of
+from ingestion.convert.html.dom import class_names, drop, has_class, select, text_of
 
 _LANGUAGES = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rst": "rst", "php": "php", "rb": "ruby"}
 _VALUES = frozenset({"attribute", "data", "member", "var", "enumerator", "value", "field"})

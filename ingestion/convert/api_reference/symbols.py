@@ -8,7 +8,7 @@ from copy import deepcopy
 
 from lxml.html import Element, HtmlElement
 
-from ingestion.convert.dom import bold, bold_paragraph, drop, replace, select, text_of
+from ingestion.convert.html.dom import bold, bold_paragraph, drop, replace, select, text_of
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 DEEPEST = 6

@@ -1,18 +1,152 @@
-"""The pages of a sample -> the blocks that most of them repeat."""
+"""The pages of a sample -> the blocks that most of them repeat. It runs in a worker process."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+from lxml.html import HtmlElement
 
 from app.core.generation import RepeatedBlock
-from ingestion.convert.boilerplate.around import around, matching
-from ingestion.convert.boilerplate.leaves import TITLE, Leaf
-from ingestion.convert.boilerplate.link_places import link_places
-from ingestion.convert.boilerplate.sampled import FEWEST, MOST, Sampled
+from app.core.language import Vocabulary
+from ingestion.convert.boilerplate.blocks import TITLE, Leaf, around, leaves, matching
+from ingestion.convert.html.clean import note_anchors
+from ingestion.convert.html.page import HtmlConverter, content_of, left_out, parse
+from ingestion.convert.reader import source_of
+from ingestion.crawl.exchange import Fetched
+from ingestion.entry import Entry
+from ingestion.errors import ConversionError
+
+FEWEST = 5
+"""Pages that must repeat a block at least: fewer say nothing of a site."""
+
+MOST = 0.6
+"""The share of pages from which on a block is one of the site."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One page of the sample: its blocks with selectors that find them. `template` is what pages must share to be compared."""
+
+    url: str
+    template: str
+    leaves: tuple[Leaf, ...]
+    selectors: tuple[str, ...]
+
+    @property
+    def words(self) -> int:
+        """How many words the page has."""
+        return sum(leaf.words for leaf in self.leaves)
+
+
+def sampled(fetched: Fetched, entry: Entry, words: Vocabulary) -> Sampled | None:
+    """The page's blocks; None for what isn't an HTML page with content. What the source keeps is no block to compare."""
+    source = source_of(fetched, entry, words)
+    if not HtmlConverter().matches(source):
+        return None
+    try:
+        page = parse(source)
+        if left_out(page, source):
+            return None
+        root, kept, _ = content_of(page, source)
+    except ConversionError:
+        return None
+    note_anchors(root)
+    around = "/".join(str(element.tag) for element in reversed([root, *root.iterancestors()]))
+    found = [one for one in leaves(root) if one.element not in kept]
+    return Sampled(
+        source.url,
+        f"{page.get('lang', '')} {around}",
+        tuple(one.leaf for one in found),
+        tuple(_selector(one.element) for one in found),
+    )
+
+
+def _selector(element: HtmlElement) -> str:
+    """A CSS selector by the nearest id or class."""
+    for near in (element, *element.iterancestors()):
+        if identifier := near.get("id"):
+            return f"#{identifier}"
+        if names := (near.get("class") or "").split():
+            return f"{near.tag}.{names[0]}"
+    return str(element.tag)
+
+
+_PAGER = 3
+"""Links of a pager at most, in one block or in several."""
+
+_MOST_ALIKE = 3
+"""Blocks of links that elements of the same kind hold on a page: where there are more, they are the page's own."""
+
+Link = tuple[str, str]
+
+
+def link_places(pages: Sequence[Sampled], texts: Collection[str]) -> Counter[str]:
+    """On how many pages each place has such links; `texts` are the keys of blocks that are on most pages."""
+    counted = Counter(
+        link for page in pages for link in {link for leaf in page.leaves for link in _targets(page, leaf)}
+    )
+    common = {link for link, count in counted.items() if count >= max(FEWEST, MOST * len(pages))}
+    return Counter(place for page in pages for place in set(_places(page, texts, common)))
+
+
+def _places(page: Sampled, texts: Collection[str], common: Collection[Link]) -> Iterator[str]:
+    blocks = Counter(leaf.path for leaf in page.leaves if leaf.links)
+    leading = {
+        number
+        for number, leaf in enumerate(page.leaves)
+        if leaf.links and blocks[leaf.path] <= _MOST_ALIKE and not (number and page.leaves[number - 1].own)
+        if _leads_around(page, leaf, common)
+    }
+    ids = {id(page.leaves[number]) for number in leading}
+    edges = around(page.leaves, lambda leaf: leaf.key in texts or id(leaf) in ids or _is_pager(page, leaf))
+    for number in sorted(edges.all):
+        leaf = page.leaves[number]
+        beside = number in edges.before or (number and page.leaves[number - 1].own)
+        if number in leading or (_is_pager(page, leaf) and not beside):
+            yield edges.place(page.leaves, number)
+
+
+def _leads_around(page: Sampled, leaf: Leaf, common: Collection[Link]) -> bool:
+    """True for links to the neighbours by their `rel`, to what is above the page, and to what most pages link to."""
+    if all({"prev", "next"} & set(rel.lower().split()) for _, _, rel in leaf.links):
+        return True
+    links = _targets(page, leaf)
+    return all(_is_above(target, page.url) for target, _ in links) or 2 * sum(link in common for link in links) > len(
+        links
+    )
+
+
+def _is_pager(page: Sampled, leaf: Leaf) -> bool:
+    here = urlsplit(page.url).netloc
+    links = _targets(page, leaf)
+    return 0 < len(links) <= _PAGER and all(
+        urlsplit(target).netloc == here and not target.startswith(f"{page.url}#") for target, _ in links
+    )
+
+
+def _targets(page: Sampled, leaf: Leaf) -> list[Link]:
+    """(address, text) of the block's links."""
+    return [(_joined(page.url, href), text) for href, text, _ in leaf.links]
+
+
+def _joined(url: str, href: str) -> str:
+    try:
+        return urljoin(url, href)
+    except ValueError:  # not a valid address
+        return ""
+
+
+def _is_above(target: str, url: str) -> bool:
+    """True for the page itself and for those of the folders around it."""
+    folder = target.partition("#")[0].partition("?")[0]
+    folder = folder[: folder.rfind("/") + 1] if folder.rpartition("/")[2].startswith("index") else folder
+    return url == folder or url.startswith(folder.rstrip("/") + "/")
+
 
 STILL = 0.3
 """The share of pages down to which a block that was found earlier stays one of the site."""

@@ -1,0 +1,129 @@
+"""Parts that converters of files share: the files beside a page, names of fonts, and HTML that is written from a file."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from ingestion.convert.document import Document, SourceText
+from ingestion.convert.html.page import HtmlConverter
+from ingestion.crawl.directory import LARGEST
+
+_MONO = re.compile(
+    r"mono|courier|consolas|typewriter|menlo|terminal|lucida ?sans ?type|(?:cm|sf|lm|ec|tx)(?:sl|it|b)?tt|(?:fira|source) ?code",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"\b(?:source|preformatted|html code|code|verbatim|listing|computer)\b", re.IGNORECASE)
+_BOLD = re.compile(r"bold|black|heavy|demi|-medi|(?:cm|sf)bx", re.IGNORECASE)
+
+
+def is_monospace(font: str) -> bool:
+    """True for a font of letters with the same width, as code is written in."""
+    return _MONO.search(font) is not None
+
+
+def is_bold(font: str) -> bool:
+    """True for the bold cut of a font."""
+    return _BOLD.search(font) is not None
+
+
+def is_code_style(style: str) -> bool:
+    """True for the name of a style for code, as office programs and converters name them."""
+    return _CODE.search(style.replace("_20_", " ").replace("_", " ")) is not None
+
+
+_LISTING = "listing.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """`root` is the source's directory; of files that are kept by their digests, the listing with their paths; or empty."""
+
+    root: str
+
+    def place(self, path: str) -> Path | None:
+        """Where the file is on this machine; None if it isn't there, or not below the root."""
+        path = posixpath.normpath(path)
+        if not self.root or path.startswith(("../", "/")) or "\0" in path:
+            return None
+        if self._kept:
+            digest = _listing(self.root).get(path, "")
+            return Path(self.root).parent / "files" / digest if digest else None
+        try:
+            found = (Path(self.root) / path).resolve()
+            return found if found.is_relative_to(Path(self.root).resolve()) and found.is_file() else None
+        except (OSError, RuntimeError, ValueError):
+            return None
+
+    def text(self, path: str) -> str:
+        """The text of the file; empty if it isn't there, or is larger than `LARGEST` bytes."""
+        found = self.place(path) if path else None
+        try:
+            if found is None or found.stat().st_size > LARGEST:
+                return ""
+            return found.read_text("utf-8-sig", "replace")
+        except OSError:
+            return ""
+
+    def paths(self, endings: tuple[str, ...], most: int) -> list[str]:
+        """The paths of files with these endings, at most so many, in order."""
+        return sorted(path for path, _ in zip(self._all(endings), range(most), strict=False))
+
+    @property
+    def _kept(self) -> bool:
+        return self.root.endswith(f"/{_LISTING}")
+
+    def _all(self, endings: tuple[str, ...]) -> Iterator[str]:
+        if not self.root:
+            return
+        if self._kept:
+            yield from (path for path in _listing(self.root) if path.endswith(endings))
+            return
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
+            within = Path(folder).relative_to(self.root)
+            yield from ((within / name).as_posix() for name in sorted(names) if name.endswith(endings))
+
+
+@lru_cache(maxsize=4)
+def _listing(file: str) -> Mapping[str, str]:
+    try:
+        kept = json.loads(Path(file).read_bytes()).get("files")
+    except (OSError, ValueError, AttributeError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def tree_of(directory: str, file: str) -> str:
+    """The `root` of the tree of a page: its source's directory, or the listing beside the kept `file`."""
+    listing = Path(file).parent.parent / _LISTING
+    return directory or (str(listing) if file and listing.is_file() else "")
+
+
+_HTML = HtmlConverter()
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the file says of itself, or empty; dates are ISO 8601."""
+
+    title: str = ""
+    created: str = ""
+    modified: str = ""
+    language: str = ""
+
+
+def written_document(source: SourceText, main: str, title: str, facts: Facts) -> Document:
+    """The document of the markup of a `<main>` element. The selectors of the source are for its own HTML, not for this."""
+    lang = f' lang="{html.escape(facts.language)}"' if _LANGUAGE.fullmatch(facts.language) else ""
+    markup = f"<html{lang}><body>{main}</body></html>"
+    read = _HTML.convert(replace(source, text=markup, media_type="text/html", content_selector="", drop_selectors=()))
+    return replace(read, title=title, published=facts.created, modified=facts.modified)

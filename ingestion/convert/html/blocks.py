@@ -1,0 +1,356 @@
+"""Blocks of HTML that Markdown can't hold as they are: code of highlighters, lists of definitions, blocks in cells of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+
+from lxml.etree import iterwalk
+from lxml.html import Element, HtmlElement
+from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
+
+from ingestion.convert.html.dom import drop, replace, select, text_of
+
+_NO_CODE = (
+    "//*[{linenos} or {linenodiv} or {lineno} or {line-number} or {linenumber} or {line-numbers-wrapper} or {copy}]"
+    "|//*[{ln} or {lnt} or {gutter} or {rouge-gutter} or {line-numbers} or {hljs-ln-numbers} or {blob-num}]|//button"
+)
+_GUTTERED = (
+    "//table[{highlighttable} or {rouge-table} or {rouge-line-table} or {hljs-ln} or {lntable} or {linenotable} or {CodeRay}]"
+    "|//table[.//td[{gutter} or {linenos} or {blob-num} or {line-numbers}]]"
+)
+_GUTTER = (
+    "//td[{linenos} or {gutter} or {rouge-gutter} or {line-numbers} or {hljs-ln-numbers} or {blob-num}]"
+    "|//td[{lntd} and following-sibling::td]"
+)
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-(?=html|xml)|highlight-|brush:\s*)([\w+#.-]+?)(?:-basic)?(?=[\s;]|$)"
+)
+_HIGHLIGHTERS = frozenset(
+    {
+        "hljs",
+        "highlightjs",
+        "sourceCode",
+        "prettyprint",
+        "highlight",
+        "CodeRay",
+        "rouge",
+        "chroma",
+        "shiki",
+        "syntaxhighlighter",
+    }
+    | {"rust-example-rendered", "item-decl", "prism-code"}
+)
+"""Classes beside which a language may stand without a prefix."""
+
+_NO_LANGUAGE = frozenset(
+    {"", "default", "none", "notranslate", "plaintext", "source", "wrapper", "text-block", "output"}
+)
+_LINES = frozenset({"div", "li", "p"})
+
+
+def rebuild_code(root: HtmlElement, present: frozenset[str]) -> None:
+    """Replace every <pre> below `root` by a plain one, and what holds code beside line numbers.
+
+    `present` are the classes in `root`.
+    """
+    for code in select(root, "//code[.//pre]"):  # no valid HTML, but parsers differ in what they make of it
+        for pre in (*code.iter("pre"), *code.iterancestors("pre")):
+            pre.set("data-language", _language(code))
+        code.drop_tag()
+    for table in select(root, _GUTTERED, present):
+        _unwrap_table(table)
+    for fragment in select(root, "//div[{fragment} and div[{line}]]", present):  # Doxygen
+        fragment.tag = "pre"
+    for pre in select(root, "//pre"):
+        if pre.getparent() is not None and next(pre.iterancestors("pre"), None) is None:
+            _rebuild(pre, present)
+
+
+def _unwrap_table(table: HtmlElement) -> None:
+    """Make one <pre> of a table with a column of line numbers, or only lines if it is in a <pre>."""
+    language = _language(table)
+    for element in select(table, _GUTTER):
+        drop(element)
+    for title in select(table, "//th[{filename}]"):  # mkdocs-material
+        caption = Element("p")
+        caption.text = title.text_content()
+        table.addprevious(caption)
+        drop(title)
+    for element in list(table.iter("tbody", "thead", "tr", "td", "th", "pre")):
+        element.tag = "div" if element.tag == "tr" else "span"
+    table.tag = "div" if next(table.iterancestors("pre"), None) is not None else "pre"
+    if language and table.tag == "pre":
+        table.set("class", f"language-{language}")
+
+
+def _rebuild(pre: HtmlElement, present: frozenset[str]) -> None:
+    language = _language(pre)
+    for element in select(pre, _NO_CODE, present):
+        drop(element)
+    for figure in pre.iterancestors("figure"):
+        figure.tag = "div"  # in one, the converter changes code that looks like an image of Markdown
+    for element in pre.iter("br"):
+        element.tail = "\n" + (element.tail or "")
+    _end_lines(pre)
+    text = pre.text_content().replace("\u200b", "") or "\n"
+    new, code = Element("pre"), Element("code")
+    if language:
+        code.set("class", f"language-{language}")
+    code.text = text
+    new.append(code)
+    replace(pre, new)
+
+
+def _end_lines(pre: HtmlElement) -> None:
+    """Highlighters that make an element of each line need not write the line ends."""
+    for line in pre.iter(*_LINES):
+        if line is pre or line.getnext() is None or line.getnext().tag != line.tag:
+            continue
+        if not line.text_content().endswith("\n") and not (line.tail or "").startswith("\n"):
+            line.tail = "\n" + (line.tail or "")
+
+
+def _language(pre: HtmlElement) -> str:
+    ancestors = list(pre.iterancestors())[:6]
+    for element in (*pre.iter("code"), pre, *ancestors):
+        named = element.get("data-lang") or element.get("data-language")
+        match = _LANGUAGE.search(element.get("class") or "")
+        language = (named or (match[1] if match else _bare(element))).strip().lower()
+        if language not in _NO_LANGUAGE and re.fullmatch(r"[\w+#.-]+", language):
+            return language
+    return ""
+
+
+def _bare(element: HtmlElement) -> str:
+    """The one class that names a language, on an element of a highlighter or on <code> (`hljs python`, `sourceCode python`)."""
+    classes = (element.get("class") or "").split()
+    if element.tag == "pre" and "mermaid" in classes:
+        return "mermaid"  # a diagram, which a script draws
+    if element.tag != "code" and not _HIGHLIGHTERS.intersection(classes):
+        return ""
+    named = [name for name in classes if name.lower() in _known() and name not in _HIGHLIGHTERS]
+    return named[0] if len(named) == 1 else ""
+
+
+@cache
+def _known() -> frozenset[str]:
+    """The names of the languages that Pygments knows."""
+    return frozenset(alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases)
+
+
+_BLOCKS = frozenset(
+    {"p", "pre", "ul", "ol", "div", "table", "blockquote", "section", "article", "figure", "details", "hr"}
+)
+_TOO_LARGE = "//h1|//h2|//h3|//h4|//h5|//h6|//table|//dt[{sig}]"
+"""What an item of a list can't hold, or would hide from readers of its headings."""
+
+
+def write_definitions(root: HtmlElement, present: frozenset[str]) -> None:
+    """Write `- **term**: definition`, or a bold line above definitions with headings or tables in them."""
+    for table in select(root, "//*[{hdlist}]/table", present):  # Asciidoctor's horizontal lists
+        _as_list(table)
+    for table in select(root, "//*[{colist}]/table", present):  # Asciidoctor's notes to lines of code
+        _as_notes(table)
+    for classifier in select(root, "//dt//*[{classifier}]", present):  # Sphinx: its colon is drawn by the style
+        classifier.text = f" ({text_of(classifier)})"
+    for found in reversed(list(root.iter("dl"))):  # inner ones first
+        made = _flat(found) if select(found, _TOO_LARGE) else _listed(found)
+        if len(made) and found.getparent() is not None:
+            replace(found, made)
+
+
+def _flat(found: HtmlElement) -> HtmlElement:
+    made = Element("div")
+    for terms, definitions in _entries(found):
+        for definition in definitions:
+            definition.tag, definition.tail = "div", None
+        made.extend([*([_line(terms)] if terms else ()), *definitions])
+    return made
+
+
+def _listed(found: HtmlElement) -> HtmlElement:
+    made = Element("ul")
+    made.extend([_item(terms, definitions) for terms, definitions in _entries(found)])
+    if all(len(item) == 1 for item in made):
+        for item in made:
+            item[0].drop_tag()  # a list without blank lines
+    return made
+
+
+def _as_list(table: HtmlElement) -> None:
+    for part in list(table.iter("td", "tr", "tbody", "colgroup")):
+        if part.tag == "td":
+            part.tag = "dt" if "hdlist1" in (part.get("class") or "") else "dd"
+        elif part.tag == "colgroup":
+            drop(part)
+        else:
+            part.drop_tag()
+    table.tag = "dl"
+
+
+def _as_notes(table: HtmlElement) -> None:
+    for number in select(table, "//td[1]"):
+        drop(number)
+    for row in select(table, "//tr"):
+        row.tag = "li"
+    for part in list(table.iter("td", "tbody")):
+        part.drop_tag()
+    table.tag = "ol"
+
+
+def _entries(found: HtmlElement) -> Iterator[tuple[list[HtmlElement], list[HtmlElement]]]:
+    """(terms, their definitions), in order; groups may be in a <div> each."""
+    terms, definitions = list[HtmlElement](), list[HtmlElement]()
+    for part in [inner for child in found for inner in (child if child.tag == "div" else (child,))]:
+        if part.tag == "dt":
+            if definitions:
+                yield terms, definitions
+                terms, definitions = [], []
+            terms.append(part)
+        else:
+            definitions.append(part)
+    if terms or definitions:
+        yield terms, definitions
+
+
+def _item(terms: list[HtmlElement], definitions: list[HtmlElement]) -> HtmlElement:
+    item, line = Element("li"), _line(terms)
+    item.append(line)
+    for number, definition in enumerate(definitions):
+        if len(line) and not number:
+            line[-1].tail = ": "
+        first = line if not number else Element("p")
+        if number:
+            item.append(first)
+        _pour(definition, first, item)
+    return item
+
+
+def _pour(definition: HtmlElement, line: HtmlElement, item: HtmlElement) -> None:
+    """Move what a definition starts with into the line, if that is text, and the blocks after it into the item."""
+    children = list(definition)
+    if not (definition.text or "").strip() and children and children[0].tag == "p":
+        start, rest, tail = children[0], children[1:], children[0].tail
+        _append_text(line, (start.text or "").lstrip())
+        line.extend(list(start))
+    else:
+        count = next((n for n, child in enumerate(children) if child.tag in _BLOCKS), len(children))
+        rest, tail = children[count:], ""
+        _append_text(line, (definition.text or "").lstrip())
+        line.extend(children[:count])
+    if (tail or "").strip():
+        item.append(Element("p"))
+        item[-1].text = tail
+    item.extend(rest)
+
+
+def _line(terms: list[HtmlElement]) -> HtmlElement:
+    line = Element("p")
+    for term in terms:
+        if not text_of(term):
+            continue
+        if len(line):
+            line[-1].tail = ", "
+        line.append(_strong(term))
+    return line
+
+
+def _strong(term: HtmlElement) -> HtmlElement:
+    """The term in bold; a signature as code, so that nothing in it is taken for markup."""
+    strong = Element("strong")
+    if "sig" in (term.get("class") or "").split():
+        strong.append(Element("code"))
+        strong[0].text = text_of(term)
+        return strong
+    for inner in list(term.iter("strong", "b", "p", "div", "h1", "h2", "h3", "h4", "h5", "h6")):
+        inner.drop_tag()
+    strong.text = (term.text or "").lstrip()
+    strong.extend(list(term))
+    last = strong[-1] if len(strong) else None
+    if last is None:
+        strong.text = strong.text.rstrip().removesuffix(":")
+    elif last.tail or last.tag != "span":
+        last.tail = (last.tail or "").rstrip().removesuffix(":")
+    elif text_of(last) == ":":  # Sphinx: the colon of a field
+        strong.remove(last)
+    return strong
+
+
+def _append_text(line: HtmlElement, text: str) -> None:
+    if len(line):
+        line[-1].tail = (line[-1].tail or "") + text
+    else:
+        line.text = (line.text or "") + text
+
+
+_BLOCKS_IN_CELLS = ("p", "div", "ul", "ol", "li", "blockquote", "section", "dl", "dt", "dd", "figure", "details", "hr")
+_HOLDS = "/descendant::*[self::p or self::div or self::li or self::pre or self::dl or self::blockquote][1]"
+_DEEPEST = 6
+"""Levels of lists that are told apart."""
+
+_LAYOUT = "//table|//h1|//h2|//h3|//h4|//h5|//h6"
+"""A cell with one of these is no cell of a table to readers."""
+
+
+def write_cells(root: HtmlElement) -> None:
+    """Write each line of code in a cell as code of its own, items of lists behind their marks, and <br> between all."""
+    for cell in select(root, "//td|//th"):
+        if not select(cell, _HOLDS) or select(cell, _LAYOUT):
+            continue
+        for items in list(cell.iter("ul", "ol")):
+            for number, item in enumerate(items.iterchildren("li"), 1):
+                _mark(item, f"{number}. " if items.tag == "ol" else "- ")
+        for pre in list(cell.iter("pre")):
+            replace(pre, _lines(pre))
+        for block in list(cell.iter(*_BLOCKS_IN_CELLS)):
+            _break_before_and_after(block)
+        _drop_empty_lines(cell)
+
+
+def _mark(item: HtmlElement, mark: str) -> None:
+    """Write the mark of the item, indented by how deep in lists it is."""
+    lists = list(islice(item.iterancestors("ul", "ol", "td", "th"), _DEEPEST))
+    depth = next((number for number, one in enumerate(lists) if one.tag in ("td", "th")), _DEEPEST)
+    if len(item) and item[0].tag == "p" and not (item.text or "").strip():
+        item[0].drop_tag()  # a loose item: its mark stands on the line of its text
+    item.text = "\xa0\xa0" * max(0, depth - 1) + mark + (item.text or "").lstrip()
+
+
+def _lines(pre: HtmlElement) -> HtmlElement:
+    lines = Element("div")
+    for line in pre.text_content().expandtabs(4).split("\n"):
+        if not line.strip():
+            continue
+        if len(lines):
+            lines.append(Element("br"))
+        lines.append(Element("code"))
+        lines[-1].text = line.rstrip()
+    return lines
+
+
+def _break_before_and_after(block: HtmlElement) -> None:
+    block.tag = "span"
+    block.attrib.clear()
+    block.addprevious(Element("br"))
+    after = Element("br")
+    after.tail, block.tail = block.tail, None
+    block.addnext(after)
+
+
+def _drop_empty_lines(cell: HtmlElement) -> None:
+    """Drop each <br> with no text before it on its line, the last one with none after it, and space at the start of lines."""
+    empty, last, full = list[HtmlElement](), None, False
+    for event, element in iterwalk(cell, events=("start", "end")):
+        if event == "start" and element.tag == "br":
+            empty += [] if full else [element]
+            last, full = element if full else last, False
+        part = "text" if event == "start" else "tail"
+        text = (getattr(element, part) or "") if event == "start" or element is not cell else ""
+        if not full and text and not (event == "start" and element.tag == "code"):
+            setattr(element, part, text.lstrip(" \t\r\n"))
+        full = full or bool(text.strip()) or element.tag == "img"
+    for line in [*empty, *([last] if last is not None and not full else [])]:
+        drop(line)

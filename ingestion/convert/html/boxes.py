@@ -1,0 +1,257 @@
+"""Notes, warnings and tabs of the generators: a bold line with their kind, title or label, and their content below it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
+from lxml.html import HtmlElement
+
+from ingestion.convert.html.dom import bold, drop, has_class, select, text_of
+
+KINDS = frozenset(
+    [
+        "note",
+        "tip",
+        "hint",
+        "info",
+        "important",
+        "warning",
+        "caution",
+        "danger",
+        "attention",
+        "error",
+        "success",
+        "failure",
+        "bug",
+        "example",
+        "question",
+        "abstract",
+        "todo",
+    ]
+)
+_BOXES = frozenset(
+    {
+        "admonition",  # mkdocs, Sphinx, mdbook-admonish
+        "admonitionblock",  # Asciidoctor
+        "theme-admonition",  # Docusaurus
+        "custom-block",  # VitePress
+        "starlight-aside",
+        "markdown-alert",  # GitHub, mdBook
+        "blockquote-tag",  # mdBook
+        "alert",  # Bootstrap: Docsy, Antora
+        "callout",
+        "notice",
+        "hint",
+    }
+)
+_BARE = frozenset({"note", "tip", "important", "warning", "caution", "danger"})
+"""Kinds that make a box of an element with no other class for it (rustdoc, mkdocs' `details`)."""
+
+_TAGS = ("div", "aside", "blockquote", "details", "section")
+_KIND = re.compile(r"(?:^|(?:alert|aside|callout|admonish|theme-admonition|blockquote-tag|notice|hint)-{1,2})(\w+)$")
+_TITLE = re.compile(r"title|head(?:ing|er)|label", re.IGNORECASE)
+_COMPONENTS = frozenset({"Callout", "Aside", "Admonition", "Alert"})
+_TYPE = re.compile(r"\b(?:type|kind|variant|severity)=[{\"'`]*+(\w++)")
+_NEAR = 12
+"""Elements from the start of a box among which its title may be."""
+
+_WORD = 15
+"""Characters of the longest title that may be just the word for the kind, in a language other than English."""
+
+
+def label_admonitions(root: HtmlElement, present: frozenset[str]) -> None:
+    """Write `**Warning: Title**` above the content of each; the title alone where it only names the kind."""
+    if _BOXES.isdisjoint(present) and _BARE.isdisjoint(present):
+        return
+    english = (root.getroottree().getroot().get("lang") or "en").lower().startswith("en")
+    for box in list(root.iter(*_TAGS)):
+        classes = (box.get("class") or "").split()
+        if _BOXES.isdisjoint(classes) and _BARE.isdisjoint(classes):
+            continue
+        kind, title = _unwrapped(box) if "admonitionblock" in classes else (_kind(box, classes), _title(box))
+        if text := label(kind, text_of(title) if title is not None else "", chosen=english):
+            box.insert(0, bold(text))
+            box[0].tail, box.text = box.text, None
+        if title is not None:
+            drop(title)
+        box.tag = "div"  # neighbouring quotes would become one, and an aside may be taken for the theme's
+
+
+def label(kind: str, title: str, *, chosen: bool = True) -> str:
+    """The text of the bold line; empty when there is neither. A title that wasn't `chosen` may be the word for the kind."""
+    if not title or not kind or title.lower() == kind.lower():
+        return kind.capitalize() or title
+    if kind.lower() in title.lower() or title.lower() in KINDS or not (chosen or " " in title or len(title) > _WORD):
+        return title
+    return f"{kind.capitalize()}: {title}"
+
+
+def component_kind(name: str, attributes: str) -> str:
+    """The kind of admonition that a component of MDX shows (`<Callout type="warn">`, `<Note>`); empty if it is none."""
+    if name.lower() in KINDS or name not in _COMPONENTS:
+        return name.lower() if name.lower() in KINDS else ""
+    kinds = (found.lower() for found in _TYPE.findall(attributes))
+    return next((full for kind in kinds if (full := "warning" if kind == "warn" else kind) in KINDS), "")
+
+
+def _kind(box: HtmlElement, classes: list[str]) -> str:
+    names = [box.get("data-callout") or "", *(found[1] for name in classes if (found := _KIND.search(name)))]
+    return next((name.lower() for name in names if name.lower() in KINDS), "")
+
+
+def _title(box: HtmlElement) -> HtmlElement | None:
+    """The element with the title, if the box starts with it."""
+    if (box.text or "").strip():
+        return None
+    for element in islice(box.iter("*"), 1, _NEAR):
+        role, classes = element.get("role"), element.get("class") or ""
+        if element.tag == "summary" or role == "heading" or (element.tag != "svg" and _TITLE.search(classes)):
+            return element
+        if (element.text or "").strip():
+            return None
+    return None
+
+
+def _unwrapped(box: HtmlElement) -> tuple[str, HtmlElement | None]:
+    """(kind, title) of Asciidoctor's, which are tables: the icon, or its text, names the kind in the page's language."""
+    kind = ""
+    for icon in select(box, "/table//td[{icon}]"):
+        image = next(icon.iter("i", "img"), None)
+        kind = kind or text_of(icon) or (image.get("title") or image.get("alt") or "" if image is not None else "")
+        drop(icon)
+    titles = select(box, "/table//td[{content}]/*[{title}]")
+    for part in select(box, "/table|/table/tbody|/table/tr|/table/tbody/tr|/table//td[{content}]"):
+        if has_class(part, "content"):
+            part.tag = "div"
+        else:
+            part.drop_tag()
+    return kind, titles[0] if titles else None
+
+
+_SETS = (
+    # what a browser script makes of them isn't in the page: where the set is, its labels, its panels
+    ("//*[{tabbed-set}]", "/*[{tabbed-labels}]/label", "/*[{tabbed-content}]/*[{tabbed-block}]"),  # mkdocs-material
+    ("//*[{vp-code-group}]", "/*[{tabs}]//label", "/*[{blocks}]/*"),  # VitePress
+)
+_PANELS = "//*[@role='tabpanel']|//*[{tabpanel} or {tab-pane}]"
+_MARKS = frozenset({"tabpanel", "tab-pane"})
+_TABS = (
+    "//*[@role='tab']|//*[@data-toggle='tab' or @data-bs-toggle='tab' or @data-toggle='pill' or @data-bs-toggle='pill']"
+)
+_CONTROLS = ("aria-controls", "data-bs-target", "data-target", "href")
+_RADIOS = "//input[@type='radio' and @id=following-sibling::*[1][self::label]/@for]"  # tabs without a script
+_FAR = 8
+"""Elements from a panel up to the one that holds its row of tabs, too."""
+
+_ROWS = frozenset({"li", "ul", "ol", "div", "nav"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+def label_tabs(root: HtmlElement, present: frozenset[str]) -> None:
+    """Write every tab's label above its panel and remove the row of labels."""
+    roles = frozenset(root.xpath(".//@role", smart_strings=False))
+    pairs = [*(_linked(root, present) if _MARKS & (roles | present) else ()), *_radios(root)]
+    paired = {panel for _, panel in pairs}
+    for sets, labels, panels in _SETS:
+        for group in select(root, sets, present):
+            pairs += zip(select(group, labels), select(group, panels), strict=False)
+    if "tablist" in roles:
+        pairs += [(tab, panel) for tab, panel in _in_order(root) if panel not in paired]
+    for label, panel in pairs:
+        if text := text_of(label):
+            panel.insert(0, bold(text))
+            # text before the first child would otherwise stand above the label
+            panel[0].tail, panel.text = panel.text, None
+    for label in {label for label, _ in pairs}:
+        _drop_with_row(label)
+
+
+def _linked(root: HtmlElement, present: frozenset[str]) -> list[tuple[HtmlElement, HtmlElement]]:
+    """Tabs with the panels that they, or that name each other (WAI-ARIA, Bootstrap, asciidoctor-tabs)."""
+    if not (panels := list(dict.fromkeys(select(root, _PANELS, present)))):
+        return []
+    tabs = {
+        (tab.get(name) or "").rpartition("#")[2]: tab for tab in select(root, _TABS) for name in reversed(_CONTROLS)
+    }
+    named = {element.get("id"): element for element in select(root, "//*[@id]")}
+    pairs = []
+    for panel in panels:
+        by = panel.get("aria-labelledby") or panel.get("aria-labelled-by") or ""
+        tab = tabs.get(panel.get("id") or by) if panel.get("id") else None
+        tab = named.get(by) if tab is None else tab
+        if tab is not None and panel not in tab.iterancestors():
+            pairs.append((tab, panel))
+    return pairs
+
+
+def _radios(root: HtmlElement) -> list[tuple[HtmlElement, HtmlElement]]:
+    """Labels of radio buttons with the block behind each (mkdocs, sphinx-design, sphinx-inline-tabs)."""
+    labels = [radio.getnext() for radio in select(root, _RADIOS)]
+    behind = ((label, label.getnext()) for label in labels)
+    return [(label, panel) for label, panel in behind if panel is not None and panel.tag == "div"]
+
+
+def _in_order(root: HtmlElement) -> Iterator[tuple[HtmlElement, HtmlElement]]:
+    """The tabs of rows with the panels beside each row, which nothing links (Docusaurus)."""
+    tabs: defaultdict[HtmlElement, list[HtmlElement]] = defaultdict(list)  # by what holds their row and its panels
+    for row in select(root, "//*[@role='tablist']"):
+        if (beside := row.getparent()) is not None:
+            tabs[beside] += select(row, "//*[@role='tab']")
+    panels: defaultdict[HtmlElement, list[HtmlElement]] = defaultdict(list)
+    for panel in select(root, "//*[@role='tabpanel']") if tabs else ():
+        for above in islice(panel.iterancestors(), _FAR):
+            if above in tabs:
+                panels[above].append(panel)
+            if above in tabs or above.get("role") == "tabpanel":
+                break
+    for beside, labels in tabs.items():
+        yield from zip(labels, panels[beside], strict=False)
+
+
+def _drop_with_row(label: HtmlElement) -> None:
+    row = label.getparent()
+    drop(label)
+    while row is not None and row.tag in _ROWS and not len(row) and not (row.text or "").strip():
+        label, row = row, row.getparent()
+        drop(label)
+
+
+def label_variants(root: HtmlElement) -> None:
+    """Write of which variant a text is above a block, below its heading, and behind words of a sentence.
+
+    Variants are elements side by side, more than once in a page, whose classes end alike: `options-api`,
+    `composition-api`.
+    """
+    pairs = Counter(pair for element in root.iter("div", "span") if (pair := _beside(element)))
+    variants = {name for pair, times in pairs.items() if times > 1 for name in pair}
+    for element in [one for one in root.iter("div", "span") if one.get("class") in variants and text_of(one)]:
+        label = str(element.get("class")).replace("-", " ")
+        if element.tag == "div":
+            place = 1 if len(element) and element[0].tag in _HEADINGS else 0
+            element.insert(place, bold(label))
+            if not place:
+                element[0].tail, element.text = element.text, None
+            continue
+        _append(element, f" ({label})")
+        if _beside(element):
+            element.tail = " / "
+
+
+def _beside(element: HtmlElement) -> tuple[str, str] | None:
+    """The classes of the element and the next one, in order, where they may be variants."""
+    other = element.getnext()
+    if other is None or other.tag != element.tag or (element.tail or "").strip():
+        return None
+    one, two = sorted((element.get("class") or "", other.get("class") or ""))
+    alike = "-" in one and one.rpartition("-")[2] == two.rpartition("-")[2] and " " not in one + two
+    return (one, two) if one != two and alike and next(element.iterancestors("pre", "code"), None) is None else None
+
+
+def _append(element: HtmlElement, text: str) -> None:
+    if len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    else:
+        element.text = (element.text or "") + text

@@ -1,0 +1,116 @@
+"""Moves on an lxml tree that several steps share: small moves, and text that Markdown would read as a tag or an entity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from lxml.etree import XPath
+from lxml.html import Element, HtmlElement
+
+_CLASS = re.compile(r"\{([\w:-]+)\}")
+
+
+_CLASSES = XPath("descendant-or-self::*/@class", smart_strings=False)
+
+
+@cache
+def _compiled(path: str) -> tuple[tuple[frozenset[str], XPath], ...]:
+    """Each part of the path with the classes of which one must be there for it to find anything."""
+    # descendants of the element only: "//" would start at the page
+    parts: list[tuple[frozenset[str], XPath]] = []
+    for part in path.split("|"):
+        written = _CLASS.sub(r"contains(concat(' ', normalize-space(@class), ' '), ' \1 ')", part)
+        parts.append((frozenset(_CLASS.findall(part)), XPath(f".{written}")))
+    return tuple(parts)
+
+
+def class_names(root: HtmlElement) -> frozenset[str]:
+    """Every class in the element: searching for others can be saved."""
+    return frozenset(" ".join(_CLASSES(root)).split())
+
+
+def select(root: HtmlElement, path: str, present: frozenset[str] | None = None) -> list[HtmlElement]:
+    """Elements below `root` by XPath, in which `{name}` stands for "has this class".
+
+    A part (between `|`) that has classes must need one of them; it isn't looked for when none is `present`.
+    """
+    found: list[HtmlElement] = []
+    for classes, xpath in _compiled(path):
+        if not classes or present is None or not classes.isdisjoint(present):
+            found += xpath(root)
+    return found
+
+
+def has_class(element: HtmlElement, name: str) -> bool:
+    """True when the element has the class."""
+    return name in (element.get("class") or "").split()
+
+
+def text_of(element: HtmlElement) -> str:
+    """The element's text on one line, without invisible characters."""
+    return " ".join(re.sub("[\u200b\u00ad\ufeff]", "", element.text_content()).split())
+
+
+def drop(element: HtmlElement) -> None:
+    """Remove the element with its content; the text after it stays."""
+    if element.getparent() is not None:
+        element.drop_tree()
+
+
+def replace(element: HtmlElement, new: HtmlElement) -> None:
+    """Put `new` in the element's place."""
+    parent = element.getparent()
+    if parent is None:
+        return
+    new.tail = element.tail
+    parent.replace(element, new)
+
+
+def bold(text: str) -> HtmlElement:
+    """A paragraph of bold text."""
+    paragraph, strong = Element("p"), Element("strong")
+    strong.text = text
+    paragraph.append(strong)
+    return paragraph
+
+
+def bold_paragraph(element: HtmlElement) -> None:
+    """Replace the element by its text as a bold paragraph, or by nothing."""
+    text = text_of(element)
+    if text:
+        replace(element, bold(text))
+    else:
+        drop(element)
+
+
+_AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+_MARKS = {"<": "\ufdd0", "&": "\ufdd1"}  # no characters: the converter and pages know neither
+_CODE = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style"})
+
+
+def mark_text(root: HtmlElement) -> None:
+    """Replace what would be markup in the text below `root`, except in code, until the converter has written Markdown."""
+    for element, part in _texts(root):
+        text = getattr(element, part)
+        if text and ("<" in text or "&" in text):
+            setattr(element, part, _AS_MARKUP.sub(lambda found: _MARKS[found[0]], text))
+
+
+def escape_marked(markdown: str) -> str:
+    """The Markdown with backslashes where `mark_text` has found them needed."""
+    for letter, mark in _MARKS.items():
+        markdown = markdown.replace(mark, f"\\{letter}")
+    return markdown
+
+
+def _texts(root: HtmlElement) -> Iterator[tuple[HtmlElement, str]]:
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element is not root:
+            yield element, "tail"
+        if element.tag not in _CODE:
+            yield element, "text"
+            waiting += element

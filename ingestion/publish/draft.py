@@ -1,0 +1,291 @@
+"""A draft of the index: what was in the index before, what leaves it, and what is written, or only counted in a dry run."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import NoIndex, StoreError, StoreUnavailable
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.log_message import LogMessage, masked
+from app.core.types import Chunk, Page, Vector
+from app.index.protocols import Draft, Generation, Store
+from ingestion.convert.prepare import Prepared
+from ingestion.crawl.exchange import IGNORE
+from ingestion.embedding import BatchEmbedder
+from ingestion.entry import Entry, Listing
+from ingestion.errors import NOINDEX
+from ingestion.publish.change import PageChange
+from ingestion.recorded import recorded, recorded_of_damaged
+from ingestion.report import PageReport, Report
+from ingestion.sources import Source
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The pages that the index has before a run, by public address.
+
+    `rebuilds` is True when the draft can't share the live generation, so that every page must be written again.
+    `sources` are those of the live generation, also if its pages can't be read.
+    """
+
+    states: Mapping[str, Page]
+    rebuilds: bool
+    live: Generation | None
+    sources: tuple[SourceRecord, ...] = ()
+
+    @classmethod
+    async def read(cls, draft: Draft, store: Store) -> Baseline:
+        """The pages of the draft, or of the live generation where the draft starts empty."""
+        try:
+            live = await store.live()
+            states = {page.url: page for page in await live.pages()} if draft.rebuilds else await draft.page_states()
+            return cls(states, draft.rebuilds, live, recorded(live.info, states.values()))
+        except NoIndex:
+            return cls({}, rebuilds=True, live=None)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            if not draft.rebuilds:
+                raise
+            log.warning("the old index can't be read, its pages are unknown: %s", error)
+            return cls({}, rebuilds=True, live=None, sources=await recorded_of_damaged(store))
+
+    async def page(self, url: str) -> Page | None:
+        """The page with its Markdown from the live generation; None when it is missing or can't be read."""
+        try:
+            return await self.live.page(url) if self.live else None
+        except StoreError as error:
+            self._unreadable(url, error)
+            return None
+
+    async def cut(self, page: Page) -> Prepared | None:
+        """The page with its chunks and their places in the live generation; None when they are missing or can't be read."""
+        try:
+            chunks = (await self.live.chunks_of([page.url])).get(page.url) if self.live else None
+            plain = (await self.live.plain_texts([page.url])).get(page.url) if self.live else None
+        except StoreError as error:
+            self._unreadable(page.url, error)
+            return None
+        return Prepared(replace(page, plain=plain or page.plain), chunks) if chunks else None
+
+    def _unreadable(self, url: str, error: StoreError) -> None:
+        """Raises the error unless it is a damage of the index that is built anew."""
+        if isinstance(error, StoreUnavailable) or not self.rebuilds:
+            raise error
+        log.warning(LogMessage("a page of the old index can't be read", url=url, error=error))
+
+
+async def live_pages(store: Store) -> Sequence[Page]:
+    """The pages of the live index; none if there is none, or if it is damaged. Raises `StoreUnavailable`."""
+    try:
+        return await (await store.live()).pages()
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return ()
+
+
+OTHER_SITE = "of a site that wasn't given"
+OWN_DOCUMENTATION = "our own documentation, which was for a first try"
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """The removals of a run that fills these `collections` and `listed` the pages of its sources.
+
+    `before` are the sources of the index. With `only`, pages of other sites leave these collections, with `replace`
+    every collection.
+    """
+
+    baseline: Baseline
+    listed: Listing
+    collections: frozenset[str]
+    before: Sequence[SourceRecord]
+    only: bool = False
+    replace: bool = False
+
+    @property
+    def covered(self) -> list[Page]:
+        """Pages that earlier runs read from these sources, so that this run can lose them."""
+        known = self.baseline.states.values()
+        return [page for page in known if page.collection in self.collections and page.source in self.listed.sources]
+
+    def reports(self, report: Report) -> list[PageReport]:
+        """The pages to remove after a run with this report, each with the reason."""
+        seen = {p.url for p in report.pages if p.read or p.kept or p.outcome == "removed"}
+        moved = {passed: page.url for page in report.pages for passed in page.redirects}
+        gone: list[PageReport] = []
+        for page in self.baseline.states.values():
+            if page.url in seen or not (reason := self._reason(page.source, page.collection)):
+                continue
+            if page.fetched_url in moved and page.collection in self.collections:
+                reason = f"moved to {moved[page.fetched_url]}"
+            site = page.source if reason in (OTHER_SITE, OWN_DOCUMENTATION) else ""
+            gone.append(PageReport(page.url, "removed", reason, language=page.language, site=site))
+        return gone
+
+    def records(self, now: Sequence[SourceRecord]) -> tuple[SourceRecord, ...]:
+        """The sources of the index after the run, which read those of `now`."""
+        read = {(one.collection, root) for one in now for root in one.roots}
+        found: list[SourceRecord] = []  # in the same order, so that a run of some of them changes nothing
+        for one in self.before:
+            if same := [new for new in now if new.options == one.options]:
+                found += same
+            elif not all((one.collection, root) in read or self._gives_way(root, one.collection) for root in one.roots):
+                found.append(one)
+        return (*found, *(one for one in now if one not in found))
+
+    def _reason(self, root: str, collection: str) -> str:
+        """The reason why a page of this source that wasn't read leaves; empty if it stays."""
+        if root in self.listed.sources:
+            return "no longer listed" if root in self.listed.complete and collection in self.collections else ""
+        return self._gives_way(root, collection)
+
+    def _gives_way(self, root: str, collection: str) -> str:
+        if root in self.listed.sources:
+            return ""
+        if any(one.demo and root in one.roots for one in self.before):
+            return OWN_DOCUMENTATION
+        return OTHER_SITE if self.replace or (self.only and collection in self.collections) else ""
+
+
+def noindex_sources(entries: Sequence[Entry], pages: Iterable[PageReport]) -> list[str]:
+    """A message for each source of which no page was read, because most of them say `noindex`."""
+    source_of = {url: entry.site for entry in entries for url in (entry.url, entry.address)}
+    listed = Counter(entry.site for entry in entries)
+    said: Counter[Source] = Counter()
+    for page in pages:
+        if (source := source_of.get(page.url)) is None:
+            continue
+        if page.read:
+            del listed[source]
+        elif page.reason == NOINDEX:
+            said[source] += 1
+    return [
+        f"{masked(source.place)}: {said[source]} of its {count} pages say noindex, and none was read: {IGNORE}"
+        for source, count in listed.items()
+        if 2 * said[source] > count
+    ]
+
+
+class DryRunDraft:
+    """See `app.index.protocols.Draft`. It takes no lock, so it also runs beside a real one."""
+
+    def __init__(self, live: Generation | None, pages: Mapping[str, Page]) -> None:
+        self._live = live
+        self._pages = dict(pages)
+        self._rebuilds = not pages
+        self._chunks = frozenset(id_ for page in pages.values() for id_ in page.chunk_ids)
+        self.changed = False
+        """True when a real draft would become a generation."""
+
+    @classmethod
+    async def begin(cls, store: Store, recipe: Recipe) -> DryRunDraft:
+        """A dry run of what `store.draft` would begin."""
+        try:
+            live = await store.live()
+        except NoIndex:
+            return cls(None, {})
+        shared = live.info.recipe == recipe
+        return cls(live, {page.url: page for page in await live.pages()} if shared else {})
+
+    @property
+    def rebuilds(self) -> bool:
+        """True when nothing could be shared with the live generation."""
+        return self._rebuilds
+
+    async def page_states(self) -> Mapping[str, Page]:
+        """The pages as a real draft would have them."""
+        return dict(self._pages)
+
+    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+        """Those that would have to be embedded."""
+        return tuple(chunk for chunk in chunks if chunk.id not in self._chunks)
+
+    async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:  # noqa: ARG002
+        """Only remembers that something would change."""
+        self.changed = True
+        self._pages[page.url] = replace(page, markdown="")
+
+    async def remove(self, url: str) -> None:
+        """Only remembers that something would change."""
+        self.changed |= self._pages.pop(url, None) is not None
+
+    async def touch(self, pages: Iterable[Page]) -> None:
+        """Only remembers whether a translation set would change."""
+        for page in pages:
+            if page.url in self._pages:
+                self.changed |= self._pages[page.url].translation_set != page.translation_set
+                self._pages[page.url] = page
+
+    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:  # noqa: ARG002
+        """Never: nothing is there to be published."""
+        raise StoreError("A dry run publishes nothing: run it without --dry-run.")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass
+class Writer:
+    """Writes changes to a draft. Those with new texts wait until a full round of embedding calls is possible.
+
+    `written` is called with the report of each address, `put` with each page and its Markdown.
+    """
+
+    draft: Draft
+    embedder: BatchEmbedder
+    written: Callable[[PageReport], None]
+    put: Callable[[Page], None]
+    _waiting: list[PageChange] = field(default_factory=list)
+    _texts: dict[str, str] = field(default_factory=dict)
+
+    async def write(self, change: PageChange) -> None:
+        """Write one change. Changes without new texts may be written earlier than others before them."""
+        if change.put is None:
+            await self._record(change)
+            return
+        missing = await self.draft.missing(change.put.chunks)
+        self._waiting.append(change)
+        self._texts |= texts_of(change.put, missing)
+        if len(self._texts) >= self.embedder.batch * self.embedder.parallel:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Embed and write all that waits."""
+        waiting, texts = self._waiting, self._texts
+        self._waiting, self._texts = [], {}
+        vectors = await self.embedder.embed(texts)
+        for change in waiting:
+            if change.put is not None:
+                own = {id_: vectors[id_] for id_ in texts_of(change.put, change.put.chunks) if id_ in vectors}
+                await self.draft.put(change.put.page, change.put.chunks, own)
+                self.put(change.put.page)
+            await self._record(change)
+
+    async def _record(self, change: PageChange) -> None:
+        if change.touch is not None:
+            await self.draft.touch((change.touch,))
+        if change.remove:
+            await self.draft.remove(change.remove)
+        if change.report is not None:
+            self.written(change.report)
+
+
+def texts_of(put: Prepared, missing: Sequence[Chunk]) -> dict[str, str]:
+    """What `Draft.put` needs vectors of, by their keys: missing chunks, questions of all chunks, and the page's summary."""
+    texts = {chunk.id: chunk.embedded_text for chunk in missing}
+    texts |= {chunk.questions_id: chunk.questions_text for chunk in put.chunks if chunk.questions}
+    return texts | ({put.page.url: put.page.summary_text} if put.page.summary_text else {})

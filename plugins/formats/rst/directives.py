@@ -1,0 +1,339 @@
+"""Directives of Sphinx: descriptions of objects, included files, listings, tables and tables of contents."""
+
+from __future__ import annotations
+
+import ast
+import html
+import posixpath
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives
+from docutils.parsers.rst.directives.misc import Include
+from docutils.parsers.rst.directives.tables import CSVTable
+from docutils.statemachine import StringList
+
+from plugins.formats.rst.files import Env, env_of, labelled, plain, sphinx_id, with_target
+from plugins.formats.rst.kept import Unknown
+
+_CODE = frozenset(
+    {"function", "class", "method", "attribute", "data", "exception", "classmethod", "staticmethod", "property"}
+    | {"decorator", "decoratormethod", "type", "macro", "struct", "union", "enum", "enumerator", "member", "var"}
+    | {"concept", "alias", "namespace", "directive", "role", "directive:option", "interface", "trait", "typealias"}
+)
+_NAMED = frozenset(
+    {"option", "cmdoption", "envvar", "confval", "describe", "object", "setting", "opcode", "rst:directive"}
+)
+OBJECTS = _CODE | _NAMED
+_OWNERS = frozenset({"class", "exception", "struct", "union", "enum", "interface", "trait"})
+_PY = re.compile(r"(?s)^([\w.]*\.)?+(\w++)(?:\s*+\[[^()]*\])?(?:\s*+(?=\())?+(\(.*\))?(\s*+(?:->|:).*)?$")
+_NAME = re.compile(r"(?<![\w:~.$])((?:::)?+[\w~.$]++(?:::?+[\w~.$]++)*+)\s*+(?:\(|\[|$|=|:\s)")
+_PARAMETER = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "kwarg", "kwparam"})
+_VARIABLE = frozenset({"var", "ivar", "cvar"})
+_RAISES = frozenset({"raises", "raise", "except", "exception", "throws"})
+_OPTIONS = (
+    *("noindex", "no-index", "async", "canonical", "module", "type", "value", "abstractmethod", "classmethod"),
+    *("staticmethod", "final", "default", "nocontentsentry", "no-contents-entry", "no-typesetting", "property"),
+    *("noindexentry", "no-index-entry", "single-line-parameter-list", "deprecated", "annotation"),
+)
+_LABELS = {"param": "Parameters", "var": "Variables", "raises": "Raises", "returns": "Returns", "yields": "Yields"}
+
+
+class CurrentModule(Directive):  # type: ignore[misc]
+    """The module that the following symbols are in."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = dict.fromkeys(("synopsis", "platform", "deprecated", "noindex", "no-index"), directives.unchanged)
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        name = self.arguments[0].strip()
+        env_of(self.state.document).module = "" if name == "None" else name
+        node = nodes.container("")
+        self.state.nested_parse(self.content, self.content_offset, node, match_titles=1)
+        if synopsis := self.options.get("synopsis"):
+            node.insert(0, nodes.paragraph("", synopsis))
+        return list(node.children)
+
+
+class Program(Directive):  # type: ignore[misc]
+    """The program whose options follow."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        name = "-".join(self.arguments[0].split())
+        env_of(self.state.document).program = "" if name == "None" else name
+        return []
+
+
+class Described(Directive):  # type: ignore[misc]
+    """A symbol: a signature in each line of the argument, and what is said of it."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = dict.fromkeys(_OPTIONS, directives.unchanged)
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        env = env_of(self.state.document)
+        domain, _, kind = self.name.lower().rpartition(":")
+        domain = domain or ("std" if kind in _NAMED else "py")
+        lines = re.sub(r"\\\n\s*", "", self.arguments[0]).splitlines()
+        names: list[str] = []
+        terms = "".join(self._term(line.strip(), domain, kind, env, names) for line in lines if line.strip())
+        if kind in _OWNERS and names:
+            env.outer.append(names[0])
+        body = nodes.container("")
+        self.state.nested_parse(self.content, self.content_offset, body, match_titles=1)
+        if kind in _OWNERS and names:
+            env.outer.pop()
+        for fields in [one for one in body.children if isinstance(one, nodes.field_list)]:
+            _group(fields)
+        opening = f'<dl class="{domain} {kind}">{terms}<dd>'
+        return [_raw(opening), *self._facts(), *body.children, _raw("</dd></dl>")]
+
+    def _facts(self) -> list[nodes.Node]:
+        given = [(name, self.options[name]) for name in ("type", "default", "value") if self.options.get(name)]
+        if self.name.rpartition(":")[2] in ("attribute", "data", "property"):
+            return []  # in the signature
+        inline = [(name, self.state.inline_text(text, self.lineno)[0]) for name, text in given]
+        return [nodes.paragraph("", "", nodes.Text(f"{name.capitalize()}: "), *told) for name, told in inline]
+
+    def _term(self, line: str, domain: str, kind: str, env: Env, names: list[str]) -> str:
+        if domain == "std":
+            prefix = {"option": "cmdoption", "cmdoption": "cmdoption"}.get(kind, kind)
+            first = re.split(r"[\s,=\[]", line, maxsplit=1)[0]
+            if prefix == "cmdoption" and env.program:
+                prefix = f"{prefix}-{env.program}"
+            anchor = "" if kind in ("describe", "object") else sphinx_id(prefix, first)
+            return _dt(anchor, f'<span class="sig-name descname">{html.escape(line)}</span>', domain)
+        line += "".join(
+            f"{mark}{self.options[name]}" for name, mark in (("type", ": "), ("value", " = ")) if self.options.get(name)
+        )
+        if domain == "py" and (match := _PY.match(line)):
+            return self._python(match, kind, env, names)
+        found = _NAME.search(line)
+        name = found[1] if found else line
+        names.append(name)
+        before, _, after = line.partition(name)
+        anchor = {"c": f"c.{name}", "js": name, "py": name}.get(domain, "")
+        return _dt(anchor, _named(html.escape(before), name, after), domain)
+
+    def _python(self, match: re.Match[str], kind: str, env: Env, names: list[str]) -> str:
+        prefix, name, arguments, after = (part or "" for part in match.groups())
+        outer = env.outer[-1] if env.outer else ""
+        full = prefix + name if not outer or (prefix + name).startswith(f"{outer}.") else f"{outer}.{prefix}{name}"
+        module = self.options.get("module") or env.module
+        names.append(full)
+        shown = prefix if outer else (f"{module}." if module and not prefix else prefix)
+        words = {"classmethod": "classmethod ", "staticmethod": "static ", "property": "property ", "class": "class "}
+        flags = [key for key in ("async", "abstractmethod", "classmethod", "staticmethod") if key in self.options]
+        before = "".join(f"{'static' if key == 'staticmethod' else key} " for key in flags) + words.get(kind, "")
+        before += "exception " if kind == "exception" else ""
+        mark = f'{before}<span class="sig-prename descclassname">{html.escape(shown)}</span>' if shown else before
+        rest = arguments + after
+        if not arguments and kind in ("function", "method", "classmethod", "staticmethod"):
+            rest = f"(){after}"
+        anchor = "" if {"noindex", "no-index"} & self.options.keys() else f"{module}.{full}" if module else full
+        return _dt(anchor, _named(mark, name, rest), "py")
+
+
+def _named(before: str, name: str, after: str) -> str:
+    opened = re.sub(r"^\(", '<span class="sig-paren">(</span>', html.escape(after))
+    return f'{before}<span class="sig-name descname">{html.escape(name)}</span>{opened}'
+
+
+def _dt(anchor: str, inner: str, domain: str) -> str:
+    identifier = f' id="{html.escape(anchor)}"' if anchor else ""
+    return f'<dt class="sig sig-object {domain}"{identifier}>{inner}</dt>'
+
+
+def _raw(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def _group(fields: nodes.field_list) -> None:
+    """`:param x:`, `:type x:` and their kin as lists under one label each, as Sphinx shows them."""
+    types: dict[str, str] = {}
+    groups: dict[str, list[tuple[str, nodes.Element]]] = {}
+    others: list[nodes.Node] = []
+    for one in fields.children:
+        name, _, argument = one[0].astext().partition(" ")
+        name, body = name.lower(), one[1]
+        kind = next(
+            (key for key, known in (("param", _PARAMETER), ("var", _VARIABLE), ("raises", _RAISES)) if name in known),
+            "",
+        )
+        if name in ("type", "vartype", "kwtype", "rtype"):
+            types[argument if name != "rtype" else "returns"] = body.astext()
+        elif kind:
+            written, _, last = argument.rpartition(" ")
+            if written and kind != "raises":
+                types[last] = written
+            groups.setdefault(kind, []).append((argument if kind == "raises" else last, body))
+        elif name in ("return", "returns", "yield", "yields"):
+            groups.setdefault("yields" if name.startswith("yield") else "returns", []).append(("", body))
+        elif name != "meta":
+            others.append(one)
+    if "returns" in types and "returns" not in groups:
+        groups["returns"] = [("", nodes.field_body(""))]
+    fields.children = []
+    fields.extend([*(_field(key, entries, types) for key, entries in groups.items()), *others])
+
+
+def _field(key: str, entries: list[tuple[str, nodes.Element]], types: dict[str, str]) -> nodes.field:
+    items = [nodes.list_item("", *_entry(name, body, types.get(name or key, ""))) for name, body in entries]
+    return nodes.field("", nodes.field_name("", _LABELS[key]), nodes.field_body("", nodes.bullet_list("", *items)))
+
+
+def _entry(name: str, body: nodes.Element, kind: str) -> Iterator[nodes.Node]:
+    """The name with its type in front of what is said of it."""
+    blocks = list(body.children)
+    first: Any = blocks.pop(0) if blocks and isinstance(blocks[0], nodes.paragraph) else nodes.paragraph("")
+    head: list[nodes.Node] = [nodes.strong("", name)] if name else []
+    if kind and name:
+        head += [nodes.Text(" ("), nodes.emphasis("", kind), nodes.Text(")")]
+    elif kind:
+        head = [nodes.literal("", kind)]
+    if head and first.children:
+        head.append(nodes.Text(" \N{EN DASH} "))
+    yield nodes.paragraph("", "", *head, *first.children)
+    yield from blocks
+
+
+def listing(text: str, options: Mapping[str, str]) -> str:
+    """The lines that the options choose."""
+    lines = _object(text, options["pyobject"]) if options.get("pyobject") else text.expandtabs(8).splitlines()
+    if options.get("lines"):
+        lines = _numbered(lines, options["lines"])
+    lines = _between(lines, options)
+    made = "\n".join(lines)
+    if "dedent" in options:
+        count = options["dedent"].strip()
+        made = textwrap.dedent(made) if not count.isdecimal() else "\n".join(line[int(count) :] for line in lines)
+    return made
+
+
+def _numbered(lines: list[str], spec: str) -> list[str]:
+    """Lines by their numbers: `1,3-5,20-`."""
+    made: list[str] = []
+    for part in spec.split(",")[:1000]:
+        first, dash, last = part.strip().partition("-")
+        if (first.isdecimal() or not first) and (last.isdecimal() or not last) and len(part) < 20:
+            start = int(first or 1)
+            made += lines[start - 1 : (int(last) if last else len(lines)) if dash else start]
+    return made
+
+
+def _between(lines: list[str], options: Mapping[str, str]) -> list[str]:
+    for name, beside in (("start-at", 0), ("start-after", 1)):
+        if wanted := options.get(name):
+            at = next((number for number, line in enumerate(lines) if wanted in line), None)
+            lines = lines[at + beside :] if at is not None else []
+    for name, beside in (("end-at", 1), ("end-before", 0)):
+        if wanted := options.get(name):
+            at = next((number for number, line in enumerate(lines) if wanted in line), None)
+            lines = lines[: at + beside] if at is not None else lines
+    return lines
+
+
+def _object(text: str, name: str) -> list[str]:
+    """The lines of a class or function of Python."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found: ast.AST | None = None
+    for part in name.split("."):
+        found = next((one for one in body if getattr(one, "name", None) == part), None)
+        body = getattr(found, "body", [])
+    if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    first = min([found.lineno, *(one.lineno for one in found.decorator_list)])
+    return text.splitlines()[first - 1 : found.end_lineno]
+
+
+class Listing(Unknown):
+    """`literalinclude`: the lines of a file below the source's root."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        text = listing(env_of(self.state.document).files.read((self.arguments or [""])[0]), self.options)
+        if not text.strip():
+            return []
+        block = nodes.literal_block("", text, classes=["code"], language=self.options.get("language", ""))
+        caption = plain(self.options.get("caption", ""))
+        return [*([labelled(caption)] if caption else []), block]
+
+
+_WITHOUT_PARSER = {key: value for key, value in Include.option_spec.items() if key != "parser"}
+
+
+class Included(Include):  # type: ignore[misc]
+    """`include` of a file below the source's root."""
+
+    option_spec = _WITHOUT_PARSER
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        files, settings = env_of(self.state.document).files, self.state.document.settings
+        if not files.read(self.arguments[0]):
+            return []
+        self.arguments[0] = str(files.tree.place(files.path(self.arguments[0])))
+        settings.file_insertion_enabled = True
+        try:
+            return list(super().run())
+        finally:
+            settings.file_insertion_enabled = False
+
+
+class Table(CSVTable):  # type: ignore[misc]
+    """`csv-table`, also of a file below the source's root; never from the web."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        if "url" in self.options:
+            return []
+        if name := self.options.pop("file", ""):
+            text = env_of(self.state.document).files.read(name)
+            if not text:
+                return []
+            self.content = StringList(text.splitlines(), source=name)
+        return list(super().run())
+
+
+class Toctree(Unknown):
+    """Links to the pages that it lists, with their titles."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        if "hidden" in self.options:
+            return []
+        files = env_of(self.state.document).files
+        items: list[nodes.Node] = []
+        for line in filter(None, (line.strip() for line in self.content)):
+            title, target = with_target(line)
+            if "://" in target:
+                items.append(_item(title or target, target))
+            elif "*" in target:
+                wanted = posixpath.join(files.top if target.startswith("/") else files.folder, target.lstrip("/"))
+                found = [one for one in files.titles.pages if fnmatchcase(posixpath.splitext(one)[0], wanted)]
+                items += [_item(files.title(files.titles.pages[one]) or one, files.link(one)) for one in found]
+            elif page := files.page(target.removesuffix(".rst")):
+                items.append(_item(title or files.title(files.titles.pages.get(page, "")) or target, files.link(page)))
+        caption = self.options.get("caption", "")
+        made: list[nodes.Node] = [nodes.bullet_list("", *items)] if items else []
+        return [labelled(plain(caption)), *made] if caption and made else made
+
+
+def _item(title: str, address: str) -> nodes.list_item:
+    return nodes.list_item("", nodes.paragraph("", "", nodes.reference("", title, refuri=address)))

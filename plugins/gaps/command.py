@@ -1,0 +1,125 @@
+"""`docs-assistant report`: what the documentation lacks, from the questions that were logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from app.cli.shared import index_option, json_option, json_text
+from app.conversations.question_log import PERIOD_OPTIONS, Period
+from app.core.settings import Settings
+from plugins.gaps.records import Cluster, GapReport
+
+SHOWN = 20
+TO_DO = {
+    "write": "write about it, or say in the documentation that it isn't possible",
+    "extend": "say more in the nearest section, in the words of the questions",
+    "correct": "read what readers rated down, and correct the section that it was made from",
+}
+PAGES = 20
+
+
+@click.command(params=[*PERIOD_OPTIONS])
+@click.option("--assistant", default="", metavar="ID", help="only questions to this assistant")
+@index_option
+@json_option
+def report(since: str, until: str, assistant: str, index: str, as_json: bool) -> int:
+    """Groups the questions that weren't answered well by subject, over all languages.
+
+    Reads the question log (DOCS_QUESTION_LOG) in the database of conversations, and the index for titles and translations.
+    """
+    from plugins.gaps.making import Wanted, gap_report
+
+    period = Period.read(since, until, time.time())
+    made = gap_report(Settings.load(), Wanted(period, assistant, index))
+    print(json_text(asdict(made)) if as_json else as_text(made))
+    return 0
+
+
+def as_text(report: GapReport) -> str:
+    """What is missing most first, with examples; then translations and pages."""
+    return "\n".join([*_totals(report), "", *_clusters(report), *_untranslated(report), *_unused(report)])
+
+
+def share(part: int, whole: int) -> str:
+    """Such as "12 (40 %)"."""
+    return f"{part} ({100 * part / whole:.0f} %)" if whole else str(part)
+
+
+def trend(now: int, before: int | None) -> str:
+    """How the number changed; empty if the one before isn't known."""
+    if before is None:
+        return ""
+    return "new" if not before else "as before" if now == before else f"{now - before:+d}"
+
+
+def _totals(report: GapReport) -> Iterator[str]:
+    totals = report.totals
+    of = f" to {report.assistant}" if report.assistant else ""
+    yield f"What the documentation lacks, {report.since[:10]} to {report.until[:10]}"
+    yield ""
+    yield f"{totals.questions} questions{of}, {totals.different} different; not answered well: {share(totals.failed, totals.questions)}"
+    yield f"  refused {totals.refused}, weak {totals.weak} (evidence below {report.weak_below:g} times the minimum), rated down {totals.down}"
+    if totals.questions_before is None:
+        yield f"  no trend: the log begins at {report.log_from[:10]} and keeps {report.retention_days} days"
+    else:
+        yield f"  the time before: {totals.questions_before} questions, {totals.failed_before} not answered well"
+    for row in totals.outcomes:
+        yield f"  {row.language or '?':<4} {row.outcome:<11} {row.count:>8}" + (
+            f"  weak or down or refused: {row.failed}" if row.failed else ""
+        )
+    if report.clustered < report.failed_different:
+        yield f"  compared: the {report.clustered} most frequent of {report.failed_different} different questions"
+    if report.index_problem:
+        yield f"  nothing is known of the pages: {report.index_problem}"
+
+
+def _clusters(report: GapReport) -> Iterator[str]:
+    if not report.clusters:
+        yield "Every question was answered well."
+        return
+    yield "What to write, by the number of questions that weren't answered well"
+    for number, one in enumerate(report.clusters[:SHOWN], 1):
+        yield ""
+        yield from _cluster(number, one)
+    others = len(report.clusters) - SHOWN + report.smaller
+    if others > 0:
+        yield f"\nand {others} smaller subjects (--json has up to {len(report.clusters)})"
+
+
+def _cluster(number: int, one: Cluster) -> Iterator[str]:
+    changed = trend(one.failed, one.failed_before)
+    yield f"{number:>3}. {one.name or 'questions without a near section'}: {one.failed}{f' ({changed})' if changed else ''}"
+    languages = ", ".join(f"{code or '?'} {count}" for code, count in one.languages.items())
+    parts = [
+        f"{name} {share(part, one.count)}"
+        for name, part in (("refused", one.refused), ("weak", one.weak), ("down", one.down))
+        if part
+    ]
+    yield f"     asked {one.count}×, different wordings: {one.different} ({languages}); {', '.join(parts)}; last {one.last[:10]}"
+    for example in one.examples:
+        yield f"     - {' '.join(example.text.split())}" + (f" ({example.count} times)" if example.count > 1 else "")
+    if one.nearest:
+        clear = "nearest section" if one.nearest.clear else "no section is clearly about it; nearest"
+        yield f"     {clear}: {one.nearest.section or one.nearest.title} ({one.nearest.share:.0%} of them) {one.nearest.url}"
+    yield f"     to do: {TO_DO[one.to_do]}"
+
+
+def _untranslated(report: GapReport) -> Iterator[str]:
+    if not report.untranslated:
+        return
+    yield "\nAsked in a language that the page isn't translated into"
+    for one in report.untranslated[:PAGES]:
+        yield f"  {one.count:>5}  asked in {one.language}, exists only in {one.page_language}: {one.title} {one.url}"
+
+
+def _unused(report: GapReport) -> Iterator[str]:
+    if report.unused_count:
+        yield f"\nUsed by no answer: {report.unused_count} of {report.pages} pages"
+        for one in report.unused[:PAGES]:
+            yield f"  {one.language:<4} {one.title} {one.url}"
+        if report.unused_count > PAGES:
+            yield f"  and {report.unused_count - PAGES} more"

@@ -1,0 +1,185 @@
+"""Makes the report from the database and the index that settings name. It blocks; `in_process` has a process for it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from app.conversations.question_log import WEAK, Log, Period, iso, nothing_logged, opened_log
+from app.core.errors import AssistantError, DatabaseError
+from app.core.language import load_language, with_words
+from app.core.process import end_with_parent
+from app.core.settings import Settings
+from app.index import directory_of, open_store
+from app.models import e5
+from app.models.static import NAME as STATIC
+from plugins.gaps.clusters import Failed, clusters_of
+from plugins.gaps.pages import MOST, Pages
+from plugins.gaps.records import GapReport, OutcomeRow, Totals
+
+if TYPE_CHECKING:
+    from app.conversations.log_figures import Asked
+
+MOST_VECTORS = 1_000
+"""Questions that get new vectors, which takes 7 to 10 ms of CPU each; with more, all keep their own."""
+
+
+def in_one_space(failed: Sequence[Failed]) -> list[Failed]:
+    """The questions, with vectors of multilingual-e5-small in the place of static ones, which hardly know Czech.
+
+    They stay as they are where that model can't run.
+    """
+    rows = [at for at, one in enumerate(failed) if one.row.embedder == STATIC and one.row.text]
+    found = list(failed)
+    if not rows or len(rows) > MOST_VECTORS or e5.unusable():
+        return found
+    vectors = e5.E5Engine().embed([failed[at].row.text for at in rows], question=True).astype(np.float16)
+    for at, vector in zip(rows, vectors, strict=True):
+        found[at] = replace(failed[at], row=replace(failed[at].row, vector=vector.tobytes(), embedder=e5.EMBEDDER))
+    return found
+
+
+T = TypeVar("T")
+
+MOST_CLUSTERED = 2_000
+"""Different questions of the period that are compared, and of the time before; the matrices of more need too much memory."""
+SHOWN = 50
+"""Clusters in a report."""
+NICE = 10
+NEARLY = 0.1
+"""Share of the time before that the log may lack, and still be compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be in the report: the questions to this assistant, or to all; pages are those of this `[[index]]`."""
+
+    period: Period
+    assistant: str = ""
+    index: str = ""
+
+
+def gap_report(settings: Settings, wanted: Wanted) -> GapReport:
+    """The report. Raises `RequestError` if nothing was logged in the period, and a `DatabaseError` if the database fails."""
+    pages, problem = Pages(), ""
+    with opened_log(settings, directory_of(settings)) as log:
+        from app.conversations import log_figures as figures
+        from app.conversations.log_figures import Asked
+
+        asked = Asked(wanted.period.since, wanted.period.until, wanted.assistant, WEAK)
+        totals, log_from, failed_different = _totals(log, asked)
+        if not totals.questions:
+            raise nothing_logged(settings, wanted.period, log_from)
+        try:
+            pages = asyncio.run(_pages(_of_index(settings, wanted.index)))
+        except AssistantError as error:
+            problem = str(error)
+        known = totals.failed_before is not None
+        failed = in_one_space(_failed(log, asked, before=known))
+        found = clusters_of(failed, pages, _languages(settings, failed), before=known)
+        elsewhere = log.read(figures.elsewhere, asked)
+        unused = pages.unused(log.read(figures.used_addresses, asked))
+    return GapReport(
+        since=iso(asked.since),
+        until=iso(asked.until),
+        assistant=wanted.assistant,
+        retention_days=settings.retention_days,
+        log=settings.question_log,
+        log_from=iso(log_from),
+        weak_below=WEAK,
+        totals=totals,
+        clusters=found[:SHOWN],
+        smaller=max(len(found) - SHOWN, 0),
+        clustered=sum(one.counts.failed > 0 for one in failed),
+        failed_different=failed_different,
+        untranslated=pages.untranslated(elsewhere),
+        unused=unused[:MOST],
+        unused_count=len(unused),
+        pages=len(pages.by_url),
+        index_problem=problem,
+    )
+
+
+def _totals(log: Log, asked: Asked) -> tuple[Totals, float, int]:
+    """The totals, when the first question of the log was asked, and how many different questions failed."""
+    from app.conversations import log_figures as figures
+
+    rows = log.read(figures.outcome_counts, asked)
+    count, failed, log_from = log.read(figures.count_before, asked)
+    different, failed_different = log.read(figures.different, asked)
+    known = 0 < log_from <= asked.before + NEARLY * (asked.until - asked.since)
+    outcomes = sorted(rows, key=lambda one: (-one.count, one.outcome, one.language))
+    totals = Totals(
+        questions=sum(row.count for row in rows),
+        different=different,
+        failed=sum(row.failed for row in rows),
+        refused=sum(row.count for row in rows if row.outcome == "refused"),
+        weak=sum(row.weak for row in rows),
+        down=sum(row.down for row in rows),
+        questions_before=count if known else None,
+        failed_before=failed if known else None,
+        outcomes=[OutcomeRow(row.outcome, row.language, row.count, row.failed) for row in outcomes],
+    )
+    return totals, log_from, failed_different
+
+
+def _failed(log: Log, asked: Asked, *, before: bool) -> list[Failed]:
+    from app.conversations import log_figures as figures
+
+    counts = list(log.read(figures.failures, asked, MOST_CLUSTERED))
+    if before:
+        counts += log.read(partial(figures.failures, before=True), asked, MOST_CLUSTERED)
+    rows = log.read(figures.rows_of, [one.newest for one in counts])
+    return [Failed(one, rows[one.newest]) for one in counts if one.newest in rows]  # one may be deleted meanwhile
+
+
+async def _pages(settings: Settings) -> Pages:
+    store = open_store(settings)
+    try:
+        live = await store.live()
+        return Pages.of(await live.pages(), await live.translation_sets())
+    finally:
+        await store.close()
+
+
+def _of_index(settings: Settings, name: str) -> Settings:
+    from app.assistants.file import index_settings
+
+    return index_settings(settings, name) if name else settings
+
+
+def _languages(settings: Settings, failed: list[Failed]) -> dict[str, Any]:
+    """The configured languages that were asked in."""
+    asked_in = {one.row.language for one in failed}
+    codes = with_words(settings.languages, settings.prompts)
+    return {code: load_language(code, settings.prompts) for code in codes if code in asked_in}
+
+
+def own_process() -> ProcessPoolExecutor:
+    """A process of low priority that ends with this one."""
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_begin)
+
+
+def _begin() -> None:
+    os.nice(NICE)
+    end_with_parent()
+
+
+async def in_process(settings: Settings, wanted: Wanted) -> GapReport:
+    """The report, made in a process of low priority, so that answers aren't slowed down."""
+    pool = own_process()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, gap_report, settings, wanted)
+    except BrokenProcessPool as error:
+        raise DatabaseError("The process that makes the report ended too early: see the log of the service.") from error
+    finally:
+        pool.shutdown(wait=False)

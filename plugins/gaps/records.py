@@ -1,0 +1,134 @@
+"""The report, ready for JSON, and the period that it is about. Times are ISO 8601 in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question as it was logged, and how often it was asked."""
+
+    text: str
+    language: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The section that most of the questions were nearest to, and the share of them (0..1).
+
+    Only if it is `clear`, the section is probably about the subject.
+    """
+
+    url: str
+    title: str
+    section: str
+    language: str
+    share: float
+    clear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Questions about one subject that weren't answered well.
+
+    `failed` is how often the answer was refused, weak or rated down, and `failed_before` the same for the time before, None if the
+    log doesn't reach back that far. `to_do` is what would help: to write about the subject, to extend the nearest section, or to
+    correct what readers rated down. `count` is how often these `different` questions were asked. `name` is empty if nothing is
+    known of the questions.
+    """
+
+    name: str
+    to_do: Literal["write", "extend", "correct"]
+    failed: int
+    failed_before: int | None
+    count: int
+    different: int
+    refused: int
+    weak: int
+    down: int
+    languages: Mapping[str, int]
+    nearest: Nearest | None
+    examples: Sequence[Example]
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untranslated:
+    """A page that answers questions in a `language` that it isn't written in, and that has no translation into it."""
+
+    language: str
+    url: str
+    title: str
+    page_language: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedPage:
+    """A page that no answer has used."""
+
+    url: str
+    title: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """The questions with this outcome in this language."""
+
+    outcome: str
+    language: str
+    count: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All questions of the period. Those before are None if the log doesn't reach back that far."""
+
+    questions: int
+    different: int
+    failed: int
+    refused: int
+    weak: int
+    down: int
+    questions_before: int | None
+    failed_before: int | None
+    outcomes: Sequence[OutcomeRow]
+
+
+@dataclass(frozen=True, slots=True)
+class GapReport:
+    """What the documentation lacks.
+
+    `log_from` is when the first question was asked that is still kept. `clustered` of `failed_different` questions are in clusters:
+    the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `unused` are the
+    first of `unused_count` pages. `index_problem` says why nothing is known of the pages; else it is empty.
+    """
+
+    since: str
+    until: str
+    assistant: str
+    retention_days: int
+    log: str
+    log_from: str
+    weak_below: float
+    totals: Totals
+    clusters: Sequence[Cluster]
+    smaller: int
+    clustered: int
+    failed_different: int
+    untranslated: Sequence[Untranslated] = ()
+    unused: Sequence[UnusedPage] = ()
+    unused_count: int = 0
+    pages: int = 0
+    index_problem: str = ""
+    object: str = field(default="gap_report")
+
+
+"""Pages that a list of the report has at most."""

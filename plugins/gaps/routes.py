@@ -1,0 +1,67 @@
+"""GET /v1/admin/gaps: the report, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.admin.queries import IndexQuery, chosen_index, parameters, query_of
+from app.api.admin.routes import NO_INDEX, described
+from app.api.bodies import JsonResponse
+from app.api.description import returned
+from app.api.request_models import Name
+from app.api.runs import NO_STORE
+from app.api.service import Service
+from app.conversations.question_log import Period
+from plugins.gaps.records import GapReport
+
+
+def add_to(app: FastAPI, service: Service) -> None:
+    """Add the route."""
+    responses = {200: returned(GapReport, "The report."), **NO_INDEX}
+    told = described("What the documentation lacks", responses, {"parameters": parameters(GapsQuery)})
+    app.add_api_route("/v1/admin/gaps", Gaps(service).report, methods=["GET"], **told)
+
+
+class GapsQuery(IndexQuery):
+    """Which questions the report of gaps is about."""
+
+    since: Name = Field("30d", description="How long ago, such as 30d, 12h or 4w, or a day in ISO 8601.")
+    until: Name = Field("", description="The end of the period, in the same form; empty for now.")
+    assistant: Name = Field("", description="Only questions to this assistant.")
+
+
+KEPT = 60.0
+"""Seconds for which the same report is given again: it reads all questions of the period."""
+
+
+@dataclass
+class Gaps:
+    """The handler of the route. It makes one report at a time."""
+
+    service: Service
+    clock: Callable[[], float] = time.time
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _last: tuple[GapsQuery, float, GapReport] | None = None
+
+    async def report(self, request: Request) -> Response:
+        """The report of a period. Raises `RequestError` with the code `no_log` if nothing was logged in it."""
+        self.service.check_admin(request, "The report of gaps can't be made")
+        query = query_of(request, GapsQuery)
+        from plugins.gaps.making import Wanted, in_process  # a service that keeps nothing loads no database
+
+        index = chosen_index(self.service, query.index).name
+        period = Period.read(query.since, query.until, self.clock())
+        async with self._making:
+            if self._last is None or self._last[0] != query or self.clock() - self._last[1] > KEPT:
+                made = await in_process(self.service.settings, Wanted(period, query.assistant, index))
+                self._last = query, self.clock(), made
+            body = self._last[2]
+        return JsonResponse(body, headers=NO_STORE)

@@ -1,0 +1,21 @@
+"""OpenAI's Responses API and Conversations API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.core.hooks import hookimpl
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from app.api.service import Service
+
+
+@hookimpl
+def register_routes(app: FastAPI, service: Service) -> None:
+    """/v1/responses and /v1/conversations."""
+    from plugins.more_apis import conversations, responses
+
+    responses.add_to(app, service)
+    conversations.add_to(app, service)

@@ -1,0 +1,276 @@
+"""Chooses among the hits: by a reranker, by the model, or only the sentences that it picks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from app.core.errors import ModelError, SettingsError
+from app.core.language import Vocabulary
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+from app.core.types import Hit, Passage, Query
+from app.index.ranking.fuse import rank
+from app.models.protocols import Model
+from app.models.rerank import Reranker
+from app.pipeline.calls import call_helper, replied_numbers, retry_once
+from app.pipeline.conversation import CHARACTERS_PER_TOKEN, numbered, read_passages, room_in, standalone
+from app.pipeline.runner import Changes
+from app.pipeline.steps.postprocess import SCORE_TEST
+from app.text.growth import grown
+from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
+
+log = logging.getLogger("app.pipeline")
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """Sends more candidates to the reranker than are kept; if it fails, the order stays."""
+
+    reranker: Reranker
+    settings: Settings
+    name = "rerank"
+    reads = ("question", "search", "legs", "generation")
+    uses = ("referred", "refined", "refined_language")
+    writes = ("hits", "hits.rerank")
+    optional = True
+    helper_calls = 0
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits with their scores (0..1), best first; boosts and the preferred language apply as in the ranking.
+
+        Raises `ModelError` for scores outside of 0..1 without `rerank_sigmoid`.
+        """
+        if turn.search is None or turn.legs is None:
+            return {}
+        wide = replace(turn.search, limit=max(self.settings.tuning.rerank_candidates, turn.search.limit))
+        hits = await rank(turn.generation, turn.legs, wide)
+        if not hits:
+            return {}
+        texts = [hit.chunk.embedded_text for hit in hits]
+        scores = await retry_once(lambda: self.reranker.rerank(standalone(turn), texts))
+        scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
+        best = sorted(scored, key=lambda hit: -_ranking_score(hit, wide))
+        return {"hits": tuple(best[: turn.search.limit])}
+
+    async def check_scores(self) -> None:
+        """Rerank two passages. Raises `SettingsError` for scores outside of 0..1; ignores a server that is unavailable."""
+        try:
+            scores = await self.reranker.rerank(*SCORE_TEST)
+        except ModelError as error:
+            log.warning("reranker not checked, passages keep their order while it is unavailable: %s", error)
+            return
+        try:
+            self._within(scores)
+        except ModelError as error:
+            raise SettingsError(f"The step rerank can't be used: {error}") from error
+
+    def _within(self, scores: Sequence[float]) -> list[float]:
+        if self.settings.tuning.rerank_sigmoid:
+            return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
+        if outside := [score for score in scores if not 0 <= score <= 1]:
+            raise ModelError(
+                f"{self.reranker.name} scores outside of 0..1 ({outside[0]:g}): set DOCS_TUNING__RERANK_SIGMOID=true for such a model."
+            )
+        return list(scores)
+
+
+def _ranking_score(hit: Hit, query: Query) -> float:
+    of_language = 1.0 if hit.chunk.language == query.language else query.of_another_language
+    return (hit.rerank or 0.0) * hit.boost * of_language
+
+
+UNSURE = 0.30
+GOOD = 0.20
+FAIR = 0.10
+ENOUGH = 3
+LONGEST_HEAD = 300
+ROOM = 12_000  # characters of passages that the model is shown
+
+
+@dataclass(frozen=True)
+class Helpful:
+    """Keeps the passages that help, possibly none."""
+
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    name = "helpful"
+    reads = ("question", "language", "hits", "hits.rerank")
+    uses = ("referred", "refined", "refined_language", "related")
+    writes = ("hits", "related")
+    optional = True
+    helper_calls = 1  # a retry counts as the same call
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The remaining hits; no changes if the hits weren't reranked."""
+        scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
+        if not scores or len(scores) < len(turn.hits):
+            return {}
+        if max(scores) < UNSURE and self.model is not None:
+            kept = await self._asked(self.model, turn)
+        else:
+            kept = by_score(turn.hits)
+        return {"hits": kept} if kept else {"hits": (), "related": turn.hits}
+
+    async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
+        """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
+        lengths = accumulate(len(hit.chunk.text) + LONGEST_HEAD for hit in turn.hits)
+        hits = turn.hits[: max(1, sum(length <= ROOM for length in lengths))]
+        system = self.prompts.render(turn.language, "helpful", passages=numbered(grown(hits, {}, ROOM)))
+        messages = [Message("system", system), Message("user", standalone(turn))]
+        answer = await call_helper(
+            self.name,
+            lambda options: retry_once(lambda: model.complete(messages, options)),
+            turn,
+            self.settings,
+        )
+        named = tuple(hits[number - 1] for number in parse_helpful(answer.text, len(hits), self.prompts.vocabulary))
+        return named + tuple(hit for hit in by_score(turn.hits) if hit not in hits)
+
+
+def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits with good scores; if there are too few, those with fair scores as well."""
+    good = tuple(hit for hit in hits if (hit.rerank or 0.0) >= GOOD)
+    return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
+
+
+def parse_helpful(answer: str, count: int, words: Vocabulary | None = None) -> list[int]:
+    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
+
+    Raises `ModelError` for a reply in sentences, or with other numbers only.
+    """
+    numbers = replied_numbers(answer, words)
+    named = sorted({number for number in numbers or () if 1 <= number <= count})
+    if numbers is None or (any(numbers) and not named):
+        raise ModelError(f"The reply has no passage numbers: {answer[:200]!r}. All passages are kept.")
+    return named
+
+
+TOKENS_A_SECOND = 100  # of a model: a longer text would exceed the time limit of helpers
+_MARK = re.compile(r"\s*\**\[(\d+)\]\**[:.]?\s*")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# with the next word, which may be a unit
+CONDENSE_OVER = 6000
+"""Passages are condensed if they have more characters than this, all together."""
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*+(?: [^\W\d_]++(?!\d))?")
+_AROUND = "`.,;:!?()[]{}\"'„“”*|"
+
+
+@dataclass(frozen=True)
+class Condense:
+    """Asks the model to condense the longest passages; citations still use the passages themselves."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    name = "condense"
+    reads = ("question", "language", "hits", "generation")
+    uses = ("referred", "refined", "refined_language", "passages")
+    writes = ("passages", "condensed")
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """Shorter texts by the ids of their chunks; no changes if all passages are short."""
+        tokens = min(int(self.settings.tuning.helper_timeout * TOKENS_A_SECOND), self.settings.tuning.llm_max_tokens)
+        most = tokens * CHARACTERS_PER_TOKEN
+        passages = await read_passages(turn, self.settings, self.prompts)
+        long = whole(too_long(passages, CONDENSE_OVER, most), room_in(self.settings, tokens))
+        if not long:
+            return {"passages": passages}
+        system = self.prompts.render(turn.language, "condense", passages=numbered(long), most=str(most))
+        messages = [Message("system", system), Message("user", standalone(turn))]
+        answer = await call_helper(
+            self.name,
+            lambda options: self.model.complete(messages, options),
+            turn,
+            self.settings,
+            max_tokens=tokens,
+        )
+        texts = parse_picked(answer.text, cut=answer.finish_reason == "length")
+        if not texts:
+            raise ModelError(
+                f"The reply has no condensed passages: {answer.text[:200]!r}. The passages are used unchanged."
+            )
+        return {
+            "passages": passages,
+            "condensed": {
+                passage.chunk.id: text
+                for number, passage in enumerate(long, start=1)
+                if faithful(text := texts.get(number, ""), passage.chunk.text)
+            },
+        }
+
+
+def too_long(passages: Sequence[Passage], over: int, most: int) -> tuple[Passage, ...]:
+    """The fewest of the longest passages that must shrink to `most` characters together to leave `over` characters at most.
+
+    None if the passages aren't longer than that.
+    """
+    left = sum(map(_length, passages))
+    chosen: list[Passage] = []
+    for passage in sorted(passages, key=_length, reverse=True) if left > over else ():
+        chosen.append(passage)
+        left -= _length(passage)
+        if left + most <= over:
+            break
+    return tuple(passage for passage in passages if passage in chosen)
+
+
+def whole(passages: Sequence[Passage], room: int) -> tuple[Passage, ...]:
+    """The passages that fit into `room` characters as a whole; the model can't condense one that is cut."""
+    chosen = []
+    for passage in passages:
+        if _length(passage) <= room:
+            chosen.append(passage)
+            room -= _length(passage)
+    return tuple(chosen)
+
+
+def _length(passage: Passage) -> int:
+    return len(numbered((passage,))) + len("[10]\n")
+
+
+def parse_picked(answer: str, *, cut: bool = False) -> dict[int, str]:
+    """The texts after `[1]`, `[2]` at the start of lines outside fenced code, by number.
+
+    Leaves out numbers that occur twice, because either could be right, and texts without an end.
+    """
+    texts: dict[int, list[str]] = {}
+    wrong: set[int] = set()
+    number, fence = 0, ""
+    for line in answer.splitlines():
+        rest = line
+        if not fence and (mark := _MARK.match(line)):
+            number, rest = int(mark[1]), line[mark.end() :]
+            wrong |= {number} & texts.keys()
+            texts[number] = []
+        if found := _FENCE.match(rest):
+            fence = "" if found[1] == fence else fence or found[1]
+        if number:
+            texts[number].append(rest)
+    wrong |= {number} if fence or cut else set()
+    return {n: text for n, lines in texts.items() if n not in wrong and (text := "\n".join(lines).strip())}
+
+
+def faithful(text: str, passage: str) -> bool:
+    """True if the text is shorter, and the passage has all its numbers with units, commands, code lines and addresses."""
+    if not 0 < len(text) < len(passage):
+        return False
+    if not set(addresses(text)) <= set(addresses(passage)):
+        return False
+    source, lines = spaced(passage), set(map(spaced, passage.splitlines()))
+    if not all(spaced(line) in lines for line in code_lines(text)):
+        return False
+    # a part of a command may do something else than the whole
+    code, prose = lines | set(map(spaced, code_spans(passage))), spaced(without_code(passage))
+    if not all(spaced(span) in code or occurs(spaced(span), prose) for span in code_spans(text)):
+        return False
+    numbers = (found.strip(_AROUND) for found in _WITH_DIGIT.findall(spaced(text)))
+    return all(occurs(number, source) for number in numbers if number)

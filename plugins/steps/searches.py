@@ -1,0 +1,327 @@
+"""Searches otherwise than by the question: by a made-up answer, by several questions, in sections that the model picks, first without its help, or a second time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from app.core.errors import ModelError
+from app.core.filters import Filters
+from app.core.language import Vocabulary
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Turn
+from app.core.types import Boost, Legs, Page, Vector
+from app.index.protocols import Generation
+from app.index.ranking.fuse import joined
+from app.models.protocols import Embedder, Model, for_index
+from app.pipeline.calls import ask_helper, replied_numbers, says_none, unquoted
+from app.pipeline.conversation import helper_messages
+from app.pipeline.runner import Changes
+from app.pipeline.steps.question import LONGEST_KEYWORDS, codes_of
+from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
+from app.pipeline.steps.retrieve import Probe, Retrieve, query_for
+from app.text.language import form_of, names_of, parse, without_stopwords
+
+LONGEST_DRAFT = 2000
+
+
+@dataclass(frozen=True)
+class HypotheticalAnswer:
+    """Asks the model for a passage that could be the answer, and searches for its nearest neighbours."""
+
+    model: Model
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    name = "hyde"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("hypothetical",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The vector leg of the hypothetical answer. Raises `ModelError` if the reply is empty."""
+        system = self.prompts.render(turn.language, "hyde")
+        messages = helper_messages(system, turn, self.prompts)
+        text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()
+        if not text:
+            raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
+        generation: Generation = turn.generation
+        vector = (
+            await for_index(self.embedder, generation.info.recipe.embedder).embed_passages([text[:LONGEST_DRAFT]])
+        )[0]
+        found = await generation.search(replace(query_for(turn, self, vector), texts=()))
+        return {"hypothetical": Legs(vector=found.vector)}
+
+
+VARIANTS = 5
+DEPTH = 20
+LONGEST_QUESTION = 300
+_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
+
+
+@dataclass(frozen=True)
+class MultiQuery:
+    """Asks the model for other wordings and searches for all of them in parallel."""
+
+    model: Model
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+    name = "multi_query"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("variants",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The merged legs of all wordings. Raises `ModelError` if the reply has no wordings."""
+        wordings = await self._wordings(turn)
+        generation: Generation = turn.generation
+        vectors = await self._vectors(wordings, for_index(self.embedder, generation.info.recipe.embedder))
+        queries = [
+            replace(query_for(replace(turn, question=text, referred=""), self, vector), depth=DEPTH)
+            for text, vector in zip(wordings, vectors, strict=True)
+        ]
+        return {"variants": joined(*await asyncio.gather(*(generation.search(query) for query in queries)))}
+
+    async def _wordings(self, turn: Turn) -> list[str]:
+        system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
+        messages = helper_messages(system, turn, self.prompts)
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if not (found := parse_questions(answer)):
+            raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
+        return found
+
+    @staticmethod
+    async def _vectors(texts: list[str], embedder: Embedder) -> list[Vector | None]:
+        try:
+            return list(await embedder.embed_queries(texts))
+        except ModelError:  # the words are searched; the probe reports the failing embedder
+            return [None] * len(texts)
+
+
+def parse_questions(answer: str) -> list[str]:
+    """The wordings, one per line, without list marks, quotes and repetitions; at most `VARIANTS`."""
+    lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
+    usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
+    return [line[:LONGEST_QUESTION] for line in usable][:VARIANTS]
+
+
+SECTION_BOOST = 1.2
+"""Factor for pages of the picked sections: a wrong section costs as much as a right one gains (docs/en/step-associate.md)."""
+FEWEST_PAGES = 2
+MOST_SECTIONS = 40
+MOST_PICKED = 5
+MOST_TITLES = 8
+LONGEST_TITLE = 40
+KEPT_LISTS = 32  # for different limits of requests
+_ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of the site, titles of its pages, and whether it is a collection.
+
+    `name` is the common beginning of its addresses, or the name of the collection.
+    """
+
+    name: str
+    titles: tuple[str, ...] = ()
+    collection: bool = False
+
+
+@dataclass(frozen=True)
+class Associate:
+    """Shows the model the sections of the site and boosts those that it picks."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, compare=False)
+    name = "associate"
+    reads = ("question", "language", "generation")
+    uses = ()
+    writes = ("sections",)
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """A boost of the picked sections; no changes if none fits or the site has fewer than two."""
+        generation: Generation = turn.generation
+        listed = await self._sections(generation, turn.request.filters)
+        if len(listed) < 2:
+            return {}
+        lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
+        system = self.prompts.render(turn.language, "associate", sections=lines)
+        messages = helper_messages(system, turn, self.prompts)
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        names = set(parse_sections(answer, [part.name for part in listed], self.prompts.vocabulary))
+        if not names:
+            return {}
+        picked = [part for part in listed if part.name in names]
+        prefixes, collections = (
+            tuple(part.name for part in picked if part.collection is named) for named in (False, True)
+        )
+        return {"sections": Boost(SECTION_BOOST, url_prefixes=prefixes, collections=collections)}
+
+    async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
+        """The sections of the pages that the filters admit."""
+        key = generation.info.id, filters
+        if key not in self._known:
+            pages = [page for page in await generation.pages() if _admitted(page, filters)]
+            if len(self._known) >= KEPT_LISTS or any(id_ != key[0] for id_, _ in self._known):
+                self._known.clear()  # nobody asks for an older generation again
+            self._known[key] = sections(pages)
+        return self._known[key]
+
+
+def _admitted(page: Page, filters: Filters) -> bool:
+    # only chunks have the languages of translations, and reading all chunks takes too long
+    languages = {page.language, *(filters.languages if page.translations else ())}
+    return filters.admits(page.url, page.collection, languages, page.versions)
+
+
+def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
+    """The largest collections, sites and directories that have several pages but not all: collections first, then by address.
+
+    Of those with the same pages, the collection counts, else the innermost directory.
+    """
+    inside: dict[str, list[Page]] = defaultdict(list)
+    named: dict[str, list[Page]] = defaultdict(list)
+    for page in pages:
+        named[page.collection].append(page)
+        for folder in _folders(page.url):
+            inside[folder].append(page)
+    # outer directories come first, so an inner one with the same pages replaces them, and a collection replaces both
+    parts = {_same(found): Part(url, _titles(found)) for url, found in sorted(inside.items())}
+    parts |= {
+        _same(found): Part(name, _titles(found), collection=True) for name, found in sorted(named.items()) if name
+    }
+    several = [(count, part) for (_, count), part in parts.items() if FEWEST_PAGES <= count < len(pages)]
+    largest = sorted(several, key=lambda found: (-found[0], found[1].name))[:MOST_SECTIONS]
+    return tuple(sorted((part for _, part in largest), key=lambda part: (not part.collection, part.name)))
+
+
+def _same(found: Sequence[Page]) -> tuple[str, int]:
+    return min(page.url for page in found), len(found)
+
+
+def _folders(url: str) -> list[str]:
+    start = url.index("//") + 2
+    return [url[: match.end()] for match in re.finditer("/", url) if match.start() >= start]
+
+
+def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
+    """Titles of the topmost pages, each once, on one line and without quotation marks."""
+    nearest = sorted(pages, key=lambda page: (page.url.rstrip("/").count("/"), page.url))
+    titles = (" ".join(page.title.replace('"', "'").split())[:LONGEST_TITLE].strip() for page in nearest)
+    return tuple(dict.fromkeys(title for title in titles if title))[:MOST_TITLES]
+
+
+def _line(part: Part) -> str:
+    titles = ", ".join(f'"{title}"' for title in part.titles)
+    return f"{unquote(part.name)}: {titles}" if titles else unquote(part.name)
+
+
+def parse_sections(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -> tuple[str, ...]:
+    """The sections that the reply names by number, address or name; ignores sections that don't exist."""
+    if says_none(answer, words):
+        return ()
+    by_name = {unquote(name).rstrip("/"): name for name in listed}
+    picked, unread = list[str](), False
+    for piece in [answer] if replied_numbers(answer, words) is not None else re.split(r"[\n;]|,\s", answer):
+        if (name := piece.strip(" \"'`*-.")) in by_name:
+            picked.append(by_name[name])
+        elif "/" in piece:  # an address that isn't listed is invented, whatever number is before it
+            named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
+            picked += [by_name[url] for url in named if url in by_name]
+        elif (numbers := replied_numbers(piece, words)) is not None:
+            picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
+        else:
+            unread = True
+    if unread and not picked:
+        raise ModelError(f"The reply names no sections: {answer[:200]!r}. None is preferred.")
+    return tuple(dict.fromkeys(picked))[:MOST_PICKED]
+
+
+SURE = 0.8  # evidence: with less, keywords find better pages (docs/decisions/037)
+
+
+@dataclass(frozen=True)
+class FirstSearch:
+    """Stands in the place of `probe`. If the question alone finds its evidence, later steps don't ask the model for help."""
+
+    probe: Probe
+    retrieve: Retrieve
+    relevance: Relevance
+    name = "first_search"
+    reads = ("question", "language", "generation")
+    uses = Probe.uses
+    writes = ("vector", "legs", "sure")
+    optional = False
+    helper_calls = 0
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """What `probe` finds, and whether that is sure. A question that needs an earlier one never is."""
+        found = await self.probe(turn)
+        words = without_stopwords(turn.question, self.relevance.prompts.language(turn.language)).split()
+        if turn.referred or len(words) < FEWEST_WORDS:
+            return {**found, "sure": False}
+        # no keywords yet, and no boosts: they say nothing of evidence
+        searched = Turn(turn.request, turn.generation, turn.question, turn.language, turn.unsure, **found)
+        judged = await self.relevance(replace(searched, **await self.retrieve(searched)))
+        return {**found, "sure": judged["evidence"] >= SURE}
+
+
+@dataclass(frozen=True)
+class SecondSearch:
+    """Asks the model for other keywords if no passage was good enough, then searches and checks the evidence again."""
+
+    model: Model
+    retrieve: Retrieve
+    relevance: Relevance
+    prompts: Prompts
+    settings: Settings
+    name = "second_search"
+    reads = ("question", "language", "generation", "hits", "evidence")
+    uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
+    writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
+    optional = True
+    helper_calls = 1
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
+        if turn.hits:
+            return {}
+        more = await self._keywords(turn)
+        # the vector leg of the first search stays
+        again = replace(turn, keywords=more)
+        again = replace(again, hits=(await self.retrieve(again))["hits"])
+        judged = await self.relevance(again)
+        if judged["evidence"] <= (turn.evidence or 0.0):
+            return {"more_keywords": more}
+        return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
+
+    async def _keywords(self, turn: Turn) -> dict[str, str]:
+        codes = codes_of(turn, self.prompts)
+        tried = "; ".join(turn.keywords.values()) or turn.question
+        system = self.prompts.render(
+            turn.language,
+            "second_keywords",
+            languages=names_of(codes, self.prompts),
+            form=form_of(codes),
+            tried=tried,
+        )
+        messages = helper_messages(system, turn, self.prompts)
+        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if not (found := parse(answer, codes, LONGEST_KEYWORDS)):
+            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
+        return found
